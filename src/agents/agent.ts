@@ -1,0 +1,169 @@
+import type { Guard } from "../net/guarded.ts";
+
+/** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
+export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
+export type Provenance = (typeof provenances)[number];
+
+/** What a check speaks about. `discovery` and `page` are static checks of a docs site, the rest are of single things. */
+export const checkGroups = ["discovery", "page", "link", "sample", "contract", "declared"] as const;
+export type CheckGroup = (typeof checkGroups)[number];
+
+/** One statement about the target that was tested, whatever came of it. Every word of `quote` is the target's own. */
+export type Check = {
+  /** Kind of check, kebab-case: `llms-txt-exists`, `link-resolves`, `sample-parses`. */
+  id: string;
+  group: CheckGroup;
+  /** `skip`: could not be tested here; it counts neither way. */
+  status: "pass" | "warn" | "fail" | "skip";
+  /** 0 to 1: how much of what was looked at is in order. 1 for pass, 0 for a plain fail. */
+  share: number;
+  /** How much it matters among the checks of its group, above 0. */
+  weight: number;
+  /** What it is about, the same in every run: an address, or an address and a digest of the sample. */
+  subject: string;
+  /** The page that a person would open to mend it. */
+  url: string;
+  /** Line in the text of that page, 1-based, where there is one. */
+  line: number | null;
+  message: string;
+  fix: string | null;
+  quote: string | null;
+};
+
+/** Closed list of the event types of a session. */
+export const eventTypes = [
+  "thought",
+  "message",
+  "tool_call",
+  "tool_result",
+  "http",
+  "usage",
+  "error",
+  "interruption",
+  "limit",
+  "milestone",
+  "end",
+] as const;
+export type EventType = (typeof eventTypes)[number];
+
+export const eventSources = ["agent", "gateway", "egress", "runner"] as const;
+export type EventSource = (typeof eventSources)[number];
+
+export type Outcome = "succeeded" | "goal_not_met" | "not_judged" | "no_creds" | "excluded" | "scoring_failed";
+
+/**
+ * What an agent says while it works. `id` joins a tool's call, its http requests and its result.
+ * Addresses are those that the agent knows; `mappedUrl` is where the urlMap sent the request, null if nowhere else.
+ */
+export type AgentEvent =
+  | { type: "thought"; text: string; by: "rule" | "model" }
+  | { type: "message"; text: string }
+  | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
+  | {
+      type: "tool_result";
+      id: string;
+      tool: string;
+      ok: boolean;
+      output: Record<string, unknown>;
+      checks?: Check[];
+    }
+  | {
+      type: "http";
+      id: string | null;
+      method: string;
+      url: string;
+      mappedUrl: string | null;
+      /** null: no answer came; `error` says why. */
+      status: number | null;
+      ms: number;
+      bytes: number;
+      contentType: string | null;
+      provenance: Provenance;
+      /** The page on which the address stood, where it stood on one. */
+      foundOn: string | null;
+      /** `way`: on the way to the goal. `check`: to test a statement. */
+      purpose: "way" | "check";
+      error: { kind: string; message: string } | null;
+    }
+  | {
+      type: "usage";
+      model: string;
+      inputTokens: number;
+      outputTokens: number;
+      costUsd: number | null;
+    }
+  | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }
+  | { type: "interruption"; question: string; url: string | null }
+  | { type: "limit"; limit: string; value: number; unit: string }
+  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown> }
+  | { type: "end"; outcome: Outcome; reason: string };
+
+/**
+ * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
+ * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
+ * `goal_covered` {url, heading, terms, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
+ */
+export type MilestoneName =
+  | "started"
+  | "goal_terms"
+  | "page_read"
+  | "section_matched"
+  | "goal_covered"
+  | "goal_not_covered";
+
+/** A stored event: what the agent said, where in the session it stands and who vouches for it. */
+export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
+
+/** A statement about the product that a machine can test, given with the prompt. */
+export type DeclaredCheck = { url: string; status?: number; contains?: string };
+
+/** A task, ready to be done: every variable is filled in, every limit is decided. */
+export type Task = {
+  text: string;
+  endGoal: string | null;
+  /** Where to begin, best first, without doubles; never empty. */
+  startUrls: string[];
+  urlMap: Record<string, string>;
+  declaredChecks: DeclaredCheck[];
+  limits: TaskLimits;
+};
+
+export type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number };
+
+export type AgentContext = { signal: AbortSignal; guard: Guard; now: () => number };
+
+export type AgentDescription = {
+  id: string;
+  version: string;
+  model: string | null;
+  /** `rules` grade less than `model`: they never claim that a goal was met. */
+  kind: "rules" | "model";
+};
+
+/** An agent that can be sent to do a task. `run` ends with one `end` event, or throws an AgentFailure. */
+export type Agent = {
+  describe(): AgentDescription;
+  run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
+};
+
+export const failureCauses = [
+  "timeout",
+  "budget",
+  "credentials",
+  "infrastructure",
+  "agent_crashed",
+  "cancelled",
+] as const;
+export type FailureCause = (typeof failureCauses)[number];
+
+/** What kept the evaluation itself from being made, in words for a person. */
+export class AgentFailure extends Error {
+  override readonly name = "AgentFailure";
+  constructor(
+    readonly failureCause: FailureCause,
+    readonly detail: string,
+    readonly options: { retryable: boolean; retryAfterMs?: number } = { retryable: false },
+  ) {
+    super(`${failureCause}: ${detail}`);
+  }
+}

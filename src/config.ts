@@ -1,0 +1,145 @@
+/** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
+export type AllowRule = { host: string; port: number | null };
+
+export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+
+/** A setting that cannot be used; `message` names it, quotes its value and says what would be right. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+type Setting<T> = { default: string; means: string; parse: (value: string) => T };
+
+const bad = (expected: string) => {
+  throw new ConfigError(expected);
+};
+
+const integer = (min: number, max: number) => (value: string) =>
+  /^\d{1,9}$/.test(value) && Number(value) >= min && Number(value) <= max
+    ? Number(value)
+    : bad(`a whole number from ${min} to ${max}`);
+
+const flag = (value: string) => (value === "1" ? true : value === "0" ? false : bad("0 or 1"));
+
+const oneOf =
+  <T extends string>(values: readonly T[]) =>
+  (value: string) =>
+    values.find((known) => known === value) ?? bad(`one of ${values.join(", ")}`);
+
+function baseUrl(value: string): URL | null {
+  if (value === "") return null;
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
+    return bad("an http or https address without user, query or fragment, as in https://example.com/evals");
+  url.pathname = url.pathname.replace(/\/+$/, "");
+  return url;
+}
+
+const allowSyntax = "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8";
+
+/** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
+function allowRule(text: string): AllowRule {
+  const match =
+    /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
+    /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
+    /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
+  const groups = match?.groups;
+  if (!groups) return bad(allowSyntax);
+  const port = groups.p6 ?? groups.port;
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) return bad("a port from 1 to 65535");
+  return { host: (groups.v6 ?? groups.host ?? "").toLowerCase(), port: port === undefined ? null : Number(port) };
+}
+
+const settings = {
+  EVALD_DATA_DIR: setting("./data", "folder that holds everything", (value) => value || bad("a folder")),
+  EVALD_HOST: setting("127.0.0.1", "address to listen on", (value) => value || bad("an address, as in 127.0.0.1")),
+  EVALD_PORT: setting("3000", "port to listen on; 0 takes a free one and prints it", integer(0, 65535)),
+  EVALD_BASE_URL: setting("", "address that people and programs use, path included; default: where it listens", baseUrl),
+  EVALD_CONCURRENCY: setting("4", "runs at once", integer(1, 64)),
+  EVALD_RUN_TIMEOUT_SECONDS: setting("600", "longest time of one run", integer(1, 86_400)),
+  EVALD_MAX_PAGES: setting("25", "pages that the explorer reads on its way to the goal", integer(1, 1000)),
+  EVALD_MAX_REQUESTS: setting("400", "requests that the explorer makes in one run", integer(1, 10_000)),
+  EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
+    value
+      .split(",")
+      .map((item) => item.trim())
+      .filter((item) => item !== "")
+      .map(allowRule),
+  ),
+  EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
+  EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
+  EVALD_WELCOME: setting("1", "1: a first start makes an example organisation and runs an example; 0: it does not", flag),
+};
+
+function setting<T>(fallback: string, means: string, parse: (value: string) => T): Setting<T> {
+  return { default: fallback, means, parse };
+}
+
+/** Every setting with its default and meaning, in the order of the README's table. */
+export const settingTable = Object.entries(settings).map(([name, { default: fallback, means }]) => ({
+  name,
+  default: fallback,
+  means,
+}));
+
+export type Config = Readonly<{
+  dataDir: string;
+  host: string;
+  port: number;
+  /** null: the address that the service listens on. Never ends in a slash. */
+  baseUrl: URL | null;
+  concurrency: number;
+  runTimeoutMs: number;
+  maxPages: number;
+  maxRequests: number;
+  allowPrivate: readonly AllowRule[];
+  drainMs: number;
+  logLevel: (typeof logLevels)[number];
+  welcome: boolean;
+}>;
+
+/**
+ * Reads the settings from an environment. Throws ConfigError on the first bad value and on an `EVALD_` name that is no setting.
+ */
+export function readConfig(env: Record<string, string | undefined>): Config {
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith("EVALD_") || name in settings) continue;
+    const near = nearest(name, Object.keys(settings));
+    throw new ConfigError(`${name} is not a setting${near ? `; did you mean ${near}?` : ""}`);
+  }
+  const read = <T>(name: keyof typeof settings, { default: fallback, parse }: Setting<T>): T => {
+    const value = env[name] ?? fallback;
+    try {
+      return parse(value);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      throw new ConfigError(`${name} is ${JSON.stringify(value)}, but must be ${error.message}`);
+    }
+  };
+  return Object.freeze({
+    dataDir: read("EVALD_DATA_DIR", settings.EVALD_DATA_DIR),
+    host: read("EVALD_HOST", settings.EVALD_HOST),
+    port: read("EVALD_PORT", settings.EVALD_PORT),
+    baseUrl: read("EVALD_BASE_URL", settings.EVALD_BASE_URL),
+    concurrency: read("EVALD_CONCURRENCY", settings.EVALD_CONCURRENCY),
+    runTimeoutMs: read("EVALD_RUN_TIMEOUT_SECONDS", settings.EVALD_RUN_TIMEOUT_SECONDS) * 1000,
+    maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
+    maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
+    allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
+    drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
+    logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
+    welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),
+  });
+}
+
+/** The known name that shares the most two-letter pieces with a mistyped one (Dice coefficient, at least 0.6), if any. */
+function nearest(name: string, known: string[]): string | undefined {
+  const pieces = (text: string) => new Set(Array.from({ length: text.length - 1 }, (_, i) => text.slice(i, i + 2)));
+  const own = pieces(name);
+  const scored = known.map((other) => {
+    const theirs = pieces(other);
+    return { other, score: (2 * own.intersection(theirs).size) / (own.size + theirs.size) };
+  });
+  const best = scored.sort((a, b) => b.score - a.score)[0];
+  return best && best.score >= 0.6 ? best.other : undefined;
+}

@@ -1,0 +1,91 @@
+import type { Outcome, SessionEvent } from "../agents/agent.ts";
+
+export const severities = ["critical", "high", "medium", "low"] as const;
+export const phases = ["discovery", "setup", "integration", "execution", "recovery"] as const;
+export const frictionCategories = [
+  "dead_link",
+  "missing_docs",
+  "misleading_docs",
+  "unreadable_page",
+  "broken_sample",
+  "unclear_error",
+  "silent_failure",
+  "needs_human",
+  "auth",
+  "slow",
+  "wrong_contract",
+  "other",
+] as const;
+
+/** One thing that stood in an agent's way, with the events that prove it. */
+export type Friction = {
+  /** 16 hex; the same thing in another run has the same one. */
+  fingerprint: string;
+  severity: (typeof severities)[number];
+  phase: (typeof phases)[number];
+  category: (typeof frictionCategories)[number];
+  title: string;
+  description: string;
+  /** The target's own words, untrusted; at most 300 characters. */
+  quote: string | null;
+  url: string | null;
+  /** Sequence numbers of events; never empty. */
+  events: number[];
+  lostSeconds: number | null;
+  lostUsd: number | null;
+};
+
+export type Recommendation = {
+  /** 1..n without gaps, 1 first. */
+  priority: number;
+  title: string;
+  /** What to change, and where. */
+  action: string;
+  url: string | null;
+  /** Fingerprints; never empty. */
+  frictions: string[];
+  /** Points of the score that its frictions cost, one decimal; null where they cost no measured number. */
+  expectedGain: number | null;
+};
+
+/** The fields of report.metrics in the specification, to the letter. */
+export type Metrics = {
+  time: string;
+  timeDetail: string;
+  timeSeconds: number | null;
+  errors: number;
+  errorsDetail: string;
+  toolCalls: number;
+  toolCallsDetail: string;
+  cost: string;
+  costDetail: string;
+  costUsd: number | null;
+  interruptions: number;
+};
+
+/** `weight` is a text like "20%"; `desc` states what was measured, its value, and what would be 100 and what 0. */
+export type Dimension = { name: string; weight: string; score: number; grade: string; desc: string };
+
+/** Everything that a session's events say about the target; the same events give the same object. */
+export type Grade = {
+  outcome: Outcome;
+  score: number | null;
+  grade: string | null;
+  /** Why there is no score; null where there is one. */
+  nullNotice: string | null;
+  keyFinding: string;
+  verdict: string;
+  summary: { whatWorked: string; whatDidnt: string };
+  metrics: Metrics;
+  dimensions: Dimension[];
+  /** 0 to 1: the share of the weights that was measured. */
+  coverage: number;
+  methodology: { id: string; hash: string; judge: string | null };
+  frictions: Friction[];
+  recommendations: Recommendation[];
+};
+
+/** Grades a session by its events alone. Events are in order of `seq`. */
+export function gradeSession(_events: SessionEvent[]): Grade {
+  throw new Error("not written yet");
+}
