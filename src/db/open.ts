@@ -1,0 +1,99 @@
+import { Database } from "bun:sqlite";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
+import { migrate } from "drizzle-orm/bun-sqlite/migrator";
+import { AppError } from "../errors.ts";
+
+export type Db = BunSQLiteDatabase & { $client: Database };
+/** A transaction in progress; what is done through it stands or falls together. */
+export type Tx = Parameters<Parameters<Db["transaction"]>[0]>[0];
+
+// A compiled executable carries the folder `drizzle` beside its modules; from source it lies two folders up.
+const migrationsFolder = Bun.main.startsWith("/$bunfs/")
+  ? join(import.meta.dir, "drizzle")
+  : join(import.meta.dir, "..", "..", "drizzle");
+
+/**
+ * Opens (and makes) the database `evald.db` of a data folder, `:memory:` for one that is never stored, and brings its schema up to date.
+ * The order of the pragmas matters: without a busy timeout the change to WAL fails when another process is starting.
+ */
+export function openDb(dataDir: string): Db {
+  if (dataDir !== ":memory:") mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const client = new Database(dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db"), { create: true });
+  client.run("pragma busy_timeout = 5000");
+  client.run("pragma journal_mode = WAL");
+  client.run("pragma synchronous = FULL");
+  client.run("pragma foreign_keys = ON");
+  client.run("pragma trusted_schema = OFF");
+  client.run("pragma journal_size_limit = 67108864");
+  client.run("pragma cell_size_check = ON");
+  client.run("pragma temp_store = MEMORY");
+  const db = drizzle({ client });
+  migrate(db, { migrationsFolder });
+  return db;
+}
+
+/** Lets the planner look at what has changed, and gives the WAL back to the file. */
+export function closeDb(db: Db): void {
+  db.$client.run("pragma optimize");
+  db.$client.close();
+}
+
+/**
+ * Runs `work` in one immediate transaction. `work` must be synchronous: an async one would commit at its first await and could not
+ * be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
+ */
+export function tx<T>(db: Db, work: (tx: Tx) => T): T {
+  return db.transaction(
+    (inner) => {
+      const result = work(inner);
+      if (result instanceof Promise) throw new TypeError("the work of a transaction must not be async");
+      return result;
+    },
+    { behavior: "immediate" },
+  );
+}
+
+/** Holds a data folder for one process. Dropping the last reference would let it go, so keep it until `release`. */
+export type DataLock = { release(): void };
+
+/**
+ * Takes a data folder for this process, or throws `conflict` with the name of the holder. The lock is the operating system's, on the
+ * file `evald.lock`: it ends with the process, however that ends, and leaves nothing to clean up.
+ */
+export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const file = new Database(join(dataDir, "evald.lock"), { create: true });
+  file.run("pragma busy_timeout = 0");
+  const whose = () => {
+    try {
+      return file.query<{ pid: number; since: string }, []>("select pid, since from holder").get();
+    } catch {
+      return null;
+    }
+  };
+  try {
+    file.run("create table if not exists holder (pid integer not null, since text not null) strict");
+    file.run("begin immediate");
+    file.run("delete from holder");
+    file.run("insert into holder values (?, ?)", [holder.pid, holder.since]);
+    file.run("commit");
+    // Between the commit and this line another process may win; then this one is refused as it should be.
+    file.run("begin immediate");
+    return {
+      release() {
+        file.run("rollback");
+        file.close();
+      },
+    };
+  } catch (error) {
+    if (!(error instanceof Error) || !("code" in error) || !String(error.code).startsWith("SQLITE_BUSY")) throw error;
+    const owner = whose();
+    file.close();
+    throw new AppError(
+      "conflict",
+      `the data folder ${dataDir} is in use by ${owner ? `the evald process ${owner.pid}, started ${owner.since}` : "another evald process"}; stop it, or name another folder with --data`,
+    );
+  }
+}

@@ -1,0 +1,338 @@
+import { type SQL, sql } from "drizzle-orm";
+import {
+  type AnySQLiteColumn,
+  blob,
+  check,
+  foreignKey,
+  index,
+  integer,
+  primaryKey,
+  real,
+  sqliteTable,
+  text,
+  unique,
+} from "drizzle-orm/sqlite-core";
+import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agents/agent.ts";
+import { type Dimension, frictionCategories, type Metrics, phases, severities } from "../grading/score.ts";
+
+export const promptStatuses = ["active", "paused", "archived"] as const;
+export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
+export const reportStatuses = ["published", "draft", "archived"] as const;
+export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+export const jobStates = ["queued", "running", "done", "failed"] as const;
+
+export type RunStatus = (typeof runStatuses)[number];
+export type ReportStatus = (typeof reportStatuses)[number];
+export type PromptStatus = (typeof promptStatuses)[number];
+export type Trigger = (typeof triggers)[number];
+
+/** What a run was asked to do, as the prompt stood when it was accepted; variables are filled in. */
+export type RunTask = {
+  title: string | null;
+  text: string;
+  endGoal: string | null;
+  startUrls: string[];
+  declaredChecks: DeclaredCheck[];
+  reviewBeforePublishing: boolean;
+};
+
+/** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
+export type AdditionalUrl = { url: string; [key: string]: unknown };
+
+const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
+  sql`${column} in (${sql.raw(values.map((value) => `'${value}'`).join(", "))})`;
+
+/** Epoch milliseconds. */
+const at = (name: string) => integer(name);
+const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
+const yes = (name: string) => integer(name, { mode: "boolean" });
+
+export const orgs = sqliteTable(
+  "orgs",
+  {
+    id: text().primaryKey(),
+    name: text().notNull().unique(),
+    timeZone: text("time_zone").notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
+);
+
+/** Only the SHA-256 of a key is kept; `display` is its first ten and last four characters. */
+export const apiKeys = sqliteTable(
+  "api_keys",
+  {
+    hash: blob({ mode: "buffer" }).primaryKey(),
+    id: text().notNull().unique(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    name: text().notNull(),
+    display: text().notNull(),
+    createdAt: at("created_at").notNull(),
+    expiresAt: at("expires_at"),
+    revokedAt: at("revoked_at"),
+    lastUsedAt: at("last_used_at"),
+  },
+  (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
+);
+
+export const providers = sqliteTable(
+  "providers",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    name: text().notNull(),
+    docsUrl: text("docs_url"),
+    productUrl: text("product_url"),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [unique("providers_of_org").on(t.orgId, t.id)],
+);
+
+export const prompts = sqliteTable(
+  "prompts",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    title: text(),
+    text: text().notNull(),
+    endGoal: text("end_goal"),
+    status: text({ enum: promptStatuses }).notNull(),
+    frequency: text(),
+    runsPerEval: integer("runs_per_eval"),
+    targetProviderId: text("target_provider_id"),
+    additionalUrls: json<AdditionalUrl[]>("additional_urls"),
+    /** Names in order of first appearance, made of text and endGoal whenever those change. */
+    templateVars: json<string[]>("template_vars"),
+    templateDefaults: json<Record<string, string>>("template_defaults"),
+    declaredChecks: json<DeclaredCheck[]>("declared_checks"),
+    agent: text(),
+    model: text(),
+    reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("prompts_of_org").on(t.orgId, t.id),
+    index("prompts_by_status").on(t.orgId, t.status, t.id),
+    foreignKey({ name: "prompts_provider", columns: [t.orgId, t.targetProviderId], foreignColumns: [providers.orgId, providers.id] }),
+    check("prompts_status", oneOf(t.status, promptStatuses)),
+    check("prompts_runs_per_eval", sql`${t.runsPerEval} between 1 and 50`),
+  ],
+);
+
+/** The runs of one evaluation; its status follows from theirs. */
+export const evalRequests = sqliteTable(
+  "eval_requests",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    trigger: text({ enum: triggers }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("eval_requests_of_org").on(t.orgId, t.id),
+    index("eval_requests_by_prompt").on(t.orgId, t.promptId, t.id),
+    foreignKey({ name: "eval_requests_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    check("eval_requests_trigger", oneOf(t.trigger, triggers)),
+  ],
+);
+
+/** Ids are UUIDv7 made of `createdAt`, so the order of ids is the order of time: lists need no other column. */
+export const runs = sqliteTable(
+  "runs",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    evalRequestId: text("eval_request_id").notNull(),
+    status: text({ enum: runStatuses }).notNull(),
+    urlMap: json<Record<string, string>>("url_map").notNull(),
+    templateArgs: json<Record<string, string>>("template_args"),
+    task: json<RunTask>("task").notNull(),
+    agent: text().notNull(),
+    agentVersion: text("agent_version"),
+    model: text(),
+    attempt: integer().notNull(),
+    failureReason: text("failure_reason"),
+    createdAt: at("created_at").notNull(),
+    startedAt: at("started_at"),
+    completedAt: at("completed_at"),
+    idempotencyKey: text("idempotency_key"),
+    /** SHA-256 of the request that bore the key, hex. */
+    idempotencyHash: text("idempotency_hash"),
+  },
+  (t) => [
+    unique("runs_of_org").on(t.orgId, t.id),
+    index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
+    index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
+    foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "runs_eval_request",
+      columns: [t.orgId, t.evalRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("runs_status", oneOf(t.status, runStatuses)),
+    check("runs_terminal", sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'superseded'))`),
+    check("runs_failure", sql`${t.status} != 'failed' or ${t.failureReason} is not null`),
+  ],
+);
+
+/** How many runs each prompt has, in all (`any`) and by the status of their report. Kept by triggers, read instead of counting. */
+export const runCounts = sqliteTable(
+  "run_counts",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    reportStatus: text("report_status", { enum: ["any", ...reportStatuses] }).notNull(),
+    count: integer().notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.promptId, t.reportStatus] })],
+);
+
+/** The session of a run: one row an event, append-only. `data` holds the fields of the event's own type. */
+export const sessionEvents = sqliteTable(
+  "session_events",
+  {
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull(),
+    attempt: integer().notNull(),
+    seq: integer().notNull(),
+    at: at("at").notNull(),
+    tMs: integer("t_ms").notNull(),
+    type: text({ enum: eventTypes }).notNull(),
+    source: text({ enum: eventSources }).notNull(),
+    data: json<Record<string, unknown>>("data").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.runId, t.attempt, t.seq] }),
+    foreignKey({ name: "session_events_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
+    check("session_events_type", oneOf(t.type, eventTypes)),
+    check("session_events_source", oneOf(t.source, eventSources)),
+  ],
+);
+
+export const reports = sqliteTable(
+  "reports",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull().unique(),
+    promptId: text("prompt_id").notNull(),
+    /** The attempt of the run whose session was graded. */
+    attempt: integer().notNull(),
+    slug: text().notNull().unique(),
+    status: text({ enum: reportStatuses }).notNull(),
+    outcome: text({ enum: outcomes }).notNull(),
+    score: real(),
+    grade: text(),
+    nullNotice: text("null_notice"),
+    keyFinding: text("key_finding").notNull(),
+    verdict: text().notNull(),
+    summary: json<{ whatWorked: string; whatDidnt: string }>("summary").notNull(),
+    coverage: real().notNull(),
+    metrics: json<Metrics>("metrics").notNull(),
+    dimensions: json<Dimension[]>("dimensions").notNull(),
+    methodology: json<{ id: string; hash: string; judge: string | null }>("methodology").notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("reports_of_org").on(t.orgId, t.id),
+    index("reports_by_status").on(t.orgId, t.status, t.runId),
+    index("reports_by_prompt").on(t.orgId, t.promptId, t.status, t.runId),
+    foreignKey({ name: "reports_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
+    check("reports_status", oneOf(t.status, reportStatuses)),
+    check("reports_outcome", oneOf(t.outcome, outcomes)),
+    check("reports_score", sql`${t.score} between 0 and 100`),
+    check("reports_null_score", sql`(${t.score} is null) = (${t.nullNotice} is not null)`),
+  ],
+);
+
+export const frictionPoints = sqliteTable(
+  "friction_points",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Position in the report, worst first, from 0. */
+    position: integer().notNull(),
+    fingerprint: text().notNull(),
+    severity: text({ enum: severities }).notNull(),
+    phase: text({ enum: phases }).notNull(),
+    category: text({ enum: frictionCategories }).notNull(),
+    title: text().notNull(),
+    description: text().notNull(),
+    quote: text(),
+    url: text(),
+    events: json<number[]>("events").notNull(),
+    lostSeconds: real("lost_seconds"),
+    lostUsd: real("lost_usd"),
+  },
+  (t) => [
+    unique("friction_points_of_org").on(t.orgId, t.id),
+    unique("friction_points_of_report").on(t.reportId, t.fingerprint),
+    index("friction_points_by_prompt").on(t.orgId, t.promptId, t.fingerprint),
+    foreignKey({ name: "friction_points_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+    check("friction_points_severity", oneOf(t.severity, severities)),
+    check("friction_points_phase", oneOf(t.phase, phases)),
+    check("friction_points_category", oneOf(t.category, frictionCategories)),
+    check("friction_points_events", sql`json_array_length(${t.events}) > 0`),
+  ],
+);
+
+export const recommendations = sqliteTable(
+  "recommendations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    priority: integer().notNull(),
+    title: text().notNull(),
+    action: text().notNull(),
+    url: text(),
+    frictionIds: json<string[]>("friction_ids").notNull(),
+    expectedGain: real("expected_gain"),
+  },
+  (t) => [
+    unique("recommendations_of_report").on(t.reportId, t.priority),
+    foreignKey({ name: "recommendations_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+    check("recommendations_frictions", sql`json_array_length(${t.frictionIds}) > 0`),
+  ],
+);
+
+/** Work to be done by the runner. `subject` is the id of the row that it serves; `fence` tells an old holder from the present one. */
+export const jobs = sqliteTable(
+  "jobs",
+  {
+    id: text().primaryKey(),
+    kind: text().notNull(),
+    subject: text().notNull(),
+    state: text({ enum: jobStates }).notNull(),
+    /** 0: at once, whatever the clock says. */
+    availableAt: at("available_at").notNull(),
+    /** Times that it was begun. */
+    attempt: integer().notNull(),
+    maxAttempts: integer("max_attempts").notNull(),
+    fence: integer().notNull(),
+    owner: text(),
+    leaseUntil: at("lease_until"),
+    lastError: text("last_error"),
+    createdAt: at("created_at").notNull(),
+    endedAt: at("ended_at"),
+  },
+  (t) => [
+    unique("jobs_subject").on(t.kind, t.subject),
+    index("jobs_claim").on(t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
+    index("jobs_running").on(t.leaseUntil).where(sql`${t.state} = 'running'`),
+    check("jobs_state", oneOf(t.state, jobStates)),
+    check("jobs_lease", sql`(${t.state} = 'running') = (${t.leaseUntil} is not null)`),
+    check("jobs_ended", sql`(${t.state} in ('done', 'failed')) = (${t.endedAt} is not null)`),
+  ],
+);
