@@ -1,0 +1,31 @@
+/** The text of a body, by its byte order mark, the charset of its content type, a meta tag in its first KiB, else as UTF-8. */
+export function decodeText(body: Uint8Array, contentType: string | null): string {
+  const label = bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
+  return decoder(label).decode(body);
+}
+
+function bomLabel([a, b, c]: Uint8Array): string | null {
+  if (a === 0xef && b === 0xbb && c === 0xbf) return "utf-8";
+  if (a === 0xfe && b === 0xff) return "utf-16be";
+  if (a === 0xff && b === 0xfe) return "utf-16le";
+  return null;
+}
+
+function headerLabel(contentType: string | null): string | null {
+  return /;\s*charset\s*=\s*"?([^\s;"]+)/i.exec(contentType ?? "")?.[1] ?? null;
+}
+
+function metaLabel(body: Uint8Array): string | null {
+  const head = new TextDecoder("latin1").decode(body.subarray(0, 1024));
+  const label = /<meta[^>]+charset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
+  // A page whose meta tag could be read as single bytes is not UTF-16, whatever the tag says.
+  return label && /^utf-?16/i.test(label) ? "utf-8" : label;
+}
+
+function decoder(label: string): TextDecoder {
+  try {
+    return new TextDecoder(label as Bun.Encoding);
+  } catch {
+    return new TextDecoder();
+  }
+}

@@ -1,0 +1,145 @@
+import http from "node:http";
+import https from "node:https";
+import { isIP } from "node:net";
+import { pipeline, type Readable } from "node:stream";
+import zlib from "node:zlib";
+import { GuardError, toGuardError } from "./failure.ts";
+
+/** A checked address of a host. */
+export type CheckedAddress = { address: string; family: number };
+
+export type Exchange = {
+  url: URL;
+  method: string;
+  headers: Record<string, string>;
+  /** All of them may be connected to. */
+  addresses: CheckedAddress[];
+  agent: http.Agent;
+  maxBytes: number;
+  connectMs: number;
+  /** Its reason is what the exchange fails with. */
+  signal: AbortSignal;
+  /** False: the body is of no interest and is not read. */
+  wantsBody(status: number, headers: Headers): boolean;
+};
+
+export type Answer = { status: number; headers: Headers; body: Uint8Array };
+
+const maxHeaderSize = 64 * 1024;
+
+/** One request and its answer, without redirects, to an address that was checked. Throws GuardError. */
+export async function exchange(options: Exchange): Promise<Answer> {
+  const { url, signal } = options;
+  signal.throwIfAborted();
+  let answering = false;
+  const request = open(options);
+  const stop = () => request.destroy(signal.reason);
+  signal.addEventListener("abort", stop);
+  try {
+    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+      request.once("response", resolve);
+      request.on("error", reject);
+      request.end();
+    });
+    answering = true;
+    response.on("error", () => {});
+    const status = response.statusCode ?? 0;
+    const headers = toHeaders(response.rawHeaders);
+    if (!options.wantsBody(status, headers)) {
+      request.destroy();
+      return { status, headers, body: new Uint8Array() };
+    }
+    const bare = options.method === "HEAD" || status === 204 || status === 304;
+    const body = await read(response, bare ? null : headers.get("content-encoding"), options);
+    return { status, headers, body };
+  } catch (error) {
+    request.destroy();
+    if (signal.aborted) throw signal.reason;
+    throw toGuardError(error, url, answering);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+function open({ url, method, headers, addresses, agent, connectMs }: Exchange): http.ClientRequest {
+  const secure = url.protocol === "https:";
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const request = (secure ? https : http).request({
+    method,
+    protocol: url.protocol,
+    hostname,
+    port: Number(url.port) || (secure ? 443 : 80),
+    path: url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    agent,
+    maxHeaderSize,
+    lookup: (_host, lookupOptions, done) => {
+      if (lookupOptions.all) done(null, addresses);
+      else done(null, addresses[0]!.address, addresses[0]!.family);
+    },
+    ...(secure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
+  });
+  const timer = setTimeout(() => {
+    const text = `${url.host} did not take the connection within ${connectMs / 1000} s`;
+    request.destroy(new GuardError("timeout", url.href, text));
+  }, connectMs);
+  const connected = () => clearTimeout(timer);
+  request.once("close", connected);
+  request.once("socket", (socket) => {
+    if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", connected);
+    else connected();
+  });
+  return request;
+}
+
+function toHeaders(raw: string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    try {
+      headers.append(raw[i]!, raw[i + 1]!);
+    } catch {
+      // A header that the Fetch standard cannot hold is of no use to anyone who reads Headers.
+    }
+  }
+  return headers;
+}
+
+async function read(response: http.IncomingMessage, encoding: string | null, { url, method, maxBytes }: Exchange) {
+  const tooLarge = () =>
+    new GuardError(
+      "too_large",
+      url.href,
+      `${url.host} sent a body of more than ${maxBytes} bytes, the most that is read`,
+    );
+  const codings = (encoding ?? "")
+    .toLowerCase()
+    .split(",")
+    .map((coding) => coding.trim())
+    .filter((coding) => coding !== "" && coding !== "identity")
+    .reverse();
+  if (codings.length === 0 && Number(response.headers["content-length"]) > maxBytes && method !== "HEAD")
+    throw tooLarge();
+  const source = decode(response, codings, url);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of source as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}
+
+function decode(response: Readable, codings: string[], url: URL): Readable {
+  if (codings.length === 0) return response;
+  const bad = (text: string) => new GuardError("protocol", url.href, `${url.host} ${text}`);
+  if (codings.length > 3) throw bad("compressed its answer more than three times");
+  const decoders = codings.map((coding) => {
+    if (coding === "gzip" || coding === "x-gzip" || coding === "deflate") return zlib.createUnzip();
+    if (coding === "br") return zlib.createBrotliDecompress();
+    if (coding === "zstd") return zlib.createZstdDecompress();
+    throw bad(`sent its answer in the encoding ${JSON.stringify(coding)}, which nobody asked for`);
+  });
+  // Errors reach the reader through the last stream; the callback only keeps them from being thrown twice.
+  return pipeline([response, ...decoders], () => {}) as unknown as Readable;
+}

@@ -1,0 +1,70 @@
+/** Why a request got no answer. */
+export type GuardErrorKind =
+  | "refused"
+  | "dns"
+  | "unreachable"
+  | "timeout"
+  | "too_large"
+  | "redirect"
+  | "tls"
+  | "aborted"
+  | "protocol";
+
+/** A request that got no usable answer: `kind` for programs, `message` for people. */
+export class GuardError extends Error {
+  override readonly name = "GuardError";
+  constructor(
+    readonly kind: GuardErrorKind,
+    readonly url: string,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+const unreachable: Record<string, string> = {
+  ECONNREFUSED: "refused the connection",
+  ECONNRESET: "closed the connection without an answer",
+  EPIPE: "closed the connection without an answer",
+  EHOSTUNREACH: "cannot be reached: there is no way to that host",
+  ENETUNREACH: "cannot be reached: there is no way to that network",
+  EADDRNOTAVAIL: "cannot be reached: there is no way to that address",
+};
+
+const certificates: Record<string, string> = {
+  CERT_HAS_EXPIRED: "it has expired",
+  ERR_TLS_CERT_ALTNAME_INVALID: "it was issued for another host",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "it is self-signed",
+  SELF_SIGNED_CERT_IN_CHAIN: "it is signed by an unknown authority",
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: "it is signed by an unknown authority",
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: "it is signed by an unknown authority",
+};
+
+/** Tells in the guard's words what Node's network code threw. `answering`: the head of the answer had come already. */
+export function toGuardError(error: unknown, url: URL, answering: boolean): GuardError {
+  if (error instanceof GuardError) return error;
+  const fail = (kind: GuardErrorKind, text: string) => new GuardError(kind, url.href, `${url.host} ${text}`);
+  const { code, detail } = describe(error);
+  if (/^(ENOTFOUND|ENODATA|ENONAME|EAI_(NONAME|NODATA))$/.test(code))
+    return new GuardError("dns", url.href, `${url.hostname} is not known to the name service`);
+  if (/^(EAI_|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME|EBADRESP|EFORMERR)/.test(code))
+    return new GuardError("dns", url.href, `${url.hostname} could not be looked up: the name service failed (${code})`);
+  if (code === "ETIMEDOUT") return fail("timeout", "did not take the connection in time");
+  if (code === "HPE_HEADER_OVERFLOW") return fail("too_large", "sent more than 64 KiB of headers");
+  if (certificates[code]) return fail("tls", `has a certificate that cannot be trusted: ${certificates[code]}`);
+  if (/^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|UNABLE_TO|EPROTO|INVALID_CA|HOSTNAME_MISMATCH)/.test(code))
+    return fail("tls", `did not agree on a secure connection (${code})`);
+  if (answering && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
+    return fail("protocol", "closed the connection in the middle of the answer");
+  if (unreachable[code]) return fail("unreachable", unreachable[code]);
+  if (/^(Z_|ERR__?BROTLI|ERR__?ZSTD|ZSTD_)/.test(code))
+    return fail("protocol", `sent a compressed body that is damaged or cut off (${detail})`);
+  return fail("protocol", `sent an answer that is not HTTP (${detail})`);
+}
+
+/** Several addresses tried in vain come as an AggregateError, whose parts tell more than the whole. */
+function describe(error: unknown): { code: string; detail: string } {
+  const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
+  const { code, message } = (first ?? {}) as { code?: unknown; message?: unknown };
+  return { code: typeof code === "string" ? code : "", detail: String(code || message || "no reason given") };
+}

@@ -1,0 +1,47 @@
+export type Slots = {
+  /** Waits for a free place at a host, first come first served, and returns what frees it. Throws `stopped()` on abort. */
+  take(host: string, stopped: () => Error, signal?: AbortSignal): Promise<() => void>;
+};
+
+/** Keeps at most `max` requests to one host at once. */
+export function createSlots(max: number): Slots {
+  const busy = new Map<string, number>();
+  const waiting = new Map<string, (() => void)[]>();
+
+  function free(host: string): void {
+    const next = waiting.get(host)?.shift();
+    if (next) {
+      next();
+      return;
+    }
+    const left = (busy.get(host) ?? 1) - 1;
+    waiting.delete(host);
+    if (left > 0) busy.set(host, left);
+    else busy.delete(host);
+  }
+
+  return {
+    async take(host, stopped, signal) {
+      if (signal?.aborted) throw stopped();
+      if ((busy.get(host) ?? 0) < max) {
+        busy.set(host, (busy.get(host) ?? 0) + 1);
+        return () => free(host);
+      }
+      const queue = waiting.get(host) ?? [];
+      waiting.set(host, queue);
+      await new Promise<void>((resolve, reject) => {
+        const enter = () => {
+          signal?.removeEventListener("abort", leave);
+          resolve();
+        };
+        const leave = () => {
+          queue.splice(queue.indexOf(enter), 1);
+          reject(stopped());
+        };
+        queue.push(enter);
+        signal?.addEventListener("abort", leave, { once: true });
+      });
+      return () => free(host);
+    },
+  };
+}
