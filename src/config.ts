@@ -35,7 +35,8 @@ function baseUrl(value: string): URL | null {
   return url;
 }
 
-const allowSyntax = "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8";
+const allowSyntax =
+  "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8";
 
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
 function allowRule(text: string): AllowRule {
@@ -54,7 +55,11 @@ const settings = {
   EVALD_DATA_DIR: setting("./data", "folder that holds everything", (value) => value || bad("a folder")),
   EVALD_HOST: setting("127.0.0.1", "address to listen on", (value) => value || bad("an address, as in 127.0.0.1")),
   EVALD_PORT: setting("3000", "port to listen on; 0 takes a free one and prints it", integer(0, 65535)),
-  EVALD_BASE_URL: setting("", "address that people and programs use, path included; default: where it listens", baseUrl),
+  EVALD_BASE_URL: setting(
+    "",
+    "address that people and programs use, path included; default: where it listens",
+    baseUrl,
+  ),
   EVALD_CONCURRENCY: setting("4", "runs at once", integer(1, 64)),
   EVALD_RUN_TIMEOUT_SECONDS: setting("600", "longest time of one run", integer(1, 86_400)),
   EVALD_MAX_PAGES: setting("25", "pages that the explorer reads on its way to the goal", integer(1, 1000)),
@@ -68,7 +73,11 @@ const settings = {
   ),
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
-  EVALD_WELCOME: setting("1", "1: a first start makes an example organisation and runs an example; 0: it does not", flag),
+  EVALD_WELCOME: setting(
+    "1",
+    "1: a first start makes an example organisation and runs an example; 0: it does not",
+    flag,
+  ),
 };
 
 function setting<T>(fallback: string, means: string, parse: (value: string) => T): Setting<T> {

@@ -49,7 +49,8 @@ export type EventType = (typeof eventTypes)[number];
 export const eventSources = ["agent", "gateway", "egress", "runner"] as const;
 export type EventSource = (typeof eventSources)[number];
 
-export type Outcome = "succeeded" | "goal_not_met" | "not_judged" | "no_creds" | "excluded" | "scoring_failed";
+export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", "excluded", "scoring_failed"] as const;
+export type Outcome = (typeof outcomes)[number];
 
 /**
  * What an agent says while it works. `id` joins a tool's call, its http requests and its result.

@@ -119,7 +119,11 @@ export const prompts = sqliteTable(
   (t) => [
     unique("prompts_of_org").on(t.orgId, t.id),
     index("prompts_by_status").on(t.orgId, t.status, t.id),
-    foreignKey({ name: "prompts_provider", columns: [t.orgId, t.targetProviderId], foreignColumns: [providers.orgId, providers.id] }),
+    foreignKey({
+      name: "prompts_provider",
+      columns: [t.orgId, t.targetProviderId],
+      foreignColumns: [providers.orgId, providers.id],
+    }),
     check("prompts_status", oneOf(t.status, promptStatuses)),
     check("prompts_runs_per_eval", sql`${t.runsPerEval} between 1 and 50`),
   ],
@@ -138,7 +142,11 @@ export const evalRequests = sqliteTable(
   (t) => [
     unique("eval_requests_of_org").on(t.orgId, t.id),
     index("eval_requests_by_prompt").on(t.orgId, t.promptId, t.id),
-    foreignKey({ name: "eval_requests_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "eval_requests_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
     check("eval_requests_trigger", oneOf(t.trigger, triggers)),
   ],
 );
@@ -179,7 +187,10 @@ export const runs = sqliteTable(
       foreignColumns: [evalRequests.orgId, evalRequests.id],
     }),
     check("runs_status", oneOf(t.status, runStatuses)),
-    check("runs_terminal", sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'superseded'))`),
+    check(
+      "runs_terminal",
+      sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'superseded'))`,
+    ),
     check("runs_failure", sql`${t.status} != 'failed' or ${t.failureReason} is not null`),
   ],
 );
@@ -279,7 +290,11 @@ export const frictionPoints = sqliteTable(
     unique("friction_points_of_org").on(t.orgId, t.id),
     unique("friction_points_of_report").on(t.reportId, t.fingerprint),
     index("friction_points_by_prompt").on(t.orgId, t.promptId, t.fingerprint),
-    foreignKey({ name: "friction_points_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+    foreignKey({
+      name: "friction_points_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
     check("friction_points_severity", oneOf(t.severity, severities)),
     check("friction_points_phase", oneOf(t.phase, phases)),
     check("friction_points_category", oneOf(t.category, frictionCategories)),
@@ -302,7 +317,11 @@ export const recommendations = sqliteTable(
   },
   (t) => [
     unique("recommendations_of_report").on(t.reportId, t.priority),
-    foreignKey({ name: "recommendations_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+    foreignKey({
+      name: "recommendations_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
     check("recommendations_frictions", sql`json_array_length(${t.frictionIds}) > 0`),
   ],
 );

@@ -1,0 +1,144 @@
+import { toOpenAPISchema } from "@elysiajs/openapi";
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { operation } from "./api.ts";
+import { type Caller, callerOf } from "./auth/gate.ts";
+import { AppError, errorStatus, notFound } from "./errors.ts";
+import { toOpenApi } from "./openapi.ts";
+import { readQueryNumbers } from "./paging.ts";
+import { promptRoutes } from "./prompts/routes.ts";
+import { reportRoutes } from "./reports/routes.ts";
+import { runRoutes } from "./runs/routes.ts";
+import type { Service } from "./service.ts";
+import { pageRoutes } from "./web/routes.tsx";
+
+const maxBodyBytes = 1024 * 1024;
+
+/** The HTTP side of a service: gate, errors, API, pages. `basePath` is where it hangs: empty, or `/evals`. */
+export function createApp(service: Service, basePath: string) {
+  const { deps, keys } = service;
+  const callers = new WeakMap<Request, Caller>();
+  const begun = new WeakMap<Request, { id: string; at: number }>();
+  const apiPrefix = `${basePath}/api/`;
+
+  const orgOf = (request: Request) => {
+    const caller = callers.get(request);
+    if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
+    return caller.org;
+  };
+
+  const routes = new Elysia()
+    .use(systemRoutes(service))
+    .use(promptRoutes(service.prompts, orgOf))
+    .use(runRoutes({ runs: service.runs, requests: service.requests, baseUrl: deps.baseUrl }, orgOf))
+    .use(reportRoutes(service.reports, deps, orgOf))
+    .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
+      response: { 200: Whoami },
+      ...operation("System", "whoami", "Tell which organisation and key a request speaks for"),
+    })
+    .use(pageRoutes(service));
+
+  let document: object | undefined;
+  return new Elysia({ prefix: basePath, normalize: true })
+    .onRequest(({ request, set }) => {
+      const id = crypto.randomUUID();
+      begun.set(request, { id, at: performance.now() });
+      set.headers["x-request-id"] = id;
+      if (!pathOf(request.url).startsWith(apiPrefix)) return;
+      callers.set(request, callerOf(request, keys));
+      if (Number(request.headers.get("content-length") ?? 0) > maxBodyBytes)
+        throw new AppError("too_large", "the body is larger than 1 MiB; send less");
+    })
+    .onTransform(({ request, query }) => {
+      readQueryNumbers(query, request.url);
+    })
+    .onError(({ error, code, request, set }) => {
+      const answer = toAppError(error, code);
+      if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
+      set.status = errorStatus[answer.code];
+      if (answer.code === "unauthorized") set.headers["www-authenticate"] = "Bearer";
+      if (answer.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(answer.retryAfterSeconds);
+      return { error: answer.code, detail: answer.detail };
+    })
+    .onAfterResponse(({ request, set }) => {
+      const seen = begun.get(request);
+      const ms = seen ? Math.round(performance.now() - seen.at) : null;
+      deps.log.info(
+        {
+          req: seen?.id,
+          method: request.method,
+          path: pathOf(request.url),
+          status: set.status ?? 200,
+          ms,
+          key: callers.get(request)?.keyId,
+        },
+        "request",
+      );
+    })
+    .use(routes)
+    .get("/openapi.json", () => (document ??= toOpenApi(toOpenAPISchema(routes), deps.baseUrl())), {
+      response: { 200: Type.Object({}, { additionalProperties: true }) },
+      detail: { tags: ["System"], operationId: "openapi", summary: "This description of the API" },
+    });
+}
+
+export type App = ReturnType<typeof createApp>;
+
+const Whoami = Type.Object({
+  organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
+  key: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String() }),
+});
+
+function whoami({ orgs }: Service, caller: Caller | undefined) {
+  if (!caller) throw notFound("no such address");
+  const { id, name, timeZone } = orgs.getOrg(caller.org);
+  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name } };
+}
+
+const Health = Type.Object({ status: Type.String(), detail: Type.Optional(Type.String()) });
+
+const systemRoutes = (service: Service) =>
+  new Elysia({ name: "system" })
+    .get("/healthz", () => ({ status: "alive" }), {
+      response: { 200: Health },
+      detail: { tags: ["System"], operationId: "healthz", summary: "Whether the process is alive" },
+    })
+    .get(
+      "/readyz",
+      ({ set }) => {
+        const trouble = service.trouble();
+        if (trouble === null) return { status: "ready" };
+        set.status = 503;
+        return { status: "not ready", detail: trouble };
+      },
+      {
+        response: { 200: Health, 503: Health },
+        detail: {
+          tags: ["System"],
+          operationId: "readyz",
+          summary: "Whether the database can be written, the runner is alive and the service is not stopping",
+        },
+      },
+    );
+
+const pathOf = (url: string): string => {
+  const start = url.indexOf("/", url.indexOf("://") + 3);
+  const end = url.slice(start).search(/[?#]/);
+  return end < 0 ? url.slice(start) : url.slice(start, start + end);
+};
+
+/** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
+function toAppError(error: unknown, code: unknown): AppError {
+  if (error instanceof AppError) return error;
+  const internal = new AppError(
+    "internal",
+    "something went wrong here; the log has the details under the id in X-Request-Id",
+  );
+  if (code === "NOT_FOUND") return notFound("no such address; /openapi.json lists them all");
+  if (code === "PARSE") return new AppError("bad_request", "the body must be JSON");
+  if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
+  const { type, valueError } = error as { type?: string; valueError?: { path: string; message: string } };
+  if (type === "response") return internal;
+  const where = valueError?.path ? valueError.path.slice(1).replaceAll("/", ".") : type;
+  return new AppError("bad_request", `${where}: ${valueError?.message ?? "not valid"}`);
+}

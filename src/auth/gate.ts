@@ -1,0 +1,26 @@
+import type { OrgId } from "../deps.ts";
+import { AppError } from "../errors.ts";
+import type { Keys } from "./keys.ts";
+
+/** Who asks: the organisation of the key, and the key. */
+export type Caller = { org: OrgId; keyId: string; name: string };
+
+const remedy = "send the header Authorization: Bearer <API key>; evald key create makes one";
+const keyInQuery = /[?&][^#]*evals_[0-9A-Za-z]{36}/;
+
+/**
+ * Tells who a request comes from, by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an
+ * unknown, expired or revoked key, and for a key in the query string, where it would end in logs.
+ */
+export function callerOf(request: Request, keys: Keys): Caller {
+  const header = request.headers.get("authorization");
+  if (header === null) throw new AppError("unauthorized", `no credential was sent; ${remedy}`);
+  if (keyInQuery.test(request.url))
+    throw new AppError("unauthorized", `a key must not stand in the address; ${remedy}`);
+  const key = /^bearer +(\S+)$/i.exec(header)?.[1];
+  // Two Authorization headers arrive joined by a comma.
+  if (!key || key.includes(",")) throw new AppError("unauthorized", `one bearer credential is needed; ${remedy}`);
+  const caller = keys.findKey(key);
+  if (!caller) throw new AppError("unauthorized", `the API key is unknown, expired or revoked; ${remedy}`);
+  return caller;
+}

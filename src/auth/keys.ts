@@ -1,0 +1,127 @@
+import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { apiKeys } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, notFound } from "../errors.ts";
+
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const keyPattern = /^evals_[0-9A-Za-z]{36}$/;
+const lastUsedEveryMs = 60_000;
+
+/** An API key as it is listed: never the key itself. */
+export type ApiKey = {
+  id: string;
+  name: string;
+  display: string;
+  createdAt: string;
+  expiresAt: string | null;
+  revokedAt: string | null;
+  lastUsedAt: string | null;
+};
+
+/** `evals_`, 30 base62 characters (178 bits) and the CRC-32 of what precedes them in 6: a typing error never reaches the database. */
+function newKey(): string {
+  let secret = "evals_";
+  while (secret.length < 36) {
+    // Bytes of 248 and more would favour the first characters of the alphabet.
+    for (const byte of crypto.getRandomValues(new Uint8Array(48)))
+      if (byte < 248 && secret.length < 36) secret += alphabet[byte % 62];
+  }
+  return secret + checksum(secret);
+}
+
+function checksum(text: string): string {
+  let rest = Bun.hash.crc32(text);
+  let digits = "";
+  for (let i = 0; i < 6; i++) {
+    digits = alphabet[rest % 62] + digits;
+    rest = Math.floor(rest / 62);
+  }
+  return digits;
+}
+
+/** Whether a text has the form of a key, checksum included; says nothing about whether it is one. */
+export const isKeyShaped = (text: string): boolean =>
+  keyPattern.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
+
+const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
+
+export type Keys = ReturnType<typeof createKeys>;
+
+export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+  const byHash = db
+    .select({ id: apiKeys.id, orgId: apiKeys.orgId, name: apiKeys.name, expiresAt: apiKeys.expiresAt })
+    .from(apiKeys)
+    .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt)))
+    .prepare();
+  /** Last use by key id, not yet written; and when each was last written. */
+  const used = new Map<string, number>();
+  const written = new Map<string, number>();
+
+  const toApiKey = (row: typeof apiKeys.$inferSelect): ApiKey => ({
+    id: row.id,
+    name: row.name,
+    display: row.display,
+    createdAt: new Date(row.createdAt).toISOString(),
+    expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt).toISOString(),
+    revokedAt: row.revokedAt === null ? null : new Date(row.revokedAt).toISOString(),
+    lastUsedAt: row.lastUsedAt === null ? null : new Date(row.lastUsedAt).toISOString(),
+  });
+
+  return {
+    /** Makes a key. `key` is its only copy: the database keeps a digest. Throws bad_request for a blank name. */
+    createKey(org: OrgId, name: string, expiresAt: number | null = null): { key: string; apiKey: ApiKey } {
+      const trimmed = name.trim();
+      if (trimmed === "" || trimmed.length > 200) throw badRequest("the name must have 1 to 200 characters");
+      const key = newKey();
+      const createdAt = now();
+      const row = {
+        hash: hashOf(key),
+        id: newId(createdAt),
+        orgId: org,
+        name: trimmed,
+        display: `${key.slice(0, 10)}…${key.slice(-4)}`,
+        createdAt,
+        expiresAt,
+        revokedAt: null,
+        lastUsedAt: null,
+      };
+      db.insert(apiKeys).values(row).run();
+      return { key, apiKey: toApiKey(row) };
+    },
+
+    /** The organisation and name of a valid key, else null. Notes the use in memory; `flushLastUsed` writes it. */
+    findKey(key: string): { org: OrgId; keyId: string; name: string } | null {
+      if (!isKeyShaped(key)) return null;
+      const row = byHash.get({ hash: hashOf(key) });
+      const at = now();
+      if (!row || (row.expiresAt !== null && row.expiresAt <= at)) return null;
+      used.set(row.id, at);
+      return { org: row.orgId as OrgId, keyId: row.id, name: row.name };
+    },
+
+    listKeys: (org: OrgId): ApiKey[] =>
+      db.select().from(apiKeys).where(eq(apiKeys.orgId, org)).orderBy(desc(apiKeys.id)).all().map(toApiKey),
+
+    /** The next request with the key is refused. Throws not_found; revoking twice changes nothing. */
+    revokeKey(org: OrgId, id: string): ApiKey {
+      const own = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
+      db.update(apiKeys)
+        .set({ revokedAt: now() })
+        .where(and(own, isNull(apiKeys.revokedAt)))
+        .run();
+      const row = db.select().from(apiKeys).where(own).get();
+      if (!row) throw notFound(`no API key has the id ${id}`);
+      return toApiKey(row);
+    },
+
+    /** Writes when keys were last used: at most one write a minute for each key, unless `all` (before the process ends). */
+    flushLastUsed(all = false): void {
+      for (const [id, at] of used) {
+        if (!all && at - (written.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedEveryMs) continue;
+        db.update(apiKeys).set({ lastUsedAt: at }).where(eq(apiKeys.id, id)).run();
+        written.set(id, at);
+        used.delete(id);
+      }
+    },
+  };
+}

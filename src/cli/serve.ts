@@ -1,0 +1,92 @@
+import type { Command } from "commander";
+import { createExplorer } from "../agents/explorer/explorer.ts";
+import { createApp } from "../app.tsx";
+import type { Config } from "../config.ts";
+import { closeDb, lockData, openDb } from "../db/open.ts";
+import { createLog } from "../log.ts";
+import { createService, version } from "../service.ts";
+import { say } from "./program.ts";
+import { welcome } from "./welcome.ts";
+
+/** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
+export function addServe(program: Command, configOf: () => Config): void {
+  program
+    .command("serve")
+    .description("run the service: API, pages, scheduler and runner, until it is told to stop")
+    .addHelpText("after", "\nExamples:\n  evald serve\n  EVALD_PORT=8080 evald serve --data /var/lib/evald")
+    .action(() => serve(configOf()));
+}
+
+async function serve(config: Config): Promise<void> {
+  const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
+  const db = openDb(config.dataDir);
+  const log = createLog(config.logLevel);
+  const explorer = createExplorer({ version });
+  let baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? "";
+  let port = 0;
+  const service = createService({
+    db,
+    config,
+    log,
+    agents: { explorer },
+    baseUrl: () => baseUrl,
+    // Its own public pages: what needs a key stays closed, for no run holds one.
+    alsoAllow: () => [{ host: ownHost(config.host), port }],
+  });
+  const basePath = config.baseUrl?.pathname.replace(/\/$/, "") ?? "";
+  const app = createApp(service, basePath);
+  const server = listen(app.fetch, config);
+  port = server.port ?? 0;
+  const ownUrl = `http://${urlHost(config.host)}:${port}`;
+  baseUrl ||= ownUrl;
+
+  const flush = setInterval(() => service.keys.flushLastUsed(), 60_000);
+  service.runner.start();
+  say(`listening on ${ownUrl}`);
+  if (baseUrl !== ownUrl) say(`known to people as ${baseUrl}`);
+
+  let stopping = false;
+  const stop = async (signal: string) => {
+    // A second signal is a person who does not want to wait.
+    if (stopping) process.exit(130);
+    stopping = true;
+    log.info({ signal }, "stopping");
+    clearInterval(flush);
+    await service.runner.stop(config.drainMs);
+    await server.stop(true);
+    service.keys.flushLastUsed(true);
+    closeDb(db);
+    lock.release();
+    log.flush();
+    process.exit(0);
+  };
+  process.on("SIGTERM", () => stop("SIGTERM"));
+  process.on("SIGINT", () => stop("SIGINT"));
+
+  if (config.welcome) await welcome(service, `${ownUrl}${basePath}`);
+}
+
+function listen(fetch: (request: Request) => Response | Promise<Response>, { host, port }: Config) {
+  try {
+    return Bun.serve({
+      hostname: host,
+      port,
+      fetch,
+      reusePort: false,
+      idleTimeout: 60,
+      maxRequestBodySize: 2 * 1024 * 1024,
+    });
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : undefined;
+    if (code === "EADDRINUSE")
+      throw new Error(
+        `port ${port} of ${host} is taken by another program; set EVALD_PORT to a free one, or to 0 to take any`,
+      );
+    if (code === "EACCES")
+      throw new Error(`port ${port} may not be opened by this user; set EVALD_PORT to one above 1023`);
+    throw error;
+  }
+}
+
+const urlHost = (host: string) => (host.includes(":") ? `[${host}]` : host === "0.0.0.0" ? "127.0.0.1" : host);
+const ownHost = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host);

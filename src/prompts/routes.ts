@@ -1,0 +1,61 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, type OrgOf, operation } from "../api.ts";
+import { pageQuery } from "../paging.ts";
+import type { Prompts } from "./prompts.ts";
+import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+
+const path = Type.Object({ promptId: Type.String({ description: "uuid of the prompt" }) });
+
+export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
+  new Elysia({ name: "prompts" })
+    .get(
+      "/api/v1/prompts",
+      ({ request, query, set }) => {
+        const { includeArchived, limit = 100, offset } = query;
+        const { items, total } = prompts.listPrompts(orgOf(request), {
+          includeArchived: includeArchived === "1",
+          limit,
+          offset: offset ?? 0,
+        });
+        set.headers["x-total-count"] = String(total);
+        return items;
+      },
+      {
+        query: Type.Object({
+          includeArchived: Type.Optional(Type.Literal("1", { description: "Archived prompts too" })),
+          ...pageQuery,
+        }),
+        response: { 200: Type.Array(PromptSummary), ...errors(400) },
+        ...operation("Prompts", "listPrompts", "List the prompts of the organisation, newest first"),
+      },
+    )
+    .post(
+      "/api/v1/prompts",
+      ({ request, body, set }) => {
+        set.status = 201;
+        return prompts.createPrompt(orgOf(request), body);
+      },
+      {
+        parse: "json",
+        body: PromptInput,
+        response: { 201: Prompt, ...errors(400, 413) },
+        ...operation("Prompts", "createPrompt", "Create a prompt"),
+      },
+    )
+    .get("/api/v1/prompts/:promptId", ({ request, params }) => prompts.getPrompt(orgOf(request), params.promptId), {
+      params: path,
+      response: { 200: Prompt, ...errors(404) },
+      ...operation("Prompts", "getPrompt", "Get one prompt"),
+    })
+    .patch(
+      "/api/v1/prompts/:promptId",
+      ({ request, params, body }) => prompts.updatePrompt(orgOf(request), params.promptId, body),
+      {
+        parse: "json",
+        params: path,
+        body: PromptPatch,
+        response: { 200: Prompt, ...errors(400, 404, 413) },
+        ...operation("Prompts", "updatePrompt", "Change a prompt, pause it, archive it or bring it back"),
+      },
+    );

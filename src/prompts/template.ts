@@ -1,0 +1,25 @@
+import { AppError } from "../errors.ts";
+
+// An escaped `\{{` is matched first, so that it is never read as the start of a variable.
+const pieces = /\\\{\{|\{\{([A-Za-z_][A-Za-z0-9_]*)\}\}/g;
+
+/** The variables of a prompt, in order of first appearance; null if it has none. */
+export function templateVarsOf(...texts: (string | null)[]): string[] | null {
+  const names = new Set<string>();
+  for (const text of texts) for (const [, name] of (text ?? "").matchAll(pieces)) if (name) names.add(name);
+  return names.size === 0 ? null : [...names];
+}
+
+/** Fills in the variables of a text, once: what an argument contains is never read as a variable. `\{{` becomes `{{`. */
+export function fillTemplate(text: string, args: Record<string, string>): string {
+  return text.replace(pieces, (match, name?: string) => (name === undefined ? "{{" : (args[name] ?? match)));
+}
+
+/** The arguments that a prompt's variables need, from what was given; null if it has none. Throws `missing_template_vars`. */
+export function argsFor(vars: string[] | null, given: Record<string, string>): Record<string, string> | null {
+  if (!vars) return null;
+  const missing = vars.filter((name) => !Object.hasOwn(given, name));
+  if (missing.length > 0)
+    throw new AppError("missing_template_vars", `templateArgs lacks a value for: ${missing.join(", ")}`);
+  return Object.fromEntries(vars.map((name) => [name, given[name] as string]));
+}

@@ -1,0 +1,138 @@
+import { and, desc, eq, gt } from "drizzle-orm";
+import { type Tx, tx } from "../db/open.ts";
+import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, conflict } from "../errors.ts";
+import type { Queue } from "../jobs/queue.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import { argsFor, fillTemplate } from "../prompts/template.ts";
+import type { Providers } from "../providers/providers.ts";
+import { startUrls } from "./starts.ts";
+
+const idempotencyMs = 24 * 3600_000;
+/** A crash or a fault of the network spends an attempt; what an agent did never does. */
+const maxAttempts = 3;
+
+export type EvalRequestInput = {
+  urlMap: Record<string, string>;
+  templateArgs?: Record<string, string>;
+  /** Default 1. */
+  runs?: number;
+  trigger: Trigger;
+  idempotencyKey?: string;
+};
+
+export type Requests = ReturnType<typeof createRequests>;
+
+type Parts = { prompts: Prompts; providers: Providers; queue: Queue; defaultAgent: string; onQueued: () => void };
+
+export function createRequests(
+  { db, now, newId }: Deps,
+  { prompts: ofPrompts, providers, queue, defaultAgent, onQueued }: Parts,
+) {
+  /** The run that an idempotency key made within the last day; conflict if it was made by another request. */
+  function findEarlier(t: Tx, org: OrgId, key: string, hash: string) {
+    const row = t
+      .select({ id: runs.id, evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, now() - idempotencyMs)))
+      .orderBy(desc(runs.id))
+      .get();
+    if (row && row.hash !== hash)
+      throw conflict("the Idempotency-Key was used for another request within 24 hours; use a new key");
+    return row;
+  }
+
+  return {
+    /**
+     * Accepts an evaluation of a prompt: its eval request, its runs and their jobs become visible together. Answers with the ids.
+     * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
+     */
+    requestEval(org: OrgId, promptId: string, input: EvalRequestInput): { evalRequestId: string; runIds: string[] } {
+      const prompt = ofPrompts.getPromptRow(org, promptId);
+      if (prompt.status === "archived")
+        throw conflict(
+          `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
+        );
+      checkUrlMap(input.urlMap);
+      const args = argsFor(prompt.templateVars, input.templateArgs ?? {});
+      const fill = (text: string) => fillTemplate(text, args ?? {});
+      const text = fill(prompt.text);
+      const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
+      const task: RunTask = {
+        title: prompt.title,
+        text,
+        endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+        startUrls: startUrls({ urlMap: input.urlMap, provider, additionalUrls: prompt.additionalUrls, text }),
+        declaredChecks: prompt.declaredChecks ?? [],
+        reviewBeforePublishing: prompt.reviewBeforePublishing,
+      };
+      const { idempotencyKey } = input;
+      const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId, input });
+
+      const accepted = tx(db, (t) => {
+        const earlier =
+          idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
+        if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: [earlier.id] };
+        const createdAt = now();
+        const evalRequestId = newId(createdAt);
+        t.insert(evalRequests)
+          .values({ id: evalRequestId, orgId: org, promptId, trigger: input.trigger, createdAt })
+          .run();
+        const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
+        for (const id of runIds) {
+          t.insert(runs)
+            .values({
+              id,
+              orgId: org,
+              promptId,
+              evalRequestId,
+              status: "pending",
+              urlMap: input.urlMap,
+              templateArgs: args,
+              task,
+              agent: prompt.agent ?? defaultAgent,
+              attempt: 0,
+              createdAt,
+              idempotencyKey: idempotencyKey ?? null,
+              idempotencyHash,
+            })
+            .run();
+          queue.enqueue(t, { kind: "run", subject: id, maxAttempts });
+        }
+        return { evalRequestId, runIds };
+      });
+      onQueued();
+      return accepted;
+    },
+  };
+}
+
+const hostName = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
+
+/** Keys are host names or http(s) origins, values absolute http(s) addresses without user info; the first that is not is named. */
+function checkUrlMap(urlMap: Record<string, string>): void {
+  for (const [key, value] of Object.entries(urlMap)) {
+    const origin = /^https?:\/\//i.test(key) && URL.canParse(key) ? new URL(key) : null;
+    const isOrigin =
+      origin !== null && origin.host !== "" && origin.username === "" && /^https?:\/\/[^/?#]+\/?$/i.test(key);
+    if (!isOrigin && !hostName.test(key))
+      throw badRequest(
+        `urlMap: the key ${JSON.stringify(key)} must be a host name or an http(s) origin, as in docs.example.com`,
+      );
+    const target = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
+    if (!target || target.username !== "" || target.password !== "")
+      throw badRequest(
+        `urlMap: the value for ${JSON.stringify(key)} must be an absolute http(s) address without user info`,
+      );
+  }
+}
+
+const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update(canonical(value)).digest("hex");
+
+/** JSON with sorted keys, so that the same request has the same digest however its keys are ordered. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, item) =>
+    item && typeof item === "object" && !Array.isArray(item) ? Object.fromEntries(Object.entries(item).sort()) : item,
+  );
+}

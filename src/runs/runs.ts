@@ -1,0 +1,137 @@
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { prompts, type ReportStatus, reports, runCounts, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { notFound } from "../errors.ts";
+import type { Page, Paged } from "../paging.ts";
+import { toPromptSummary } from "../prompts/prompts.ts";
+import { reportUrl, runReportColumns, runUrls, toRunReport } from "../reports/reports.ts";
+import type { Run } from "./schema.ts";
+
+export type RunFilter = { promptId?: string; reportStatus?: ReportStatus };
+export type Runs = ReturnType<typeof createRuns>;
+
+const columns = {
+  run: {
+    id: runs.id,
+    status: runs.status,
+    failureReason: runs.failureReason,
+    templateArgs: runs.templateArgs,
+    agent: runs.agent,
+    agentVersion: runs.agentVersion,
+    model: runs.model,
+    evalRequestId: runs.evalRequestId,
+    attempt: runs.attempt,
+    createdAt: runs.createdAt,
+    startedAt: runs.startedAt,
+    completedAt: runs.completedAt,
+  },
+  prompt: {
+    id: prompts.id,
+    title: prompts.title,
+    text: prompts.text,
+    endGoal: prompts.endGoal,
+    status: prompts.status,
+    templateVars: prompts.templateVars,
+    createdAt: prompts.createdAt,
+  },
+  report: runReportColumns,
+};
+
+const org = sql.placeholder("org");
+const page = { limit: sql.placeholder("limit"), offset: sql.placeholder("offset") };
+
+export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
+  const joined = () =>
+    db
+      .select(columns)
+      .from(runs)
+      .innerJoin(prompts, eq(prompts.id, runs.promptId))
+      .leftJoin(reports, eq(reports.runId, runs.id));
+
+  const byId = joined()
+    .where(and(eq(runs.orgId, org), eq(runs.id, sql.placeholder("id"))))
+    .prepare();
+
+  /** The ids of a page come from one index alone; only those rows are then joined, however deep the page lies. */
+  function pagePlan({ promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
+    const ids = reportStatus
+      ? db
+          .select({ id: reports.runId })
+          .from(reports)
+          .where(
+            and(
+              eq(reports.orgId, org),
+              eq(reports.status, sql.placeholder("reportStatus")),
+              promptId ? eq(reports.promptId, sql.placeholder("promptId")) : undefined,
+            ),
+          )
+          .orderBy(desc(reports.runId))
+          .limit(page.limit)
+          .offset(page.offset)
+      : db
+          .select({ id: runs.id })
+          .from(runs)
+          .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, sql.placeholder("promptId")) : undefined))
+          .orderBy(desc(runs.id))
+          .limit(page.limit)
+          .offset(page.offset);
+    const total = db
+      .select({ n: sql<number>`coalesce(sum(${runCounts.count}), 0)` })
+      .from(runCounts)
+      .where(
+        and(
+          eq(runCounts.orgId, org),
+          eq(runCounts.reportStatus, sql.placeholder("counted")),
+          promptId ? eq(runCounts.promptId, sql.placeholder("promptId")) : undefined,
+        ),
+      );
+    return {
+      rows: joined().where(inArray(runs.id, ids)).orderBy(desc(runs.id)).prepare(),
+      total: total.prepare(),
+    };
+  }
+
+  const plans = {
+    all: pagePlan({ promptId: false, reportStatus: false }),
+    promptId: pagePlan({ promptId: true, reportStatus: false }),
+    reportStatus: pagePlan({ promptId: false, reportStatus: true }),
+    both: pagePlan({ promptId: true, reportStatus: true }),
+  };
+
+  function toRun(row: NonNullable<ReturnType<typeof byId.get>>): Run {
+    const { run, prompt, report } = row;
+    const { statusUrl, runUrl } = runUrls(baseUrl(), run.id);
+    return {
+      runId: run.id,
+      status: run.status,
+      report: report === null ? null : toRunReport(report, reportUrl(baseUrl(), report.slug)),
+      statusUrl,
+      runUrl,
+      completedAt: run.completedAt === null ? null : new Date(run.completedAt).toISOString(),
+      createdAt: new Date(run.createdAt).toISOString(),
+      failureReason: run.failureReason,
+      templateArgs: run.templateArgs,
+      prompt: toPromptSummary(prompt),
+      agent: { id: run.agent, version: run.agentVersion, model: run.model },
+      evalRequestId: run.evalRequestId,
+      startedAt: run.startedAt === null ? null : new Date(run.startedAt).toISOString(),
+      attempt: run.attempt,
+    };
+  }
+
+  return {
+    /** Throws not_found. */
+    getRun(org: OrgId, id: string): Run {
+      const row = byId.get({ org, id });
+      if (!row) throw notFound(`no run has the id ${id}`);
+      return toRun(row);
+    },
+
+    /** Newest first. */
+    listRuns(org: OrgId, { promptId, reportStatus }: RunFilter, { limit, offset }: Page): Paged<Run> {
+      const plan = plans[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
+      const values = { org, limit, offset, promptId, reportStatus, counted: reportStatus ?? "any" };
+      return { items: plan.rows.all(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
+    },
+  };
+}

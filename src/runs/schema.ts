@@ -1,0 +1,114 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { reportStatuses, runStatuses } from "../db/tables.ts";
+import { pageQuery } from "../paging.ts";
+import { PromptSummary, promptExample } from "../prompts/schema.ts";
+import { RunAgent, RunReport } from "../reports/schema.ts";
+import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+
+export const Run = Type.Object({
+  runId: Id,
+  status: OneOf(runStatuses, "completed, failed and superseded are final; completed always has a report"),
+  report: Nullable(RunReport),
+  statusUrl: Type.String({ format: "uri", description: "Address to poll" }),
+  runUrl: Type.String({ format: "uri", description: "Page for people" }),
+  completedAt: Nullable(Time),
+  createdAt: Time,
+  failureReason: Nullable(
+    Type.String({
+      description: "timeout, budget, credentials, infrastructure, agent_crashed or cancelled, a colon, a sentence",
+    }),
+  ),
+  templateArgs: Type.Optional(
+    Nullable(
+      Type.Record(Type.String(), Type.String(), {
+        description: "Stored and returned as they are: put no secrets here",
+      }),
+    ),
+  ),
+  prompt: PromptSummary,
+  agent: RunAgent,
+  evalRequestId: Id,
+  startedAt: Nullable(Time),
+  attempt: Type.Integer({ minimum: 0, description: "Times that it was begun" }),
+});
+export type Run = Static<typeof Run>;
+
+export const RunRequest = Type.Object(
+  {
+    urlMap: Type.Record(Type.String(), Url, {
+      description: "Host names or origins, each with the address that stands in for it in this run; {} for none",
+    }),
+    templateArgs: Type.Optional(
+      Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
+        description: "A value for each variable of the prompt",
+      }),
+    ),
+  },
+  {
+    examples: [
+      { urlMap: { "docs.example.com": "https://preview-42.example.com" }, templateArgs: { language: "Python" } },
+    ],
+  },
+);
+export type RunRequest = Static<typeof RunRequest>;
+
+export const RunResponse = Type.Object({ runId: Id, statusUrl: Url, runUrl: Url });
+export type RunResponse = Static<typeof RunResponse>;
+
+export const runsQuery = {
+  promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),
+  reportStatus: Type.Optional(OneOf(reportStatuses, "Only runs whose report has this status")),
+  ...pageQuery,
+};
+
+export const runExample: Run = {
+  runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
+  status: "completed",
+  report: {
+    slug: "upload-a-file-7f3a91c2",
+    url: "https://evald.example.com/reports/upload-a-file-7f3a91c2",
+    score: 84.5,
+    grade: "B",
+    metrics: {
+      time: "1.4s",
+      timeDetail: "1.4 s from the first event to the last",
+      errors: 1,
+      errorsDetail: "1 failed request",
+      toolCalls: 9,
+      toolCallsDetail: "fetch_page 4, search_docs 3, check_links 2",
+      cost: "$0.00",
+      costDetail: "No model was used",
+      interruptions: 0,
+      timeSeconds: 1.4,
+      costUsd: 0,
+    },
+    dimensions: [
+      {
+        name: "Docs quality",
+        weight: "15%",
+        score: 82,
+        grade: "B-",
+        desc: "Share of links, samples and pages in order: 82 %. 100: all; 0: none.",
+      },
+    ],
+    status: "published",
+    outcome: "not_judged",
+    nullNotice: null,
+    keyFinding: "The page for the goal was found after 3 pages.",
+    verdict: "Easy to find; two samples do not parse.",
+    summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },
+    coverage: 0.45,
+    methodology: { id: "1", hash: "3f9c0a17", judge: null },
+  },
+  statusUrl: "https://evald.example.com/api/v1/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
+  runUrl: "https://evald.example.com/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
+  completedAt: "2026-11-21T09:31:02.000Z",
+  createdAt: "2026-11-21T09:31:00.000Z",
+  failureReason: null,
+  templateArgs: { language: "Python" },
+  prompt: promptExample,
+  agent: { id: "explorer", version: "0.1.0", model: null },
+  evalRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
+  startedAt: "2026-11-21T09:31:00.100Z",
+  attempt: 1,
+};

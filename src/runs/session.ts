@@ -1,0 +1,107 @@
+import { and, asc, eq } from "drizzle-orm";
+import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
+import { type Db, tx } from "../db/open.ts";
+import { sessionEvents } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+
+const batchRows = 100;
+const batchMs = 50;
+const maxPayloadBytes = 32 * 1024;
+const keyShape = /evals_[0-9A-Za-z]{36}/g;
+const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
+
+/** A run in one of its attempts: what its events belong to. */
+export type SessionId = { orgId: string; runId: string; attempt: number };
+
+export type SessionWriter = {
+  append(event: AgentEvent, source: EventSource): void;
+  /** Stores what is still in memory. Throws what the last write threw. */
+  close(): void;
+};
+
+/**
+ * Stores the events of a session, in batches of 100 rows or 50 ms, capped and redacted. `mayWrite` is asked inside each transaction: once it
+ * says no, nothing more is stored. `onError` hears of a batch that could not be written; the session is then not whole and must end.
+ */
+export function openSession(
+  { db, now }: Pick<Deps, "db" | "now">,
+  { orgId, runId, attempt }: SessionId,
+  mayWrite: () => boolean,
+  onError: (error: unknown) => void,
+): SessionWriter {
+  const begunAt = now();
+  let seq = 0;
+  let buffer: (typeof sessionEvents.$inferInsert)[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function flush(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    if (buffer.length === 0) return;
+    const rows = buffer;
+    buffer = [];
+    tx(db, (t) => {
+      if (mayWrite()) t.insert(sessionEvents).values(rows).run();
+    });
+  }
+
+  function flushInBackground(): void {
+    try {
+      flush();
+    } catch (error) {
+      onError(error);
+    }
+  }
+
+  return {
+    append(event, source) {
+      const at = now();
+      const { type, ...fields } = event;
+      buffer.push({
+        orgId,
+        runId,
+        attempt,
+        seq: seq++,
+        at,
+        tMs: Math.max(0, at - begunAt),
+        type,
+        source,
+        data: storable(fields),
+      });
+      if (buffer.length >= batchRows) flushInBackground();
+      else timer ??= setTimeout(flushInBackground, batchMs);
+    },
+    close: flush,
+  };
+}
+
+/** The events of a session as they were stored, in order. */
+export function readSession(db: Db, { orgId, runId, attempt }: SessionId): SessionEvent[] {
+  return db
+    .select()
+    .from(sessionEvents)
+    .where(and(eq(sessionEvents.orgId, orgId), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt)))
+    .orderBy(asc(sessionEvents.seq))
+    .all()
+    .map(({ seq, at, tMs, type, source, data }) => ({ ...data, seq, at, tMs, type, source }) as SessionEvent);
+}
+
+/** What may be stored: without secrets, and not above 32 KiB of JSON (then the longest texts are cut and `cutBytes` says by how much). */
+export function storable(fields: Record<string, unknown>): Record<string, unknown> {
+  const clean = mapTexts(fields, (text) => text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"));
+  const bytes = Buffer.byteLength(JSON.stringify(clean));
+  if (bytes <= maxPayloadBytes) return clean as Record<string, unknown>;
+  for (let most = 8192; most >= 64; most /= 2) {
+    const cut = mapTexts(clean, (text) => (text.length > most ? `${text.slice(0, most)}…` : text));
+    const left = Buffer.byteLength(JSON.stringify(cut));
+    if (left <= maxPayloadBytes) return { ...(cut as Record<string, unknown>), cutBytes: bytes - left };
+  }
+  return { cutBytes: bytes };
+}
+
+function mapTexts(value: unknown, change: (text: string) => string): unknown {
+  if (typeof value === "string") return change(value);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, change)]));
+}

@@ -1,0 +1,81 @@
+import pino from "pino";
+import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
+import { createApp } from "../../src/app.tsx";
+import { readConfig } from "../../src/config.ts";
+import { openDb } from "../../src/db/open.ts";
+import { createService } from "../../src/service.ts";
+
+/** An agent that says what the test scripted, for sessions whose content does not matter or must be exact. */
+export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<AgentEvent>): Agent {
+  return {
+    describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
+    run: (_task, { signal }) => script(signal),
+  };
+}
+
+/** Ends at once: the shortest session that can be graded. */
+export const instantAgent = scriptedAgent(async function* () {
+  yield { type: "thought", text: "nothing to do", by: "rule" };
+  yield { type: "end", outcome: "not_judged", reason: "scripted" };
+});
+
+type Options = {
+  agent?: Agent;
+  env?: Record<string, string>;
+  dataDir?: string;
+  now?: () => number;
+};
+
+/** A whole service on a real database, reached through its front door; two organisations, each with a key. */
+export function testApp({ agent = instantAgent, env = {}, dataDir = ":memory:", now }: Options = {}) {
+  const config = readConfig({ EVALD_LOG_LEVEL: "silent", ...env });
+  const db = openDb(dataDir);
+  const baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? "http://localhost:3000";
+  const service = createService({
+    db,
+    config,
+    log: pino({ level: "silent" }),
+    agents: { explorer: agent },
+    baseUrl: () => baseUrl,
+    now,
+    backoffMs: () => 1,
+  });
+  const app = createApp(service, config.baseUrl?.pathname.replace(/\/$/, "") ?? "");
+  const member = (name: string) => {
+    const org = service.orgs.createOrg(name).id;
+    return { org, ...service.keys.createKey(org, "test") };
+  };
+  const a = member("A");
+  const b = member("B");
+
+  /** Sends a request with A's key unless `headers` say otherwise; a `body` that is no string goes as JSON. */
+  async function send(
+    method: string,
+    path: string,
+    { body, headers = {} }: { body?: unknown; headers?: Record<string, string> } = {},
+  ) {
+    const response = await app.handle(
+      new Request(new URL(path, baseUrl), {
+        method,
+        headers: {
+          authorization: `Bearer ${a.key}`,
+          ...(body === undefined ? {} : { "content-type": "application/json" }),
+          ...headers,
+        },
+        body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+      }),
+    );
+    const text = await response.text();
+    const isJson = text !== "" && response.headers.get("content-type")?.startsWith("application/json");
+    return { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : text };
+  }
+
+  /** Runs every queued job to its end. */
+  async function runJobs(): Promise<void> {
+    service.runner.start();
+    while (service.queue.countUnfinished(db) > 0) await new Promise((resolve) => setImmediate(resolve));
+    await service.runner.stop(0);
+  }
+
+  return { service, app, a, b, send, runJobs, baseUrl, db };
+}
