@@ -1,0 +1,228 @@
+import { readFileSync } from "node:fs";
+import { htmlToMarkdownResult, initSync } from "mdream/wasm";
+import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
+import { codeText, harvest, type Preformatted } from "./markup.ts";
+
+/** A heading of a page; `line` counts from 1 in the page's Markdown. */
+export type Heading = { level: number; text: string; line: number };
+
+/** A link of a page: absolute, fragment kept. */
+export type DocLink = { url: string; text: string };
+
+/** A code block. `language` in lower case as the page names it, null if it names none; `closed` is false for a fence without end. */
+export type CodeSample = { language: string | null; code: string; line: number; closed: boolean };
+
+/** A page as an agent reads it. `line` of everything counts in `markdown`. */
+export type Page = {
+  url: string;
+  form: "markdown" | "html";
+  title: string;
+  /** What the page says its language is, in lower case. */
+  language: string | null;
+  markdown: string;
+  headings: Heading[];
+  links: DocLink[];
+  samples: CodeSample[];
+  /** Names that a fragment may point to; null where they cannot be known. */
+  anchors: Set<string> | null;
+  /** `empty_shell`: nothing to read without JavaScript. `soft_404`: an error page with a status of success. */
+  problem: "empty_shell" | "soft_404" | null;
+};
+
+/** HTML over this is cut before it is converted, in characters. */
+const maxHtml = 4_000_000;
+/** Under so many characters of text a page with scripts counts as empty. */
+const shellText = 200;
+
+let ready = false;
+
+/** HTML as Markdown, links absolute. A page that the converter cannot take comes back as its bare text. */
+export function toMarkdown(html: string, url: string): string {
+  if (!ready) initSync({ module: readFileSync(wasmPath) });
+  ready = true;
+  const convert = (exclude: string[]) =>
+    String(
+      htmlToMarkdownResult(html, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
+    ).replaceAll("\0", "");
+  const noise = ["head", "script", "style", "template", "svg"];
+  try {
+    const main = convert([...noise, "nav", "footer", "aside", "form", "button"]);
+    const text = main.trim().length >= shellText ? main : convert(noise);
+    return text.replace(/\s*\[[¶#§]?\]\([^()\s]*(?:\s+"[^"]*")?\)/g, "").trim();
+  } catch {
+    ready = false;
+    return codeText(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
+  }
+}
+
+/** Reads a page from the text of an answer. Does not throw: what cannot be read comes back empty. */
+export function readPage(url: string, contentType: string | null, text: string): Page {
+  const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
+  return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtml)) : readMarkdown(url, clean);
+}
+
+/** Whether an answer is a document with words in it, by its content type. */
+export function isReadable(contentType: string | null): boolean {
+  return (
+    contentType === null || /^\s*(text\/(html|markdown|x-markdown|plain|mdx)|application\/xhtml)/i.test(contentType)
+  );
+}
+
+function isHtml(contentType: string | null, text: string): boolean {
+  if (/html/i.test(contentType ?? "")) return true;
+  return contentType === null && /^\s*(<!doctype html|<html)/i.test(text);
+}
+
+function readHtml(url: string, html: string): Page {
+  const found = harvest(html, url);
+  const markdown = toMarkdown(html, url);
+  const headings = findHeadings(markdown, fences(markdown));
+  const samples = locate(found.preformatted, markdown);
+  const title = found.title || headings[0]?.text || "";
+  const plain = found.textLength;
+  const shell =
+    plain < shellText && found.scripts > 0 && (found.mountPoint || found.asksForScript || html.length > 5000);
+  const page: Page = {
+    url,
+    form: "html",
+    title,
+    language: found.language,
+    markdown,
+    headings,
+    links: found.links,
+    samples,
+    anchors: shell || !found.hasHeadingIds ? null : found.anchors,
+    problem: null,
+  };
+  return { ...page, problem: shell ? "empty_shell" : looksLikeError(page) ? "soft_404" : null };
+}
+
+/** The preformatted blocks of a page with the lines on which they stand in its Markdown. */
+function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
+  const lines = markdown.split("\n").map((line) => line.replace(/^[\s>]+/, "").trim());
+  let from = 0;
+  return blocks.map(({ language, code }) => {
+    const first = code
+      .split("\n")
+      .map((line) => line.trim())
+      .find((line) => line !== "");
+    const at = lines.indexOf(first ?? "", from);
+    if (at >= 0) from = at + 1;
+    return { language, code, line: at >= 0 ? at + 1 : Math.max(1, from), closed: true };
+  });
+}
+
+function readMarkdown(url: string, text: string): Page {
+  const { body, title: front } = splitFrontMatter(text);
+  const blocks = fences(body);
+  const headings = findHeadings(body, blocks);
+  const page: Page = {
+    url,
+    form: "markdown",
+    title: front || headings[0]?.text || "",
+    language: null,
+    markdown: body,
+    headings,
+    links: markdownLinks(body, blocks, url),
+    samples: blocks.map(({ language, code, line, closed }) => ({ language, code, line, closed })),
+    anchors: null,
+    problem: null,
+  };
+  return { ...page, problem: looksLikeError(page) ? "soft_404" : null };
+}
+
+/** Front matter is blanked, not cut, so that lines keep their numbers. */
+function splitFrontMatter(text: string): { body: string; title: string } {
+  const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
+  if (!match) return { body: text, title: "" };
+  const title = /^title:\s*(["']?)(.*)\1\s*$/m.exec(match[1]!)?.[2] ?? "";
+  return { body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length), title: title.trim() };
+}
+
+type Fence = CodeSample & { endLine: number };
+
+/** Fenced code blocks; a block inside a list or a quote loses its indentation. */
+function fences(markdown: string): Fence[] {
+  const lines = markdown.split("\n");
+  const found: Fence[] = [];
+  for (let i = 0; i < lines.length; i++) {
+    const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,}|~{3,})([^`]*)$/.exec(lines[i]!);
+    if (!open) continue;
+    const [, lead = "", mark = "", info = ""] = open;
+    const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
+    let end = i + 1;
+    while (end < lines.length && !close.test(lines[end]!)) end++;
+    const strip = new RegExp(`^(?:\\s*>\\s?)*\\s{0,${lead.replace(/[>]\s?/g, "").length}}`);
+    const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
+    found.push({
+      language: toLanguage(info),
+      code: code.join("\n"),
+      line: i + 1,
+      endLine: end + 1,
+      closed: end < lines.length,
+    });
+    i = end;
+  }
+  return found;
+}
+
+/** The language of an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
+function toLanguage(info: string): string | null {
+  const word =
+    info
+      .trim()
+      .replace(/^\{?\s*\.?/, "")
+      .replace(/^language-/, "")
+      .split(/[\s,{}:]/)[0] ?? "";
+  return word === "" || word.includes("=") ? null : word.toLowerCase();
+}
+
+function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
+  const inCode = codeLines(blocks);
+  return markdown.split("\n").flatMap((text, index) => {
+    const match = inCode.has(index + 1) ? null : /^\s{0,3}(#{1,6})\s+(.+?)\s*#*\s*$/.exec(text);
+    return match ? [{ level: match[1]!.length, text: plainText(match[2]!).slice(0, 150), line: index + 1 }] : [];
+  });
+}
+
+const codeLines = (blocks: Fence[]) =>
+  new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
+
+const plainText = (markdown: string) =>
+  codeText(markdown.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*]|<[^>]+>/g, ""))
+    .replace(/\s+/g, " ")
+    .trim();
+
+function markdownLinks(markdown: string, blocks: Fence[], url: string): DocLink[] {
+  const inCode = codeLines(blocks);
+  const found: DocLink[] = [];
+  const add = (target: string, text: string) => {
+    const address = codeText(target.replace(/^<|>$/g, ""));
+    if (URL.canParse(address, url)) found.push({ url: new URL(address, url).href, text: plainText(text) });
+  };
+  for (const [index, raw] of markdown.split("\n").entries()) {
+    if (inCode.has(index + 1)) continue;
+    const line = raw.replace(/(`+)(?!`).*?[^`]\1(?!`)/g, (code) => code.replace(/[[\]()<>]/g, " "));
+    for (const match of line.matchAll(
+      /(!?)\[((?:[^[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(\s*(<[^>]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)/g,
+    ))
+      if (match[1] === "" && match[3]) add(match[3], match[2]!);
+    for (const match of line.matchAll(/<a\s[^>]*?href="([^"]+)"[^>]*>([^<]*)/gi)) add(match[1]!, match[2]!);
+    for (const match of line.matchAll(/<[A-Z]\w*\s[^>]*?href="([^"{]+)"/g))
+      add(match[1]!, /title="([^"]+)"/.exec(match.input)?.[1] ?? "");
+    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]+)>/g)) add(match[1]!, "");
+    const reference = /^\s{0,3}\[([^\]^]+)\]:\s*(\S+)/.exec(line);
+    if (reference) add(reference[2]!, reference[1]!);
+  }
+  return found;
+}
+
+/** Titles of error pages in the languages most met; the whole title or first heading must be one. */
+const errorTitle =
+  /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not) exist|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
+
+function looksLikeError(page: Page): boolean {
+  if (page.samples.length > 0 || page.markdown.length > 3000) return false;
+  const titles = [page.title.split(/\s[|·–—-]\s/)[0] ?? "", page.headings[0]?.text ?? ""];
+  return titles.some((title) => errorTitle.test(title.trim()));
+}

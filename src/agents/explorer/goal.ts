@@ -1,0 +1,91 @@
+/** A word of the goal: as a person wrote it, and the form under which it is looked for. */
+export type Term = { word: string; stem: string };
+
+/** Terms beyond this many say little and cost much. */
+const maxTerms = 24;
+
+/** Words that carry no meaning of their own, in the languages that prompts are mostly written in. */
+const stopWords = new Set(
+  `a about after all also am an and any anything are as at be because been before being below between both but by can cannot
+could did do does doing done down each either else etc every everything few following for from further get gets give given go had
+has have having he her here hers him his how however i if in into is it its itself just let like ll made make makes making many may
+me might mine more most must my need needs new no nor not now of off on once one only or other our ours out over own per please same
+see shall she should so some something such sure than that the their theirs them then there these they this those through thus to
+too try under until up upon us use used user users uses using very via want was way we well were what when where whether which
+while who whom why will with within without would yes yet you your yours yourself
+agent agents able developer developers doc docs documentation end explain figure find goal guide learn official page pages read
+show site task tell understand website work works working
+aber als am an auch auf aus bei bin bis das dass dem den der des die dies diese dieser doch du durch ein eine einem einen einer eines
+er es für gegen hat ich ihr im in ist kann man mein mit muss nach nicht noch oder ohne sein sich sie sind so soll über um und uns
+unter vom von vor war was wenn werden wie wir wird zu zum zur
+au aux avec ce ces cette comme dans de des du elle en est et il ils je la le les leur mais nous on ou où par pas plus pour qu que qui
+sa se ses son sont sur un une vous
+al con cómo como cual de del el ella en entre es esta este esto hay la las lo los más mi muy no nos o para pero por que se sin sobre
+su sus también un una y ya
+com da das do dos e em é mais mas na nas não no nos os ou para pela pelo por que se sem seu sua um uma
+che chi ci con da dal dei del della di e è gli ha il in la le lo ma mi nel non o per più si sono su tra un una uno
+の に は を が で と も から まで こと これ それ する した して です ます ない
+的 了 在 是 和 与 及 或 我 你 他 我们 一个 如何 怎么 使用`.split(/\s+/),
+);
+
+/** Scripts that are written without spaces between words. */
+const unspaced =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}]/u;
+const segmenter = new Intl.Segmenter("und", { granularity: "word" });
+
+/** The words of a text in lower case, in order, in any script. */
+export function toWords(text: string): string[] {
+  const lower = text.normalize("NFKC").toLowerCase();
+  const plain = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
+  return plain.flatMap((word) =>
+    unspaced.test(word)
+      ? [...segmenter.segment(word)].filter((part) => part.isWordLike).map((part) => part.segment)
+      : word,
+  );
+}
+
+/** Endings that are taken off, with the letters that must be left. */
+const endings = [
+  [/ation$/, 5],
+  [/ing$/, 3],
+  [/ed$/, 3],
+  [/ion$/, 4],
+  [/ment$/, 5],
+] as const;
+
+/** One form for the forms of a word: enough to bring `configure`, `configuring` and `configuration` together, no linguistics. */
+export function toStem(word: string): string {
+  if (!/^[a-z]{4,}$/.test(word)) return word;
+  let stem = word;
+  if (/ies$/.test(stem) && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
+  else if (/(ss|x|ch|sh|z)es$/.test(stem)) stem = stem.slice(0, -2);
+  else if (/[^sui]s$/.test(stem)) stem = stem.slice(0, -1);
+  let verb = stem.endsWith("ate");
+  for (const [ending, rest] of endings) {
+    const cut = stem.replace(ending, "");
+    if (cut === stem || cut.length < rest || !/[aeiouy]/.test(cut)) continue;
+    const doubled = /([bdgmnprt])\1$/.test(cut);
+    stem = doubled ? cut.slice(0, -1) : cut;
+    verb = !doubled && stem.endsWith("at");
+    break;
+  }
+  if (verb && stem.replace(/ate?$/, "").length >= 4) stem = stem.replace(/ate?$/, "");
+  return stem.length > 4 ? stem.replace(/e$/, "") : stem;
+}
+
+export const toStems = (text: string): string[] => toWords(text).map(toStem);
+
+/** What to look for (single letters only where they are the languages C and R): the words of the goal that carry meaning, in order, without doubles and without addresses. */
+export function toTerms(goal: string): Term[] {
+  const text = goal.replace(/https?:\/\/\S+/gi, " ");
+  const terms = new Map<string, Term>();
+  const letters = new Set(text.match(/(?<=\S\s)[CR]\b(?![-'’])/g)?.map((letter) => letter.toLowerCase()));
+  for (const word of toWords(text)) {
+    if (stopWords.has(word) || /^\d{1,2}$/.test(word)) continue;
+    if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
+    const stem = toStem(word);
+    if (!terms.has(stem)) terms.set(stem, { word, stem });
+    if (terms.size === maxTerms) break;
+  }
+  return [...terms.values()];
+}

@@ -1,0 +1,112 @@
+import { parse as parsePath } from "node:path/posix";
+import { readPage } from "../docs.ts";
+import type { Log } from "./fetching.ts";
+import type { Found } from "./frontier.ts";
+import { inOrder, type Session, type Steps, useTool } from "./session.ts";
+
+/** What a host says about its own pages before one is opened. */
+export type SiteMap = { fromLlmsTxt: { at: string; links: Found[] }[]; fromSitemap: { at: string; links: Found[] }[] };
+
+/** Sitemaps of one host that are fetched, indexes included, and addresses that are taken from all of them. */
+const maxSitemaps = 5;
+const maxSitemapLinks = 2000;
+
+/** Looks for robots.txt, llms.txt, sitemaps and a Markdown twin of the first start: what is there, what is dead. */
+export async function* readMap(session: Session, origin: string, start: string): Steps<SiteMap> {
+  return yield* useTool(session, "read_map", { origin }, async (log) => {
+    const { fetching } = session;
+    const robotsText = await fetching.get(toCheck(`${origin}/robots.txt`), log);
+    const folder = folderOf(start);
+    const places = [...new Set([`${origin}/llms.txt`, `${folder}llms.txt`])];
+    const twin = twinOf(start);
+    const [llms, markdown] = [
+      await inOrder(places, 2, log, (url, own) => readLlmsTxt(session, url, own)),
+      await isMarkdown(session, twin, log),
+    ];
+    const sitemaps = await readSitemaps(session, origin, log);
+    const fromLlmsTxt = llms.filter((file) => file !== null);
+    const output = {
+      origin,
+      robotsTxt: robotsText.ok ? robotsText.response.status : robotsText.kind,
+      llmsTxt: fromLlmsTxt.map(({ at, links }) => ({ url: at, links: links.length })),
+      sitemaps: sitemaps.map(({ at, links }) => ({ url: at, links: links.length })),
+      markdownTwin: twin === null ? null : { url: twin, served: markdown },
+    };
+    return { ok: true, output, value: { fromLlmsTxt, fromSitemap: sitemaps } };
+  });
+}
+
+const toCheck = (url: string, foundOn: string | null = null) => ({
+  url,
+  provenance: "guessed" as const,
+  foundOn,
+  purpose: "check" as const,
+});
+
+async function readLlmsTxt(session: Session, url: string, log: Log): Promise<{ at: string; links: Found[] } | null> {
+  const got = await session.fetching.get(toCheck(url), log);
+  if (!got.ok || got.response.status !== 200) return null;
+  const text = got.text();
+  if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
+  const page = readPage(got.response.url, "text/markdown", text);
+  const lines = text.split("\n");
+  // The sentence after a link tells what its page is about; it helps to choose.
+  const links = page.links.map(({ url: address, text: name }) => ({
+    url: address,
+    text: name,
+    context: lines.find((line) => line.includes(`[${name}](`))?.replace(/\(https?:[^)]*\)/g, " ") ?? "",
+  }));
+  return { at: got.response.url, links };
+}
+
+async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
+  if (url === null || !(await session.fetching.allowed(url, log))) return false;
+  const got = await session.fetching.get(toCheck(url), log);
+  return (
+    got.ok &&
+    got.response.status === 200 &&
+    !/html/i.test(got.contentType ?? "") &&
+    !/^\s*<(!doctype|html)/i.test(got.text())
+  );
+}
+
+async function readSitemaps(session: Session, origin: string, log: Log): Promise<{ at: string; links: Found[] }[]> {
+  const named = await session.fetching.sitemaps(`${origin}/`, log);
+  const queue = named.length > 0 ? [...named] : [`${origin}/sitemap.xml`];
+  const found: { at: string; links: Found[] }[] = [];
+  let links = 0;
+  for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
+    const url = queue[i]!;
+    if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || /\.gz$/i.test(url)) continue;
+    const got = await session.fetching.get(toCheck(url, named.includes(url) ? `${origin}/robots.txt` : null), log);
+    if (!got.ok || got.response.status !== 200) continue;
+    const xml = got.text();
+    const locations = [...xml.matchAll(/<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*<\/loc>/gi)].map((match) =>
+      match[1]!.replaceAll("&amp;", "&"),
+    );
+    if (/<sitemapindex[\s>]/i.test(xml)) {
+      queue.push(...locations.filter((location) => !queue.includes(location)));
+      continue;
+    }
+    const usable = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
+    links += usable.length;
+    if (usable.length > 0) found.push({ at: url, links: usable.map((location) => ({ url: location, text: "" })) });
+  }
+  return found;
+}
+
+/** The folder in which a page lies, with its slash. */
+function folderOf(address: string): string {
+  const url = new URL(address);
+  const { dir, ext } = parsePath(url.pathname);
+  const folder = url.pathname.endsWith("/") ? url.pathname : ext ? `${dir}/` : `${url.pathname}/`;
+  return `${url.origin}${folder.replace(/\/{2,}/g, "/")}`;
+}
+
+/** Where sites that offer it keep the Markdown of a page: the address with `.md`; null where it is Markdown already. */
+function twinOf(address: string): string | null {
+  const url = new URL(address);
+  if (/\.(mdx?|txt)$/i.test(url.pathname)) return null;
+  const path = url.pathname.replace(/\.html?$/i, "");
+  return `${url.origin}${path.endsWith("/") ? `${path}index` : path}.md`;
+}

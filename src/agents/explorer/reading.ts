@@ -1,0 +1,103 @@
+import type { AgentEvent, Provenance } from "../agent.ts";
+import { isReadable, readPage } from "../docs.ts";
+import { type MissKind, readerAccept } from "./fetching.ts";
+import { cut, error, pageKey, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+
+/** What came of opening an address. `page` is there when there was something to read, problems included. */
+export type Opened =
+  | { page: ReadPage; status: number; miss: null }
+  | { page: null; status: number; miss: null; message: string }
+  | { page: null; status: null; miss: MissKind; message: string };
+
+const excerptLength = 2000;
+const transient = new Set<MissKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
+
+/** Opens an address the way an agent does: asks for Markdown, takes HTML, reads it. Pages go to `session.pages`. */
+export async function* openPage(
+  session: Session,
+  ask: { url: string; provenance: Provenance; foundOn: string | null },
+): Steps<Opened> {
+  const { url, provenance } = ask;
+  return yield* useTool<Opened>(session, "fetch_page", { url }, async (log) => {
+    if (provenance !== "given" && !(await session.fetching.allowed(url, log))) {
+      const message = "robots.txt of the host asks not to fetch this page";
+      return {
+        ok: false,
+        output: { url, error: "disallowed", message },
+        value: { page: null, status: null, miss: "disallowed", message },
+      };
+    }
+    const got = await session.fetching.get({ ...ask, accept: readerAccept, purpose: "way" }, log);
+    if (!got.ok) {
+      const { kind, message } = got;
+      const after = kind === "cut" ? [] : [error("fetch_page", message, url, transient.has(kind))];
+      return {
+        ok: false,
+        output: { url, error: kind, message },
+        after,
+        value: { page: null, status: null, miss: kind, message },
+      };
+    }
+    const { status, redirects } = got.response;
+    const answered = got.response.url;
+    if (status < 200 || status > 299) {
+      const message = `${url} answers with status ${status}`;
+      const after: AgentEvent[] = [error("fetch_page", message, url, status === 429 || status >= 500)];
+      if (status === 401 || status === 403)
+        after.push({
+          type: "interruption",
+          question: `The page asks for a sign-in or refuses programs (status ${status})`,
+          url,
+        });
+      return { ok: false, output: { url, status }, after, value: { page: null, status, miss: null, message } };
+    }
+    if (!isReadable(got.contentType)) {
+      const message = `${url} is ${got.contentType}, which is not a page`;
+      return {
+        ok: false,
+        output: { url, status, contentType: got.contentType },
+        value: { page: null, status, miss: null, message },
+      };
+    }
+    const page: ReadPage = {
+      ...readPage(answered, got.contentType, got.text()),
+      addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, answered])],
+    };
+    session.pages.push(page);
+    return { ok: page.problem === null, ...describe(url, page), value: { page, status, miss: null } };
+  });
+}
+
+function describe(url: string, page: ReadPage): { output: Record<string, unknown>; after: AgentEvent[] } {
+  const output = {
+    url,
+    ...(page.url !== url && { answeredBy: page.url }),
+    title: cut(page.title, 200),
+    form: page.form,
+    chars: page.markdown.length,
+    links: page.links.length,
+    samples: page.samples.length,
+    headings: page.headings.slice(0, 12).map(({ text }) => cut(text, 100)),
+    excerpt: cut(page.markdown.trim(), excerptLength),
+    ...(page.problem && { problem: page.problem }),
+  };
+  if (page.problem === "empty_shell") {
+    const message = "The page holds no text until its scripts have run; a reader without a browser sees nothing";
+    return { output, after: [error("fetch_page", message, url, false)] };
+  }
+  if (page.problem === "soft_404") {
+    const message = `The page says that it does not exist ("${cut(page.title, 100)}"), yet its status is one of success`;
+    return { output, after: [error("fetch_page", message, url, false)] };
+  }
+  const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
+  return { output, after: [{ type: "milestone", name: "page_read", detail }] };
+}
+
+/** Whether a page with the same text was read before under another address. */
+export function readBefore(session: Session, page: ReadPage): boolean {
+  const key = pageKey(page.url);
+  return session.pages.some(
+    (other) =>
+      other !== page && (pageKey(other.url) === key || (other.markdown === page.markdown && page.markdown !== "")),
+  );
+}
