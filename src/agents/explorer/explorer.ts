@@ -1,7 +1,12 @@
-import type { Agent, AgentContext, AgentEvent, Outcome, Task } from "../agent.ts";
+import type { Agent, AgentContext, AgentEvent, Task } from "../agent.ts";
+import { checkContracts } from "./contract.ts";
+import { checkDeclared } from "./declared.ts";
 import { createFetching } from "./fetching.ts";
 import { toTerms } from "./goal.ts";
+import { checkLinks } from "./links.ts";
+import { checkSamples } from "./samples.ts";
 import { type Session, thought } from "./session.ts";
+import { checkSites } from "./site.ts";
 import { walk } from "./walk.ts";
 
 /**
@@ -48,18 +53,14 @@ async function* explore(
       : "I work by rules, not by a model. The goal holds no word that I could look for; I read the start addresses only.",
   );
   yield* walk(session);
-  yield* report(session);
-}
-
-async function* report(session: Session): AsyncGenerator<AgentEvent, void> {
+  const verdict = yield* checkDeclared(session);
+  yield* checkSamples(session);
+  yield* checkSites(session);
+  yield* checkLinks(session);
+  yield* checkContracts(session);
   const cut = session.fetching.cut();
   if (cut) yield { type: "limit", ...cut };
-  const outcome: Outcome = "not_judged";
-  yield {
-    type: "end",
-    outcome,
-    reason: "No check was declared with the prompt, and by rules alone I cannot tell whether the goal was met.",
-  };
+  yield { type: "end", ...verdict };
 }
 
 const originOf = (address: string) =>

@@ -10,6 +10,8 @@ export type Ask = {
   provenance: Provenance;
   foundOn: string | null;
   purpose: "way" | "check";
+  /** Default true. */
+  follow?: boolean;
 };
 
 /** `cut`: a limit of the task was reached first, nothing was sent. `disallowed`: robots.txt asks to stay away. */
@@ -76,7 +78,14 @@ export function createFetching(limits: Task["limits"], { guard, signal, now }: A
     sent++;
     try {
       const timeoutMs = Math.max(1, Math.min(requestMs, deadline - begunAt));
-      const response = await guard.request(url, { method, headers: { accept }, signal, timeoutMs, maxBytes });
+      const response = await guard.request(url, {
+        method,
+        headers: { accept },
+        signal,
+        timeoutMs,
+        maxBytes,
+        followRedirects: ask.follow ?? true,
+      });
       sent += response.redirects.length;
       const { mappedUrl, status, ms, body } = response;
       const contentType = response.headers.get("content-type");
@@ -97,7 +106,7 @@ export function createFetching(limits: Task["limits"], { guard, signal, now }: A
   async function get(ask: Ask, log: Log): Promise<Fetched> {
     signal.throwIfAborted();
     const url = ask.url.replace(/#.*$/s, "");
-    const key = `${ask.method ?? "GET"} ${ask.accept ?? "*/*"} ${url}`;
+    const key = `${ask.method ?? "GET"} ${ask.accept ?? "*/*"} ${ask.follow ?? true} ${url}`;
     const before = known.get(key);
     if (before) return before;
     const limit = limitReached();

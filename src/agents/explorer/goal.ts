@@ -33,9 +33,13 @@ const unspaced =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Khmer}\p{Script=Lao}\p{Script=Myanmar}]/u;
 const segmenter = new Intl.Segmenter("und", { granularity: "word" });
 
+/** Verbs that docs write as one word or as two: `back up` and `backup`, `log in` and `login`. */
+const phrasal =
+  /\b(back|set|log|sign|roll|clean|start|look|shut|check|time|fall|call|build|break|scale) (up|in|out|off|on|back|down)\b/g;
+
 /** The words of a text in lower case, in order, in any script. */
 export function toWords(text: string): string[] {
-  const lower = text.normalize("NFKC").toLowerCase();
+  const lower = text.normalize("NFKC").toLowerCase().replace(phrasal, "$1$2");
   const plain = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
   return plain.flatMap((word) =>
     unspaced.test(word)

@@ -91,7 +91,7 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   /** Pages that hold a term anywhere, and in their title. */
   const inPages = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
   const inTitles = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
-  const pages = 0;
+  let pages = 0;
 
   function rarity({ stem }: Term): number {
     const product = pages >= 3 && inTitles.get(stem)! >= 0.7 * pages;
@@ -129,6 +129,11 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
           if (found.size > 0) insert.run(all.length, heading.join(" "), body.join(" "));
         }
       })();
+      pages++;
+      for (const { stem } of terms) {
+        if (inPage.has(stem)) inPages.set(stem, inPages.get(stem)! + 1);
+        if (title.has(stem)) inTitles.set(stem, inTitles.get(stem)! + 1);
+      }
       return all
         .slice(begin)
         .map(toMatch)

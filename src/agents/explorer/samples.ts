@@ -1,0 +1,258 @@
+import type { Check } from "../agent.ts";
+import type { CodeSample } from "../docs.ts";
+import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+
+/** What a parser says of a sample. `line` counts from 1 within the sample. `null`: nobody can tell. */
+export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
+
+/** Samples longer than this, or nested deeper, are not handed to a parser. */
+const maxCode = 20_000;
+const maxDepth = 200;
+/** Broken samples that are told of one by one, over all pages. */
+const maxBroken = 50;
+
+const families = {
+  script: ["js", "javascript", "mjs", "cjs", "node", "jsx", "ts", "typescript", "mts", "cts", "tsx"],
+  json: ["json"],
+  yaml: ["yaml", "yml"],
+  shell: ["sh", "bash", "shell", "zsh"],
+  session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
+};
+type Family = keyof typeof families;
+const familyOf = new Map(
+  Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as Family] as const)),
+);
+
+/** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose: such a one is never called broken. */
+const notMeantToParse =
+  /(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^\s*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^\s*\$ |^HTTP\/\d/im;
+
+/** Parses a sample in the language that it names. Says broken only where no reading of the sample makes sense. */
+export async function judgeSample({ language, code, closed }: CodeSample): Promise<Verdict> {
+  const family = language === null ? undefined : familyOf.get(language);
+  if (!family || !closed || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth) return null;
+  const verdict = await parse(family, code);
+  return verdict?.broken && notMeantToParse.test(code) ? null : verdict;
+}
+
+function parse(family: Family, code: string): Verdict | Promise<Verdict> {
+  if (family === "script") return judgeScript(code);
+  if (family === "json") return judgeJson(code);
+  if (family === "yaml") return judgeYaml(code);
+  const commands = commandsOf(code);
+  if (family === "session" && commands === null) return null;
+  return judgeShell(commands ?? code, commands !== null);
+}
+
+const fine: Verdict = { broken: false };
+
+/** Ways in which a snippet stands in docs: a module, statements of a function, an expression, parts of an object, class, array or type. */
+const frames: [string, string][] = [
+  ["", ""],
+  ["async function* f() {\n", "\n}"],
+  ["(\n", "\n)"],
+  ["({\n", "\n})"],
+  ["class C {\n", "\n}"],
+  ["[\n", "\n]"],
+  ["type T = ", ""],
+  ["switch (0) {\n", "\n}"],
+  ["declare namespace N {\n", "\n}"],
+  ["<>\n", "\n</>"],
+];
+
+function judgeScript(code: string): Verdict {
+  let first: { message: string; line: number } | null = null;
+  const bare = code.trim().replace(/[;,]$/, "");
+  for (const loader of ["ts", "tsx"] as const) {
+    const transpiler = new Bun.Transpiler({ loader });
+    for (const [before, after] of frames) {
+      const trouble = syntaxTrouble(transpiler, before === "" ? code : before + bare + after);
+      if (trouble === null) return fine;
+      // What is left is no matter of grammar: a name declared twice, an await in its place.
+      if (!/^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(trouble.message)) return null;
+      first ??= trouble;
+    }
+  }
+  const lines = code.trim().split("\n");
+  // A single line is as often the shape of a call as it is code.
+  if (!first || lines.length < 2 || signature.test(code)) return null;
+  return { broken: true, ...first };
+}
+
+/** `listen(port: number, done?: () => void): Server`: notation for people, no program. */
+const signature = /^\s*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^\s*[\w.$]+\([^)\n]*\w\??:\s/m;
+
+function syntaxTrouble(transpiler: Bun.Transpiler, code: string): { message: string; line: number } | null {
+  try {
+    transpiler.scan(code);
+    return null;
+  } catch (caught) {
+    const one = (caught instanceof AggregateError ? caught.errors[0] : caught) as {
+      message?: unknown;
+      position?: { line?: number };
+    };
+    return { message: String(one?.message ?? caught), line: one?.position?.line ?? 1 };
+  }
+}
+
+function judgeJson(code: string): Verdict {
+  const trouble = jsonTrouble(code);
+  if (trouble === null) return fine;
+  const whole = code.trim().replace(/,$/, "");
+  if ([`{${whole}}`, `[${whole}]`].some((framed) => jsonTrouble(framed) === null)) return fine;
+  if (whole.split(/\n(?=\S)/).every((line) => jsonTrouble(line) === null)) return fine;
+  const withoutText = whole.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
+  const relaxed =
+    /\/\/|\/\*|^\s*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
+  if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
+  return { broken: true, message: trouble, line: lineOfJsonTrouble(code) };
+}
+
+function jsonTrouble(code: string): string | null {
+  try {
+    JSON.parse(code);
+    return null;
+  } catch (caught) {
+    return caught instanceof Error ? caught.message.replace(/^JSON Parse error: /, "") : String(caught);
+  }
+}
+
+/** The first line after which no continuation can make the text JSON any more is not told by the parser; trailing commas are found. */
+function lineOfJsonTrouble(code: string): number {
+  const comma = /,(\s*)[}\]]/.exec(code);
+  return comma ? code.slice(0, comma.index).split("\n").length : 1;
+}
+
+function judgeYaml(code: string): Verdict {
+  try {
+    Bun.YAML.parse(code);
+    return fine;
+  } catch (caught) {
+    // Block scalars, tags, anchors and flow over several lines are left alone: there a parser may be wrong where the author is right.
+    if (/[|>][+-]?\s*$|(^|\s)[&*!]\w|[{[]\s*$|<<:|^%/m.test(code)) return null;
+    const tab = code.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
+    const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
+    return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
+  }
+}
+
+/** Commands of a terminal session: what stands after a prompt, continued lines included; null without a prompt. */
+function commandsOf(code: string): string | null {
+  const kept: string[] = [];
+  let more = false;
+  for (const line of code.split("\n")) {
+    const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+(.*)$/.exec(line);
+    const command: string | null = prompt ? prompt[1]! : more ? line.replace(/^> ?/, "") : null;
+    more = command?.endsWith("\\") ?? false;
+    if (command !== null) kept.push(command);
+  }
+  return kept.length > 0 ? kept.join("\n") : null;
+}
+
+/** `picked`: the commands were picked out of other lines, so that lines of the parser are not those of the sample. */
+async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
+  const { parse } = await import("unbash");
+  const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
+  let errors: readonly { message: string; pos: number }[];
+  try {
+    errors = parse(commands).errors ?? [];
+  } catch {
+    return null;
+  }
+  const certain = errors.find(({ message }) =>
+    /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
+  );
+  if (!certain) return errors.length === 0 ? fine : null;
+  // Output that an author mixed with commands, other shells and words with an apostrophe are not judged.
+  if (/\w'\w|\$env:|^PS |`\s*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
+  const line = picked ? 1 : commands.slice(0, certain.pos).split("\n").length;
+  return { broken: true, message: certain.message, line };
+}
+
+function depthOf(code: string): number {
+  let depth = 0;
+  let deepest = 0;
+  for (const char of code) {
+    if ("([{<".includes(char)) deepest = Math.max(deepest, ++depth);
+    else if (")]}>".includes(char)) depth = Math.max(0, depth - 1);
+  }
+  return deepest;
+}
+
+/** Checks the code blocks of every page that was read: do they name their language, do they parse in it? */
+export async function* checkSamples(session: Session): Steps {
+  const seen = new Set<string>();
+  let told = 0;
+  for (const page of session.pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
+    session.context.signal.throwIfAborted();
+    yield* useTool(session, "check_samples", { url: page.url }, async () => {
+      const { checks, output, broken } = await checkPage(page, seen, maxBroken - told);
+      told += broken;
+      return { ok: true, output, checks, value: undefined };
+    });
+  }
+}
+
+async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
+  const samples = page.samples.filter(({ code }) => code.trim() !== "");
+  const checks: Check[] = [];
+  const base = { group: "sample" as const, subject: page.url, url: page.url, line: null, quote: null };
+  let parsed = 0;
+  let broken = 0;
+  for (const sample of samples) {
+    const digest = new Bun.CryptoHasher("sha256").update(sample.code).digest("hex").slice(0, 12);
+    const subject = `${page.url}#${digest}`;
+    if (seen.has(subject)) continue;
+    seen.add(subject);
+    const verdict = await judgeSample(sample);
+    if (!verdict) continue;
+    if (!verdict.broken) parsed++;
+    else if (broken++ < left) checks.push(toBroken(page, sample, subject, verdict));
+  }
+  if (parsed > 0)
+    checks.unshift({
+      ...base,
+      id: "sample-parses",
+      status: "pass",
+      share: 1,
+      weight: 2 * parsed,
+      message: `${parsed} of the code samples on this page ${parsed === 1 ? "was parsed and is" : "were parsed and are"} in order`,
+      fix: null,
+    });
+  const labelled = samples.filter(({ language }) => language !== null).length;
+  const bare = samples.find(({ language }) => language === null);
+  if (samples.length > 0)
+    checks.unshift({
+      ...base,
+      id: "sample-labelled",
+      status: bare ? (labelled > 0 ? "warn" : "fail") : "pass",
+      share: labelled / samples.length,
+      weight: samples.length,
+      line: bare?.line ?? null,
+      message: `${labelled} of ${samples.length} code samples name their language`,
+      fix: bare
+        ? "Name the language of every code block, so that a reader knows whether it is a command, code, configuration or output."
+        : null,
+      quote: bare ? cut(bare.code.trim(), 200) : null,
+    });
+  return { checks, broken, output: { url: page.url, samples: samples.length, labelled, parsed, broken } };
+}
+
+const toBroken = (
+  page: ReadPage,
+  sample: CodeSample,
+  subject: string,
+  verdict: { message: string; line: number },
+): Check => ({
+  id: "sample-parses",
+  group: "sample",
+  status: "fail",
+  share: 0,
+  weight: 2,
+  subject,
+  url: page.url,
+  line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),
+  message: `The sample is labelled ${sample.language} and does not parse as that: ${verdict.message}`,
+  fix: "Correct the sample, or label it as what it is; whoever copies it gets a syntax error.",
+  quote: cut(sample.code.trim(), 300),
+});

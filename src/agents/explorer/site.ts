@@ -1,0 +1,203 @@
+import type { CheckContext, CheckResult } from "afdocs";
+import type { Check, CheckGroup } from "../agent.ts";
+import { advice } from "./advice.ts";
+import type { Fetching, Log } from "./fetching.ts";
+import { cut, type Session, type Steps, useTool } from "./session.ts";
+
+/** Pages of one site that the static checks look at, and links of an llms.txt that they follow. */
+const maxPages = 8;
+const maxLinks = 40;
+const atOnce = 4;
+const maxSites = 2;
+
+/** Checks of how pages are found; all others are of the pages themselves. */
+const discovery = new Set([
+  "llms-txt-coverage",
+  "http-status-codes",
+  "redirect-behavior",
+  "bot-protection-interference",
+]);
+
+/** The static checks of the Agent-Friendly Docs Spec, made by the afdocs package through our own way out, on the pages that were read. */
+export async function* checkSites(session: Session): Steps {
+  const sites = Map.groupBy(session.pages, ({ url }) => new URL(url).origin);
+  for (const [origin, pages] of [...sites].slice(0, maxSites)) {
+    const urls = pages.map(({ url }) => url).slice(0, maxPages);
+    yield* useTool(session, "check_site", { origin, pages: urls.length }, async (log) => {
+      const checks = await runSite(session, urls, log);
+      const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
+      const output = { origin, pass: count("pass"), warn: count("warn"), fail: count("fail"), skip: count("skip") };
+      return { ok: true, output, checks, value: undefined };
+    });
+  }
+}
+
+async function runSite(session: Session, urls: string[], log: Log): Promise<Check[]> {
+  const { createContext, getChecksSorted } = await import("afdocs");
+  const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
+  const { fetching, context } = session;
+  const base = commonFolder(urls);
+  const afdocs = createContext(base, {
+    requestDelay: 0,
+    maxConcurrency: atOnce,
+    maxLinksToTest: maxLinks,
+    samplingStrategy: "curated",
+    curatedPages: urls,
+    networkContext: "cloud",
+  });
+  const checks: Check[] = [];
+  for (const definition of getChecksSorted()) {
+    context.signal.throwIfAborted();
+    const weight = CHECK_WEIGHTS[definition.id];
+    if (!weight) continue;
+    const plain = { id: definition.id, category: definition.category };
+    const own: Log = { id: log.id, events: [] };
+    const kept = { count: 0 };
+    afdocs.http = toHttp(fetching, afdocs, own, kept);
+    const missed = fetching.cuts();
+    const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
+    const result = !fetching.open()
+      ? skip(limitMessage)
+      : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
+        ? skip("Another check that this one builds on did not pass")
+        : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
+    context.signal.throwIfAborted();
+    // Their order depends on timing, what they are does not.
+    log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
+    // A check takes a request that was not made for a page that is broken: whatever it says then is no finding.
+    const settled =
+      fetching.cuts() > missed
+        ? skip(limitMessage)
+        : kept.count > 0
+          ? skip("Not tested: robots.txt asks to stay away from an address that this check needs")
+          : nothingToSee(result)
+            ? skip(result.message)
+            : result;
+    afdocs.previousResults.set(definition.id, settled);
+    const share = getCheckProportion(settled, weight)?.proportion ?? 0;
+    checks.push(toCheck(settled, share, weight.weight, base, urls));
+  }
+  return checks;
+}
+
+const sortKey = (event: Log["events"][number]) =>
+  event.type === "http" ? `${event.url} ${event.method} ${event.contentType}` : "";
+
+const limitMessage = "Not tested in full: a limit of the run was reached";
+
+/** What afdocs does not ask for: without an llms.txt nobody can point to it, and that it is missing is charged once. */
+const needs: Record<string, string[][]> = {
+  "llms-txt-directive-html": [["llms-txt-exists"]],
+  "llms-txt-directive-md": [["llms-txt-exists"]],
+};
+
+/** What a check builds on, as groups of which one member each must have passed. */
+const toGroups = (dependsOn: string[] | string[][]) =>
+  dependsOn.map((need) => (typeof need === "string" ? [need] : need));
+
+const met = (groups: string[][], { previousResults }: CheckContext) =>
+  groups.every((group) => group.some((id) => /^(pass|warn)$/.test(previousResults.get(id)?.status ?? "")));
+
+/** Checks of tabs pass where there are no tabs; that says nothing about the pages. */
+function nothingToSee({ id, status, details }: CheckResult): boolean {
+  if (status !== "pass" || (id !== "tabbed-content-serialization" && id !== "section-header-quality")) return false;
+  const found = details?.tabbedPages ?? details?.analyses;
+  return !Array.isArray(found) || found.length === 0;
+}
+
+/** Our own way out in the shape of that of afdocs. `kept` counts what robots.txt kept from it. */
+function toHttp(
+  fetching: Fetching,
+  { fetchLedger }: CheckContext,
+  log: Log,
+  kept: { count: number },
+): CheckContext["http"] {
+  return {
+    async fetch(url, { method = "GET", headers = {}, redirect } = {}) {
+      const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
+      if (!(await fetching.allowed(url, log))) {
+        kept.count++;
+        throw new Error("robots.txt asks not to fetch this");
+      }
+      const ask = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
+      const got = await fetching.get(
+        {
+          ...ask,
+          method: method === "HEAD" ? "HEAD" : "GET",
+          ...(accept && { accept }),
+          follow: redirect !== "manual",
+        },
+        log,
+      );
+      const record = { seq: fetchLedger?.records.length ?? 0, url };
+      if (!got.ok) {
+        if (got.kind !== "cut")
+          fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: got.message });
+        throw new Error(got.message);
+      }
+      const { response } = got;
+      const { status } = response;
+      const retryAfter = response.headers.get("retry-after");
+      const blocked = status === 403 || status === 503 || (status === 429 && !retryAfter);
+      const kind = {
+        ...record,
+        status,
+        outcome: "ok" as const,
+        ...(blocked && { blocked }),
+        ...(status === 429 && retryAfter && { retryAfter }),
+      };
+      fetchLedger?.onRecord(kind);
+      const text = got.text();
+      fetchLedger?.onBody(kind, text, got.contentType ?? "");
+      return {
+        ok: status >= 200 && status < 300,
+        status,
+        statusText: "",
+        headers: response.headers,
+        url: response.url,
+        redirected: response.redirects.length > 0,
+        text: async () => text,
+        body: async () => ({ text, bytes: response.body.length }),
+      };
+    },
+  };
+}
+
+function toCheck(result: CheckResult, share: number, weight: number, base: string, urls: string[]): Check {
+  const { id, message, category } = result;
+  const status = result.status === "error" ? "skip" : result.status;
+  const group: CheckGroup = category === "content-discoverability" || discovery.has(id) ? "discovery" : "page";
+  const culprit = firstCulprit(result, urls);
+  return {
+    id,
+    group,
+    status,
+    share: status === "pass" ? 1 : status === "skip" ? 0 : share,
+    weight,
+    subject: new URL(base).origin,
+    url: culprit ?? base,
+    line: null,
+    message: cut(message, 400),
+    fix: status === "warn" || status === "fail" ? (advice[id] ?? null) : null,
+    quote: null,
+  };
+}
+
+/** The first page of which a check that looks at several says that it is not in order. */
+function firstCulprit({ details }: CheckResult, urls: string[]): string | null {
+  const results = (details?.pageResults ?? details?.tabbedPages) as
+    | { url?: string; status?: string; classification?: string; supported?: boolean }[]
+    | undefined;
+  if (!Array.isArray(results)) return null;
+  const bad = results.find(({ status, supported }) => status === "fail" || status === "warn" || supported === false);
+  return bad?.url && urls.includes(bad.url) ? bad.url : null;
+}
+
+/** The deepest folder that holds all pages, without its last slash: where a site's own llms.txt would lie. */
+function commonFolder(urls: string[]): string {
+  const folders = urls.map((url) => new URL(".", url).pathname.split("/"));
+  const first = folders[0] ?? [];
+  let depth = 0;
+  while (depth < first.length && folders.every((folder) => folder[depth] === first[depth])) depth++;
+  return new URL(urls[0]!).origin + first.slice(0, depth).join("/").replace(/\/$/, "");
+}
