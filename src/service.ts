@@ -15,8 +15,6 @@ import { createRunJob } from "./runs/execute.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 
-export { version };
-
 export const userAgent = `evald/${version} (agent-experience evaluation; explorer)`;
 
 export type Service = ReturnType<typeof createService>;

@@ -2,12 +2,14 @@ import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { type Config, ConfigError, readConfig } from "../config.ts";
 import { AppError } from "../errors.ts";
+import { addDoctor } from "./doctor.ts";
+import { addEval } from "./eval.ts";
+import { addKey } from "./key.ts";
+import { addOrg } from "./org.ts";
+import { addPrompt } from "./prompt.ts";
+import { addProvider } from "./provider.ts";
 import { addServe } from "./serve.ts";
-
-/** For people: stderr. What a program reads goes to stdout. */
-export const say = (text: string): void => {
-  process.stderr.write(`${text}\n`);
-};
+import { say } from "./terminal.ts";
 
 /** Runs the command line and answers with the exit code: 0, 1 for a failure, 2 for a wrong call or a wrong setting. */
 export async function runProgram(argv: string[], env: Record<string, string | undefined>): Promise<number> {
@@ -19,20 +21,22 @@ export async function runProgram(argv: string[], env: Record<string, string | un
     .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
     .exitOverride();
   const configOf = (): Config => {
-    const data = program.opts<{ data?: string }>().data;
+    const { data } = program.opts<{ data?: string }>();
     return readConfig(data === undefined ? env : { ...env, EVALD_DATA_DIR: data });
   };
   addServe(program, configOf);
+  addEval(program, configOf);
+  addOrg(program, configOf);
+  addKey(program, configOf);
+  addPrompt(program, configOf);
+  addProvider(program, configOf);
+  addDoctor(program, configOf, env);
   try {
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    if (error instanceof ConfigError) {
-      say(`evald: ${error.message}`);
-      return 2;
-    }
     say(`evald: ${error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error)}`);
-    return 1;
+    return error instanceof ConfigError ? 2 : 1;
   }
 }

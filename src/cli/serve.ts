@@ -1,11 +1,11 @@
 import type { Command } from "commander";
-import { createExplorer } from "../agents/explorer/explorer.ts";
+import { allAgents } from "../agents/all.ts";
 import { createApp } from "../app.tsx";
 import type { Config } from "../config.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
 import { createLog } from "../log.ts";
-import { createService, version } from "../service.ts";
-import { say } from "./program.ts";
+import { createService } from "../service.ts";
+import { say } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
@@ -21,14 +21,13 @@ async function serve(config: Config): Promise<void> {
   const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
   const db = openDb(config.dataDir);
   const log = createLog(config.logLevel);
-  const explorer = createExplorer({ version });
   let baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? "";
   let port = 0;
   const service = createService({
     db,
     config,
     log,
-    agents: { explorer },
+    agents: allAgents(),
     baseUrl: () => baseUrl,
     // Its own public pages: what needs a key stays closed, for no run holds one.
     alsoAllow: () => [{ host: ownHost(config.host), port }],

@@ -1,3 +1,48 @@
 import type { Service } from "../service.ts";
+import { say } from "./terminal.ts";
 
-export async function welcome(_service: Service, _ownUrl: string): Promise<void> {}
+/**
+ * On the first start: an example organisation with a key, and a prompt about this service's own documentation that is run at once. Tells the
+ * key, once, then the grade and where to read it. `ownUrl` is where the service really listens.
+ */
+export async function welcome(
+  { orgs, keys, providers, prompts, requests, runs, reports, deps }: Service,
+  ownUrl: string,
+): Promise<void> {
+  if (orgs.listOrgs().length > 0) return;
+  const org = orgs.createOrg("Example").id;
+  const { key } = keys.createKey(org, "first start");
+  const provider = providers.createProvider(org, { name: "evald", docsUrl: `${ownUrl}/docs`, productUrl: ownUrl });
+  const prompt = prompts.createPrompt(org, {
+    title: "First report over REST",
+    text: "With curl and an API key, trigger a run of a prompt of this service and wait for its report.",
+    endGoal:
+      "A run was triggered with a POST request, its statusUrl was polled until completed, and the report was read.",
+    targetProviderId: provider.id,
+  });
+  const url = deps.baseUrl();
+  say(`
+This is a first start: an example organisation was made, and its prompt is being run on this service's own documentation.
+
+  API key (shown once)  ${key}
+  See the runs          curl -H "Authorization: Bearer ${key}" ${url}/api/v1/runs
+  Read the docs         ${url}/docs
+`);
+  const { runIds } = requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
+  const runId = runIds[0] as string;
+  let run = runs.getRun(org, runId);
+  while (run.completedAt === null) {
+    await Bun.sleep(50);
+    run = runs.getRun(org, runId);
+  }
+  if (!run.report) {
+    say(`The example run failed: ${run.failureReason}. Its page: ${run.runUrl}`);
+    return;
+  }
+  const { recommendations } = reports.getReport(org, run.report.slug);
+  const first = recommendations[0];
+  say(`  Example report        ${run.report.grade} (${run.report.score}): ${run.report.keyFinding}${first ? `\n  First advice          ${first.title}` : ""}
+  Read it               ${run.report.url}
+                        (the browser asks for a name and a password: any name, the API key)
+`);
+}

@@ -1,0 +1,100 @@
+import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+import type { Command } from "commander";
+import { max } from "drizzle-orm";
+import { allAgents } from "../agents/all.ts";
+import type { Config } from "../config.ts";
+import { runs } from "../db/tables.ts";
+import { print, table, withData } from "./terminal.ts";
+
+type Finding = { what: string; state: "ok" | "missing" | "fault"; detail: string };
+
+const minFreeBytes = 512 * 1024 * 1024;
+const modelKeys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"];
+
+/** Adds `doctor`: what this machine has, and what is wrong with it. Exits with 1 on a fault; what is only missing is none. */
+export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {
+  program
+    .command("doctor")
+    .description("tell what this machine has and what is wrong; exit 1 on a fault")
+    .option("--json", "print the findings as JSON")
+    .action(({ json }: { json?: boolean }) => {
+      const config = configOf();
+      const findings = [
+        folder(config.dataDir),
+        disk(config.dataDir),
+        ...data(config),
+        { what: "agents", state: "ok", detail: Object.keys(allAgents()).join(", ") },
+        installed("sandbox", "bwrap", "no agent of this version runs commands, so none is needed"),
+        installed("browser", "chromium", "no agent of this version uses one, so none is needed"),
+        modelKey(env),
+      ] satisfies Finding[];
+      print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
+      if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
+    });
+}
+
+/** The folder itself, or the nearest one above it that exists. */
+const nearest = (path: string): string => (existsSync(path) || dirname(path) === path ? path : nearest(dirname(path)));
+
+function folder(dataDir: string): Finding {
+  const path = resolve(dataDir);
+  try {
+    accessSync(nearest(path), constants.W_OK);
+  } catch {
+    return { what: "data folder", state: "fault", detail: `${path} cannot be written by this user` };
+  }
+  if (existsSync(path)) return { what: "data folder", state: "ok", detail: path };
+  return { what: "data folder", state: "missing", detail: `${path} does not exist yet; evald serve makes it` };
+}
+
+function disk(dataDir: string): Finding {
+  const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
+  const free = bavail * bsize;
+  const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free`;
+  if (free >= minFreeBytes) return { what: "disk", state: "ok", detail };
+  return { what: "disk", state: "fault", detail: `${detail}; make room: at least 0.5 GiB is needed` };
+}
+
+function data(config: Config): Finding[] {
+  const clock = new Date().toISOString();
+  if (!existsSync(resolve(config.dataDir, "evald.db"))) return [{ what: "clock", state: "ok", detail: clock }];
+  try {
+    return withData(config, ({ deps }) => {
+      const check = deps.db.$client.query<{ quick_check: string }, []>("pragma quick_check").get()?.quick_check;
+      const newest =
+        deps.db
+          .select({ at: max(runs.createdAt) })
+          .from(runs)
+          .get()?.at ?? 0;
+      const behind = newest > Date.now() + 60_000;
+      return [
+        {
+          what: "database",
+          state: check === "ok" ? "ok" : "fault",
+          detail: check === "ok" ? "whole" : `damaged: ${check}`,
+        },
+        {
+          what: "clock",
+          state: behind ? "fault" : "ok",
+          detail: behind ? `${clock} is before the newest run; set the clock` : clock,
+        },
+      ];
+    });
+  } catch (error) {
+    return [{ what: "database", state: "fault", detail: error instanceof Error ? error.message : String(error) }];
+  }
+}
+
+function installed(what: string, name: string, otherwise: string): Finding {
+  const path = Bun.which(name);
+  return path
+    ? { what, state: "ok", detail: path }
+    : { what, state: "missing", detail: `${name} is not installed; ${otherwise}` };
+}
+
+function modelKey(env: Record<string, string | undefined>): Finding {
+  const set = modelKeys.filter((name) => env[name]);
+  if (set.length > 0) return { what: "model keys", state: "ok", detail: set.join(", ") };
+  return { what: "model keys", state: "missing", detail: "none is set; the explorer needs none" };
+}

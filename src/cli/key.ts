@@ -1,0 +1,50 @@
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
+
+const dayMs = 24 * 3600_000;
+
+/** Adds `key create`, `key list` and `key revoke`. */
+export function addKey(program: Command, configOf: () => Config): void {
+  const key = program.command("key").description("API keys of an organisation");
+  key
+    .command("create")
+    .description("make a key; it is printed once, alone on stdout")
+    .requiredOption("--name <name>", "what it is for")
+    .option("--org <name>", "organisation (needed where there are several)")
+    .option("--expires-days <days>", "days after which it is refused", wholeNumber(1, 3650))
+    .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci)")
+    .action(({ org, name, expiresDays }: { org?: string; name: string; expiresDays?: number }) => {
+      const made = withData(configOf(), (service) => {
+        const expiresAt = expiresDays === undefined ? null : service.deps.now() + expiresDays * dayMs;
+        return service.keys.createKey(orgOf(service, org), name, expiresAt);
+      });
+      say(`key ${made.apiKey.display} made; keep it now: it cannot be shown again`);
+      print(made.key);
+    });
+  key
+    .command("list")
+    .description("list the keys, newest first; never the keys themselves")
+    .option("--org <name>", "organisation")
+    .option("--json", "print them as JSON")
+    .action(({ org, json }: { org?: string; json?: boolean }) => {
+      const all = withData(configOf(), (service) => service.keys.listKeys(orgOf(service, org)));
+      const rows = all.map((k) => [
+        k.id,
+        k.display,
+        k.name,
+        k.lastUsedAt ?? "never used",
+        k.revokedAt ? "revoked" : k.expiresAt ? `until ${k.expiresAt}` : "no end",
+      ]);
+      print(json ? JSON.stringify(all) : table([["ID", "KEY", "NAME", "LAST USE", "VALID"], ...rows]));
+    });
+  key
+    .command("revoke <id>")
+    .description("refuse a key from its next request on")
+    .option("--org <name>", "organisation")
+    .action((id: string, { org }: { org?: string }) => {
+      const revoked = withData(configOf(), (service) => service.keys.revokeKey(orgOf(service, org), id));
+      say(`key ${revoked.display} is revoked`);
+      print(revoked.id);
+    });
+}

@@ -1,0 +1,82 @@
+import type { Command } from "commander";
+import type { Config } from "../config.ts";
+import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
+
+type CreateOptions = {
+  org?: string;
+  text: string;
+  title?: string;
+  goal?: string;
+  provider?: string;
+  url: string[];
+  frequency?: string;
+  runs?: number;
+  json?: boolean;
+};
+
+/** Adds `prompt create`, `prompt list` and `prompt archive`. */
+export function addPrompt(program: Command, configOf: () => Config): void {
+  const prompt = program.command("prompt").description("tasks with an end goal that agents are sent to do");
+  prompt
+    .command("create")
+    .description("make a prompt; its id goes to stdout")
+    .requiredOption("--text <text>", "the task that the agent is given; {{name}} is a variable")
+    .option("--title <title>", "a name for people")
+    .option("--goal <goal>", "what must be true at the end")
+    .option("--provider <id>", "the developer tool it is about; evald provider list shows the ids")
+    .option(
+      "--url <url>",
+      "an address to start from; may be repeated",
+      (url: string, all: string[]) => [...all, url],
+      [],
+    )
+    .option("--frequency <when>", "hourly, daily, weekly, monthly or five cron fields")
+    .option("--runs <n>", "runs of one evaluation", wholeNumber(1, 50))
+    .option("--org <name>", "organisation (needed where there are several)")
+    .option("--json", "print the prompt as JSON")
+    .addHelpText(
+      "after",
+      '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
+    )
+    .action(({ org, text, title, goal, provider, url, frequency, runs, json }: CreateOptions) => {
+      const made = withData(configOf(), (service) =>
+        service.prompts.createPrompt(orgOf(service, org), {
+          text,
+          title,
+          endGoal: goal,
+          targetProviderId: provider,
+          additionalUrls: url.length > 0 ? url.map((one) => ({ url: one })) : null,
+          frequency,
+          runsPerEval: runs,
+        }),
+      );
+      say(`prompt made; POST /api/v1/prompts/${made.id}/run with {"urlMap": {}} runs it`);
+      print(json ? JSON.stringify(made) : made.id);
+    });
+  prompt
+    .command("list")
+    .description("list the prompts, newest first")
+    .option("--org <name>", "organisation")
+    .option("--archived", "archived ones too")
+    .option("--json", "print them as JSON")
+    .action(({ org, archived, json }: { org?: string; archived?: boolean; json?: boolean }) => {
+      const { items } = withData(configOf(), (service) =>
+        service.prompts.listPrompts(orgOf(service, org), {
+          limit: 1000,
+          offset: 0,
+          includeArchived: archived ?? false,
+        }),
+      );
+      const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60)]);
+      print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE"], ...rows]));
+    });
+  prompt
+    .command("archive <id>")
+    .description("put a prompt away: it can no longer be run, its reports stay")
+    .option("--org <name>", "organisation")
+    .action((id: string, { org }: { org?: string }) => {
+      withData(configOf(), (service) => service.prompts.updatePrompt(orgOf(service, org), id, { status: "archived" }));
+      say("prompt archived");
+      print(id);
+    });
+}

@@ -1,0 +1,204 @@
+// `bun run bench`: what the service costs beside a hand-written floor, in one run on one machine. Figures are medians of interleaved repeats.
+import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildExecutable, call, executable } from "../support/executable.ts";
+import { load, median } from "./load.ts";
+import { seed } from "./seed.ts";
+
+const repeats = 5;
+const seconds = 2;
+const say = (text: string) => process.stderr.write(`${text}\n`);
+const rows: string[][] = [];
+const row = (what: string, ours: string, floor: string, ratio: string, aim: string) => {
+  rows.push([what, ours, floor, ratio, aim]);
+  say(rows.at(-1)?.join(" | ") ?? "");
+};
+
+async function start(command: string[], env: Record<string, string>) {
+  const child = Bun.spawn(command, { env: { PATH: process.env.PATH ?? "", ...env }, stderr: "pipe", stdout: "ignore" });
+  const decoder = new TextDecoder();
+  let said = "";
+  const reader = child.stderr.getReader();
+  let url: string | undefined;
+  while (!url) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error(`${command.join(" ")} ended: ${said}`);
+    said += decoder.decode(value);
+    url = /listening on (http:\/\/\S+)/.exec(said)?.[1];
+  }
+  const rest = (async () => {
+    while (!(await reader.read()).done);
+  })();
+  return {
+    url,
+    pid: child.pid,
+    async stop() {
+      child.kill("SIGKILL");
+      await child.exited;
+      await rest;
+    },
+  };
+}
+
+const temporary: string[] = [];
+const folder = () => {
+  const path = mkdtempSync(join(tmpdir(), "evald-bench-"));
+  temporary.push(path);
+  return path;
+};
+const serviceEnv = (dataDir: string) => ({
+  EVALD_DATA_DIR: dataDir,
+  EVALD_PORT: "0",
+  EVALD_WELCOME: "0",
+  EVALD_CONCURRENCY: "1",
+  EVALD_LOG_LEVEL: "info",
+});
+const rssMb = (pid: number) => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
+
+async function compare(
+  what: string,
+  aim: string,
+  urls: { ours: string; floor: string },
+  shot: Parameters<typeof load>[1],
+  connections: number,
+) {
+  const rates = { ours: [] as number[], floor: [] as number[] };
+  const p99 = { ours: [] as number[], floor: [] as number[] };
+  for (const side of ["ours", "floor"] as const) await load(urls[side], shot, { connections, seconds: 0.5 });
+  for (let i = 0; i < repeats; i++)
+    for (const side of i % 2 ? (["ours", "floor"] as const) : (["floor", "ours"] as const)) {
+      const result = await load(urls[side], shot, { connections, seconds });
+      rates[side].push(result.rate);
+      p99[side].push(result.p99);
+    }
+  const [ours, floor] = [median(rates.ours), median(rates.floor)];
+  row(
+    what,
+    `${Math.round(ours)}/s, p99 ${median(p99.ours).toFixed(1)} ms`,
+    `${Math.round(floor)}/s, p99 ${median(p99.floor).toFixed(1)} ms`,
+    `${Math.round((ours / floor) * 100)} %`,
+    aim,
+  );
+  return ours;
+}
+
+/** A site that takes every request and answers none: runs begin and stay, so that accepting alone is measured. */
+const silent = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  idleTimeout: 0,
+  fetch: () => new Promise<Response>(() => {}),
+});
+
+async function api(count: number) {
+  say(`seeding ${count} runs`);
+  const dataDir = folder();
+  const { key, promptIds, runIds } = seed(dataDir, count);
+  const floorDir = folder();
+  cpSync(dataDir, floorDir, { recursive: true });
+  const ours = await start([executable, "serve"], {
+    ...serviceEnv(dataDir),
+    EVALD_ALLOW_PRIVATE: `127.0.0.1:${silent.port}`,
+  });
+  const floor = await start([process.execPath, join(import.meta.dir, "floor.ts"), floorDir], {});
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const urls = { ours: ours.url, floor: floor.url };
+  const get = (path: string) => ({ method: "GET", path, headers });
+  const someRun = (i: number) => get(`/api/v1/runs/${runIds[(i * 7919) % runIds.length]}`);
+  for (const path of [someRun(1).path, "/api/v1/runs?limit=100&offset=0"]) {
+    const [a, b] = await Promise.all(
+      [ours, floor].map(async ({ url }) => (await (await fetch(url + path, { headers })).text()).replaceAll(url, "")),
+    );
+    if (a !== b) throw new Error(`the floor does not answer ${path} as the service does:\n${a}\n${b}`);
+  }
+  const result = { one: 0, list: 0 };
+  const of = `of ${count.toLocaleString("en")}`;
+  result.one = await compare(`GET one run ${of}`, "≥ 80 %", urls, someRun, 16);
+  result.list = await compare(`list 100 runs ${of}`, "≥ 80 %", urls, () => get("/api/v1/runs?limit=100&offset=0"), 16);
+  const post = (i: number) => ({
+    method: "POST",
+    path: `/api/v1/prompts/${promptIds[i % promptIds.length]}/run`,
+    headers,
+    body: JSON.stringify({ urlMap: { "docs.example.com": silent.url.href } }),
+  });
+  await compare("POST run, 1 caller", "≥ 60 %", urls, post, 1);
+  await compare("POST run, 16 callers", "≥ 60 %", urls, post, 16);
+  await ours.stop();
+  await floor.stop();
+  return result;
+}
+
+async function startUp() {
+  const times: number[] = [];
+  let rss = 0;
+  const dataDir = folder();
+  for (let i = 0; i < 11; i++) {
+    const begun = performance.now();
+    const service = await start([executable, "serve"], serviceEnv(dataDir));
+    await (await fetch(`${service.url}/healthz`)).text();
+    // The first start makes the database; it is not one of those that are counted.
+    if (i > 0) times.push(performance.now() - begun);
+    if (i === 10) {
+      await Bun.sleep(2000);
+      rss = rssMb(service.pid);
+    }
+    await service.stop();
+  }
+  row("start to first answer", `${median(times).toFixed(0)} ms`, "", "", "< 120 ms");
+  row("idle memory", `${rss.toFixed(0)} MB`, "", "", "< 120 MB");
+}
+
+async function explorer() {
+  const links = Array.from({ length: 8 }, (_, i) => `<li><a href="/page-${i}">Topic ${i}</a></li>`).join("");
+  const pages = (path: string) =>
+    `<!doctype html><html lang="en"><title>Page ${path}</title><main><h1>Page ${path}</h1><ul>${links}</ul><p>${"Words about this topic. ".repeat(200)}</p>${
+      path === "/page-7"
+        ? '<h2>Upload a file</h2><p>Upload a file with the SDK.</p><pre><code class="language-js">await acme.upload("a.txt");</code></pre>'
+        : ""
+    }</main></html>`;
+  const site = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request) => {
+      const { pathname } = new URL(request.url);
+      if (pathname !== "/" && !/^\/page-\d$/.test(pathname)) return new Response("nothing here", { status: 404 });
+      return new Response(pages(pathname), { headers: { "content-type": "text/html; charset=utf-8" } });
+    },
+  });
+  const times: number[] = [];
+  for (let i = 0; i < repeats; i++) {
+    const begun = performance.now();
+    const { code, stderr } = await call(["eval", site.url.href, "--goal", "Upload a file with the SDK", "--json"], {
+      cwd: folder(),
+    });
+    if (code !== 0) throw new Error(stderr);
+    times.push(performance.now() - begun);
+  }
+  row("evald eval, 9 pages, process included", `${(median(times) / 1000).toFixed(2)} s`, "", "", "< 3 s");
+  site.stop(true);
+}
+
+await buildExecutable();
+say(
+  `${cpus()[0]?.model}, ${cpus().length} cores, bun ${Bun.version}; medians of ${repeats} × ${seconds} s, 16 connections unless said`,
+);
+try {
+  const small = await api(100_000);
+  const large = await api(1_000_000);
+  row(
+    "list 100 runs, cost at 1,000,000 against 100,000",
+    `${(small.list / large.list).toFixed(2)} ×`,
+    "",
+    "",
+    "≤ 1.2 ×",
+  );
+  await startUp();
+  await explorer();
+} finally {
+  for (const path of temporary) rmSync(path, { recursive: true, force: true });
+  silent.stop(true);
+}
+const heading = ["what", "evald", "floor", "evald / floor", "aim"];
+for (const cells of [heading, heading.map(() => "---"), ...rows]) process.stdout.write(`| ${cells.join(" | ")} |\n`);
+process.exit(0);

@@ -1,0 +1,87 @@
+import { createKeys } from "../../src/auth/keys.ts";
+import { createOrgs } from "../../src/auth/orgs.ts";
+import { closeDb, openDb } from "../../src/db/open.ts";
+import { createPrompts } from "../../src/prompts/prompts.ts";
+import { runExample } from "../../src/runs/schema.ts";
+
+/** Reports belong to the newest runs only: a page shows them, and a million of them would measure the disk. */
+const withReport = 10_000;
+
+/** Fills a data folder with one organisation, ten prompts and `count` completed runs. Answers with a key, prompt ids and run ids. */
+export function seed(dataDir: string, count: number) {
+  const db = openDb(dataDir);
+  const now = Date.now;
+  const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
+  const deps = { db, now, newId };
+  const org = createOrgs(deps).createOrg("Bench").id;
+  const { key } = createKeys(deps).createKey(org, "bench");
+  const text = "Upload a file with the Python SDK and print its address.";
+  const prompts = createPrompts(deps, ["explorer"]);
+  const promptIds = Array.from(
+    { length: 10 },
+    (_, i) => prompts.createPrompt(org, { title: `Prompt ${i}`, text, endGoal: text }).id,
+  );
+
+  const { $client } = db;
+  const insertRequest = $client.prepare(
+    "insert into eval_requests (id, org_id, prompt_id, trigger, created_at) values (?, ?, ?, 'api', ?)",
+  );
+  const insertRun = $client.prepare(
+    "insert into runs (id, org_id, prompt_id, eval_request_id, status, url_map, task, agent, agent_version, attempt, created_at, started_at, completed_at) values (?, ?, ?, ?, 'completed', '{}', ?, 'explorer', '0.1.0', 1, ?, ?, ?)",
+  );
+  const insertReport = $client.prepare(
+    "insert into reports (id, org_id, run_id, prompt_id, attempt, slug, status, outcome, score, grade, key_finding, verdict, summary, coverage, metrics, dimensions, methodology, created_at) values (?, ?, ?, ?, 1, ?, 'published', 'not_judged', ?, 'B', ?, ?, ?, 0.45, ?, ?, ?, ?)",
+  );
+  const task = JSON.stringify({
+    title: "Prompt",
+    text,
+    endGoal: text,
+    startUrls: ["https://docs.example.com/"],
+    declaredChecks: [],
+    reviewBeforePublishing: false,
+  });
+  const report = runExample.report as NonNullable<typeof runExample.report>;
+  const dimension = report.dimensions[0];
+  const [summary, metrics, dimensions, methodology] = [
+    report.summary,
+    report.metrics,
+    [dimension, { ...dimension, name: "Docs discoverability" }, { ...dimension, name: "Efficiency" }],
+    report.methodology,
+  ].map((value) => JSON.stringify(value)) as [string, string, string, string];
+  const runIds: string[] = [];
+  const from = now() - count * 1000;
+  $client.run("pragma synchronous = OFF");
+  for (let i = 0; i < count; ) {
+    $client.transaction(() => {
+      for (const end = Math.min(i + 10_000, count); i < end; i++) {
+        const at = from + i * 1000;
+        const promptId = promptIds[i % 10] as string;
+        const [request, run] = [newId(at), newId(at)];
+        insertRequest.run(request, org, promptId, at);
+        insertRun.run(run, org, promptId, request, task, at, at + 10, at + 900);
+        if (i >= count - withReport) {
+          runIds.push(run);
+          insertReport.run(
+            newId(at),
+            org,
+            run,
+            promptId,
+            `prompt-${i.toString(16).padStart(8, "0")}`,
+            80 + (i % 15),
+            report.keyFinding,
+            report.verdict,
+            summary,
+            metrics,
+            dimensions,
+            methodology,
+            at + 900,
+          );
+        }
+      }
+    })();
+  }
+  $client.run("analyze");
+  $client.run("pragma wal_checkpoint(truncate)");
+  closeDb(db);
+  return { key, promptIds, runIds };
+}

@@ -1,0 +1,266 @@
+import { beforeAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "./support/executable.ts";
+
+beforeAll(buildExecutable, 120_000);
+
+const page = (title: string, body: string) =>
+  new Response(`<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1>${body}</main></html>`, {
+    headers: { "content-type": "text/html; charset=utf-8" },
+  });
+
+/** A small docs site; `hold` keeps its upload page back until the promise is kept. */
+function docsSite(hold?: Promise<void>) {
+  let asked = () => {};
+  const upload = new Promise<void>((resolve) => (asked = resolve));
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/")
+        return page(
+          "Acme docs",
+          '<p>Everything about Acme.</p><ul><li><a href="/upload">Upload a file</a></li><li><a href="/gone">Old guide</a></li></ul>',
+        );
+      if (pathname === "/upload") {
+        asked();
+        await hold;
+        return page(
+          "Upload a file",
+          '<p>Upload a file with the SDK and print its address.</p><pre><code class="language-js">const file = await acme.upload("a.txt");\nconsole.log(file.address);</code></pre>',
+        );
+      }
+      return new Response("nothing here", { status: 404 });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    port: server.port,
+    uploadAsked: upload,
+    stop: () => server.stop(true),
+  };
+}
+
+async function organisation(cwd: string): Promise<string> {
+  await call(["org", "create", "Acme"], { cwd });
+  return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
+}
+
+const uploadPrompt = {
+  title: "Upload a file",
+  text: "Upload a file with Acme. The docs are at https://docs.acme.example/",
+  endGoal: "A file was uploaded with the SDK and its address was printed.",
+};
+
+test("from an empty folder: a key, a prompt, a run with a urlMap, and a report of the specified shape", async () => {
+  const cwd = emptyFolder();
+  const site = docsSite();
+  const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
+  const key = await organisation(cwd);
+  expect(key).toMatch(/^evals_[0-9A-Za-z]{36}$/);
+  const ask = client(service.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", uploadPrompt);
+  expect(prompt.status).toBe(201);
+  const accepted = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, {
+    urlMap: { "docs.acme.example": site.url },
+  });
+  expect(accepted.body).toEqual({
+    runId: expect.any(String),
+    statusUrl: `${service.url}/api/v1/runs/${accepted.body.runId}`,
+    runUrl: `${service.url}/runs/${accepted.body.runId}`,
+  });
+  const run = await untilRun(ask, accepted.body.runId, "completed", "failed");
+  expect(run).toMatchObject({
+    status: "completed",
+    failureReason: null,
+    report: {
+      outcome: "not_judged",
+      status: "published",
+      score: expect.any(Number),
+      grade: expect.stringMatching(/^[A-F][+-]?$/),
+    },
+    agent: { id: "explorer", model: null },
+    attempt: 1,
+  });
+  const { body: report } = await ask("GET", `/api/v1/reports/${run.report.slug}`);
+  const gone = report.frictionPoints.find((point: { category: string }) => point.category === "dead_link");
+  expect(gone).toMatchObject({ url: expect.stringContaining("https://docs.acme.example/"), state: "new" });
+  const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`);
+  const proof = trace.events.filter(({ seq }: { seq: number }) => gone.events.includes(seq));
+  expect(proof.length).toBe(gone.events.length);
+  expect(trace.events.find(({ type }: { type: string }) => type === "http")).toMatchObject({
+    url: expect.stringContaining("https://docs.acme.example/"),
+    mappedUrl: expect.stringContaining(site.url),
+  });
+  expect(await service.stop()).toBe(0);
+  site.stop();
+  expect(readdirSync(cwd)).toEqual(["data"]);
+}, 60_000);
+
+test("killed in the middle of a run and started again, it finishes the run", async () => {
+  const cwd = emptyFolder();
+  let release = () => {};
+  const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
+  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` };
+  const first = await serve({ cwd, env });
+  const key = await organisation(cwd);
+  const ask = client(first.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
+  const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await site.uploadAsked;
+  await first.stop("SIGKILL");
+  release();
+  const second = await serve({ cwd, env });
+  const run = await untilRun(client(second.url, key), body.runId, "completed", "failed");
+  expect(run).toMatchObject({
+    status: "completed",
+    attempt: 2,
+    failureReason: null,
+    report: { outcome: "not_judged" },
+  });
+  expect(await second.stop()).toBe(0);
+  site.stop();
+}, 60_000);
+
+test("SIGTERM: not ready at once, the running run is given back unspent, exit 0", async () => {
+  const cwd = emptyFolder();
+  let release = () => {};
+  const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
+  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`, EVALD_DRAIN_SECONDS: "1" };
+  const service = await serve({ cwd, env });
+  const key = await organisation(cwd);
+  const ask = client(service.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
+  const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await site.uploadAsked;
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  service.signal("SIGTERM");
+  await service.said(/"msg":"stopping"/);
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(503);
+  expect(await service.exited).toBe(0);
+  release();
+  const again = await serve({ cwd, env });
+  const run = await untilRun(client(again.url, key), body.runId, "completed", "failed");
+  expect(run).toMatchObject({ status: "completed", attempt: 1 });
+  await again.stop();
+  site.stop();
+}, 60_000);
+
+test("a second process on the same data folder says who holds it; a taken port says so", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd });
+  const second = await call(["serve"], { cwd, env: { EVALD_PORT: "0" } });
+  expect(second).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(
+      new RegExp(`^evald: the data folder ./data is in use by the evald process ${service.pid}, started \\S+; stop it`),
+    ),
+  });
+  const { port } = new URL(service.url);
+  const third = await call(["serve", "--data", "./other"], { cwd, env: { EVALD_PORT: port } });
+  expect(third.code).toBe(1);
+  expect(third.stderr).toStartWith(
+    `evald: port ${port} of 127.0.0.1 is taken by another program; set EVALD_PORT to a free one`,
+  );
+  await service.stop();
+}, 60_000);
+
+test("what is configured wrongly stops the start with its name, its value and what would be right", async () => {
+  const cwd = emptyFolder();
+  const wrong = async (args: string[], env: Record<string, string> = {}) => await call(args, { cwd, env });
+  expect(await wrong(["serve"], { EVALD_PORT: "http" })).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: 'evald: EVALD_PORT is "http", but must be a whole number from 0 to 65535\n',
+  });
+  expect(await wrong(["serve"], { EVALD_PROT: "80" })).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "evald: EVALD_PROT is not a setting; did you mean EVALD_PORT?\n",
+  });
+  expect(await wrong(["org", "list", "--jsn"])).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "error: unknown option '--jsn'\n(Did you mean --json?)\n",
+  });
+  expect((await wrong(["srve"])).code).toBe(2);
+  expect(existsSync(join(cwd, "data"))).toBe(false);
+});
+
+test("a stranger's bunfig.toml and .env in the folder are not read", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "preload.ts"), 'require("node:fs").writeFileSync("ran", "");');
+  writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+  writeFileSync(join(cwd, ".env"), "EVALD_PORT=nonsense\n");
+  expect((await call(["org", "list", "--json"], { cwd })).stdout).toBe("[]\n");
+  expect(existsSync(join(cwd, "ran"))).toBe(false);
+});
+
+test("a first start welcomes with a key, once, and a graded report about its own documentation", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd, env: { EVALD_WELCOME: "1" } });
+  const key = (await service.said(/evals_[0-9A-Za-z]{36}/))[0];
+  const [, slug] = await service.said(/Read it\s+\S+\/reports\/(\S+)/);
+  const { body } = await client(service.url, key)("GET", `/api/v1/reports/${slug}`);
+  expect(body).toMatchObject({
+    outcome: "not_judged",
+    score: expect.any(Number),
+    prompt: { title: "First report over REST" },
+  });
+  await service.stop();
+  const again = await serve({ cwd, env: { EVALD_WELCOME: "1" } });
+  expect((await client(again.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await again.stop();
+  expect(again.stderr()).not.toContain("evals_");
+}, 60_000);
+
+test("eval: progress on stderr, the report on stdout, exit 1 below the bar or without a report", async () => {
+  const cwd = emptyFolder();
+  const site = docsSite();
+  const goal = "Upload a file with the SDK";
+  const json = await call(["eval", `${site.url}/`, "--goal", goal, "--json"], { cwd });
+  expect(json.code).toBe(0);
+  expect(JSON.parse(json.stdout)).toMatchObject({ outcome: "not_judged", agent: { id: "explorer" } });
+  expect(json.stderr).toContain(`200 ${site.url}/`);
+  const text = await call(["eval", `${site.url}/`, "--goal", goal, "--min-score", "100"], { cwd });
+  expect(text.code).toBe(1);
+  expect(text.stdout).toStartWith("# ");
+  expect(text.stderr).toMatch(/evald: the score [\d.]+ is below 100\n$/);
+  site.stop();
+  const dead = await call(["eval", `${site.url}/`, "--goal", goal], { cwd });
+  expect(dead).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/evald: no report: infrastructure: .*refused/),
+  });
+  const blank = await call(["eval", `${site.url}/`, "--goal", " "], { cwd });
+  expect(blank).toEqual({ code: 1, stdout: "", stderr: "evald: --goal must say what a developer wants to reach\n" });
+  const file = await call(["eval", "file:///etc/passwd", "--goal", goal], { cwd });
+  expect(file.stderr).toBe(
+    'evald: "file:///etc/passwd" must be an http or https address, as in https://docs.acme.example\n',
+  );
+  expect(readdirSync(cwd)).toEqual([]);
+}, 60_000);
+
+test("doctor tells what is there, and exits with 1 on a fault", async () => {
+  const cwd = emptyFolder();
+  const healthy = await call(["doctor", "--json"], { cwd });
+  expect(healthy.code).toBe(0);
+  expect(JSON.parse(healthy.stdout).map(({ what }: { what: string }) => what)).toEqual([
+    "data folder",
+    "disk",
+    "clock",
+    "agents",
+    "sandbox",
+    "browser",
+    "model keys",
+  ]);
+  await call(["org", "create", "Acme"], { cwd });
+  writeFileSync(join(cwd, "data", "evald.db"), "this is no database, and longer than a header would be".repeat(50));
+  const damaged = await call(["doctor"], { cwd });
+  expect(damaged.code).toBe(1);
+  expect(damaged.stdout).toMatch(/^fault +database +\S/m);
+});

@@ -1,0 +1,115 @@
+import { mkdtempSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const root = join(import.meta.dir, "..", "..");
+export const executable = join(root, "dist", "evald");
+
+/** Builds the executable if it is missing or older than a source file. */
+export async function buildExecutable(): Promise<void> {
+  const builtAt = statSync(executable, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = [...new Bun.Glob("{src,drizzle,patches}/**/*").scanSync(root), "package.json", "bun.lock"];
+  if (sources.every((file) => statSync(join(root, file)).mtimeMs < builtAt)) return;
+  const build = Bun.spawnSync([process.execPath, "run", "build"], { cwd: root });
+  if (!build.success) throw new Error(`the build failed:\n${build.stderr}`);
+}
+
+export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
+
+type Call = { cwd: string; env?: Record<string, string> };
+
+const cleanEnv = (env: Record<string, string> = {}) => ({ PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env });
+
+/** Runs one command to its end. */
+export async function call(args: string[], { cwd, env }: Call) {
+  const child = Bun.spawn([executable, ...args], {
+    cwd,
+    env: cleanEnv(env),
+    stdout: "pipe",
+    stderr: "pipe",
+    stdin: "ignore",
+  });
+  const [stdout, stderr, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { code, stdout, stderr };
+}
+
+/** Starts the service and waits until it says where it listens. Throws with its stderr if it ends before. */
+export async function serve({ cwd, env }: Call) {
+  const child = Bun.spawn([executable, "serve"], {
+    cwd,
+    env: cleanEnv({ EVALD_PORT: "0", EVALD_WELCOME: "0", EVALD_LOG_LEVEL: "info", ...env }),
+    stdout: "pipe",
+    stderr: "pipe",
+    stdin: "ignore",
+  });
+  let stderr = "";
+  const listeners = new Set<() => void>();
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of child.stderr) {
+      stderr += decoder.decode(bytes, { stream: true });
+      for (const listener of listeners) listener();
+    }
+  })();
+
+  /** The first match of a pattern in what was written to stderr, now or later. */
+  async function said(pattern: RegExp): Promise<RegExpExecArray> {
+    let check = () => {};
+    const found = new Promise<RegExpExecArray>((resolve) => {
+      check = () => {
+        const match = pattern.exec(stderr);
+        if (match) resolve(match);
+      };
+      listeners.add(check);
+      check();
+    });
+    const ended = reading.then(() => {
+      throw new Error(`the process ended without saying ${pattern}:\n${stderr}`);
+    });
+    try {
+      return await Promise.race([found, ended]);
+    } finally {
+      listeners.delete(check);
+    }
+  }
+
+  const url = (await said(/^listening on (http:\/\/\S+)$/m))[1] as string;
+  return {
+    url,
+    pid: child.pid,
+    said,
+    stderr: () => stderr,
+    /** Sends a signal and waits for the end; answers with the exit code. */
+    async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number> {
+      child.kill(signal);
+      await child.exited;
+      await reading.catch(() => {});
+      return child.exitCode ?? 128;
+    },
+    signal: (signal: NodeJS.Signals) => child.kill(signal),
+    exited: child.exited,
+  };
+}
+
+/** A client of the REST API with a key. */
+export const client = (baseUrl: string, key: string) =>
+  async function ask(method: string, path: string, body?: unknown) {
+    const response = await fetch(new URL(path, `${baseUrl}/`), {
+      method,
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: body === undefined ? undefined : JSON.stringify(body),
+    });
+    return { status: response.status, headers: response.headers, body: await response.json() };
+  };
+
+/** Asks for a run until it is in one of the given states. */
+export async function untilRun(ask: ReturnType<typeof client>, runId: string, ...states: string[]) {
+  for (;;) {
+    const { body } = await ask("GET", `/api/v1/runs/${runId}`);
+    if (states.includes(body.status)) return body;
+  }
+}
