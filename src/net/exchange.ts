@@ -27,9 +27,12 @@ export type Answer = { status: number; headers: Headers; body: Uint8Array };
 
 const maxHeaderSize = 64 * 1024;
 
+/** Once for each process: a connection of its own for a request whose kept connection had gone. */
+const fresh = { "http:": new http.Agent(), "https:": new https.Agent() };
+
 /** One request and its answer, without redirects, to an address that was checked. Throws GuardError. */
 export async function exchange(options: Exchange): Promise<Answer> {
-  const { url, signal } = options;
+  const { url, method, signal } = options;
   signal.throwIfAborted();
   let answering = false;
   const request = open(options);
@@ -49,17 +52,23 @@ export async function exchange(options: Exchange): Promise<Answer> {
       request.destroy();
       return { status, headers, body: new Uint8Array() };
     }
-    const bare = options.method === "HEAD" || status === 204 || status === 304;
-    const body = await read(response, bare ? null : headers.get("content-encoding"), options);
+    const body = await read(response, options);
+    // Bun takes a body without a length for whole when it is its own request that was destroyed.
+    signal.throwIfAborted();
     return { status, headers, body };
   } catch (error) {
     request.destroy();
     if (signal.aborted) throw signal.reason;
+    // The host may close a kept connection at the very moment of its next use; that says nothing about the host.
+    const gone = request.reusedSocket && !answering && isDisconnect(error) && (method === "GET" || method === "HEAD");
+    if (gone) return exchange({ ...options, agent: fresh[url.protocol as keyof typeof fresh] });
     throw toGuardError(error, url, answering);
   } finally {
     signal.removeEventListener("abort", stop);
   }
 }
+
+const isDisconnect = (error: unknown) => /^(ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code));
 
 function open({ url, method, headers, addresses, agent, connectMs }: Exchange): http.ClientRequest {
   const secure = url.protocol === "https:";
@@ -104,21 +113,18 @@ function toHeaders(raw: string[]): Headers {
   return headers;
 }
 
-async function read(response: http.IncomingMessage, encoding: string | null, { url, method, maxBytes }: Exchange) {
+async function read(response: http.IncomingMessage, { url, method, maxBytes }: Exchange): Promise<Uint8Array> {
   const tooLarge = () =>
-    new GuardError(
-      "too_large",
-      url.href,
-      `${url.host} sent a body of more than ${maxBytes} bytes, the most that is read`,
-    );
-  const codings = (encoding ?? "")
+    new GuardError("too_large", url.href, `${url.host} sent a body of more than the ${maxBytes} bytes that are read`);
+  const { "content-length": length, "content-encoding": encoding = "" } = response.headers;
+  const empty = method === "HEAD" || response.statusCode === 204 || response.statusCode === 304 || length === "0";
+  const codings = encoding
     .toLowerCase()
     .split(",")
     .map((coding) => coding.trim())
-    .filter((coding) => coding !== "" && coding !== "identity")
+    .filter((coding) => !empty && coding !== "" && coding !== "identity")
     .reverse();
-  if (codings.length === 0 && Number(response.headers["content-length"]) > maxBytes && method !== "HEAD")
-    throw tooLarge();
+  if (!empty && codings.length === 0 && Number(length) > maxBytes) throw tooLarge();
   const source = decode(response, codings, url);
   const chunks: Uint8Array[] = [];
   let size = 0;

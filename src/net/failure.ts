@@ -57,7 +57,7 @@ export function toGuardError(error: unknown, url: URL, answering: boolean): Guar
   if (answering && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
     return fail("protocol", "closed the connection in the middle of the answer");
   if (unreachable[code]) return fail("unreachable", unreachable[code]);
-  if (/^(Z_|ERR__?BROTLI|ERR__?ZSTD|ZSTD_)/.test(code))
+  if (/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD|ZSTD_)/.test(code))
     return fail("protocol", `sent a compressed body that is damaged or cut off (${detail})`);
   return fail("protocol", `sent an answer that is not HTTP (${detail})`);
 }

@@ -1,13 +1,13 @@
 import { promises as dns } from "node:dns";
 import http from "node:http";
 import https from "node:https";
-import { isIP } from "node:net";
 import type { AllowRule } from "../config.ts";
-import { closedPort, createPlaces, type Places } from "./addresses.ts";
+import { createPlaces } from "./addresses.ts";
 import { decodeText } from "./charset.ts";
-import { type CheckedAddress, exchange } from "./exchange.ts";
-import { GuardError, toGuardError } from "./failure.ts";
+import { exchange } from "./exchange.ts";
+import { GuardError } from "./failure.ts";
 import { createMapping } from "./mapping.ts";
+import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
 
 export { GuardError, type GuardErrorKind } from "./failure.ts";
@@ -56,10 +56,13 @@ export type GuardOptions = {
   maxPerHost?: number;
   now: () => number;
   /** All addresses of a host name. Default: the system's name service. */
-  lookup?: (hostname: string) => Promise<CheckedAddress[]>;
+  lookup?: Lookup;
 };
 
 const maxRedirects = 5;
+const kept = { keepAlive: true, timeout: 15_000 };
+// Not asked for: Bun's zstd takes a body that was cut off for whole, and some servers send deflate without its wrapper.
+const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
 const redirectStatus = [301, 302, 303, 307, 308];
 const ownHeaders = [
@@ -84,19 +87,19 @@ export function createGuard(options: GuardOptions): Guard {
   const mapping = createMapping(options.urlMap ?? {});
   const slots = createSlots(options.maxPerHost ?? 4);
   // Of this guard alone: a kept connection was checked by its rules and by no others.
-  const agents = { "http:": new http.Agent({ keepAlive: true }), "https:": new https.Agent({ keepAlive: true }) };
+  const agents = { "http:": new http.Agent(kept), "https:": new https.Agent(kept) };
 
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
     const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true } = init;
     const redirects: string[] = [];
+    const seen = new Set<string>();
     let method: string = init.method ?? "GET";
     let headers = toSent(init.headers ?? {}, options.userAgent);
     let url = parse(address);
     let ms = 0;
     for (;;) {
       const real = mapping.toReal(url) ?? url;
-      accept(real);
-      const release = await slots.take(real.host, () => aborted(url), init.signal);
+      const release = await slots.take(real.origin, () => aborted(url), init.signal);
       const start = now();
       const target = (status: number, answered: Headers) =>
         followRedirects && redirectStatus.includes(status) ? answered.get("location") : null;
@@ -112,12 +115,13 @@ export function createGuard(options: GuardOptions): Guard {
         return { url: url.href, mappedUrl: real === url ? null : real.href, ...answer, redirects, ms };
       const next = follow(location, real, (spoken) => mapping.toCaller(spoken, url));
       redirects.push(url.href);
-      if (redirects.includes(next.href))
+      seen.add(`${method} ${url.href}`);
+      if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) method = "GET";
+      if (seen.has(`${method} ${next.href}`))
         throw new GuardError("redirect", next.href, `${next.host} redirects in a loop, back to ${next.href}`);
       if (redirects.length > maxRedirects)
         throw new GuardError("redirect", next.href, `${next.host} was the end of more than ${maxRedirects} redirects`);
       if (next.origin !== url.origin) headers = without(headers, credentials);
-      if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) method = "GET";
       url = next;
     }
   }
@@ -168,41 +172,6 @@ function follow(location: string, from: URL, toCaller: (spoken: URL) => URL): UR
   return next;
 }
 
-/** Every address of the host, once none of them is objected to. */
-async function resolve(
-  url: URL,
-  places: Places,
-  lookup: NonNullable<GuardOptions["lookup"]>,
-  signal: AbortSignal,
-): Promise<CheckedAddress[]> {
-  const host = url.hostname.replace(/^\[|\]$/g, "");
-  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
-  const family = isIP(host);
-  if (!family && !places.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
-  const addresses = family ? [{ address: host, family }] : await look(url, lookup(host), signal);
-  for (const { address } of addresses) {
-    const objection = places.objection(host, address, port);
-    if (objection) throw new GuardError("refused", url.href, objection);
-  }
-  return addresses;
-}
-
-/** The name service cannot be stopped, so the wait for it is. */
-async function look(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
-  const { promise: stopped, reject } = Promise.withResolvers<never>();
-  const stop = () => reject(signal.reason);
-  signal.addEventListener("abort", stop);
-  try {
-    const addresses = await Promise.race([answer, stopped]);
-    if (addresses.length > 0) return addresses;
-    throw Object.assign(new Error("no addresses"), { code: "ENODATA" });
-  } catch (error) {
-    throw toGuardError(error, url, false);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
-
 /** Runs `work` under a signal that carries, as a GuardError, why it has to stop: the caller's will or the end of `leftMs`. */
 async function within<T>(
   outer: AbortSignal | undefined,
@@ -213,6 +182,7 @@ async function within<T>(
 ): Promise<T> {
   const inner = new AbortController();
   const abort = () => inner.abort(aborted(url));
+  if (outer?.aborted) abort();
   const timer = setTimeout(() => {
     inner.abort(
       new GuardError("timeout", url.href, `${url.host} did not finish its answer within ${timeoutMs / 1000} s`),
@@ -221,10 +191,18 @@ async function within<T>(
   outer?.addEventListener("abort", abort);
   try {
     return await work(inner.signal);
+  } catch (error) {
+    throw error instanceof GuardError ? inTermsOfCaller(error, url) : error;
   } finally {
     clearTimeout(timer);
     outer?.removeEventListener("abort", abort);
   }
+}
+
+/** What went wrong at the host that the urlMap named is told of the address that was asked for. */
+function inTermsOfCaller(error: GuardError, url: URL): GuardError {
+  if (error.url === url.href) return error;
+  return new GuardError(error.kind, url.href, `${error.message} (the urlMap sends ${url.host} there)`);
 }
 
 const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was called off`);
@@ -235,7 +213,7 @@ function toSent(headers: Record<string, string>, userAgent: string): Record<stri
     accept: "*/*",
     "user-agent": userAgent,
     ...without(given, ownHeaders),
-    "accept-encoding": "gzip, deflate, br, zstd",
+    "accept-encoding": acceptEncoding,
   };
 }
 

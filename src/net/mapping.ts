@@ -16,11 +16,11 @@ export type Mapping = {
 export function createMapping(urlMap: Record<string, string>): Mapping {
   const entries = Object.entries(urlMap).map(([key, value]): Entry => {
     const target = URL.canParse(value) ? new URL(value) : null;
-    if (!target || !/^https?:$/.test(target.protocol))
+    if (!target || !/^https?:$/.test(target.protocol) || target.username || target.password)
       throw new GuardError(
         "refused",
         value,
-        `The urlMap sends ${key} to ${value}, which is not an http or https address`,
+        `The urlMap sends ${key} to ${value}, which is not an http or https address without user name`,
       );
     return { key: keyOf(key), target, prefix: target.pathname.replace(/\/+$/, "") };
   });

@@ -1,0 +1,45 @@
+import { isIP } from "node:net";
+import { closedPort, type Places } from "./addresses.ts";
+import type { CheckedAddress } from "./exchange.ts";
+import { GuardError, toGuardError } from "./failure.ts";
+
+/** All addresses of a host name. */
+export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
+
+/**
+ * Every address of the host, once none of them is objected to. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
+ */
+export async function resolve(
+  url: URL,
+  places: Places,
+  lookup: Lookup,
+  signal: AbortSignal,
+): Promise<CheckedAddress[]> {
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
+  const family = isIP(host);
+  if (!family && !places.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
+  const addresses = family ? [{ address: host, family }] : await look(url, lookup(host), signal);
+  for (const { address } of addresses) {
+    const objection = places.objection(host, address, port);
+    if (objection) throw new GuardError("refused", url.href, objection);
+  }
+  return addresses;
+}
+
+/** The name service cannot be stopped, so the wait for it is. */
+async function look(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
+  signal.throwIfAborted();
+  const { promise: stopped, reject } = Promise.withResolvers<never>();
+  const stop = () => reject(signal.reason);
+  signal.addEventListener("abort", stop);
+  try {
+    const addresses = await Promise.race([answer, stopped]);
+    if (addresses.length > 0) return addresses;
+    throw Object.assign(new Error("no addresses"), { code: "ENODATA" });
+  } catch (error) {
+    throw error === signal.reason ? error : toGuardError(error, url, false);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}

@@ -1,0 +1,654 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import zlib from "node:zlib";
+import type { AllowRule } from "../src/config.ts";
+import { createGuard, type Guard, GuardError, type GuardedRequest, type GuardOptions } from "../src/net/guarded.ts";
+import { createRobots } from "../src/net/robots.ts";
+import { type Site, serveSite } from "./support/site.ts";
+
+const remedy = "the operator can open private addresses with EVALD_ALLOW_PRIVATE";
+const stops: (() => void)[] = [];
+afterAll(() => stops.map((stop) => stop()));
+
+const own: AllowRule[] = [{ host: "127.0.0.1", port: null }];
+
+function guard(allow: AllowRule[] = own, options: Partial<GuardOptions> = {}): Guard {
+  return createGuard({ allow, userAgent: "evald/test", now: () => 0, ...options });
+}
+
+function site(routes: Parameters<typeof serveSite>[0]): Site {
+  const served = serveSite(routes);
+  stops.push(served.stop);
+  return served;
+}
+
+/** A server that speaks bytes; `sockets` are the connections it has had. */
+async function rawServer(
+  talk: (socket: net.Socket) => void,
+): Promise<{ url: string; port: number; sockets: net.Socket[] }> {
+  const sockets: net.Socket[] = [];
+  const server = net.createServer((socket) => {
+    sockets.push(socket);
+    socket.on("error", () => {});
+    talk(socket);
+  });
+  await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+  stops.push(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const { port } = server.address() as net.AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, port, sockets };
+}
+
+/** What came of a request, with every loopback port written as PORT. */
+async function outcome(guarded: Guard, url: string, init?: GuardedRequest) {
+  const result = await guarded.request(url, init).then(
+    ({ headers: _headers, body: _body, ms: _ms, ...rest }) => rest,
+    (error) => {
+      if (!(error instanceof GuardError)) throw error;
+      return { kind: error.kind, url: error.url, message: error.message };
+    },
+  );
+  return JSON.parse(JSON.stringify(result).replace(/(127\.0\.0\.1|\.test):\d+/g, "$1:PORT"));
+}
+
+const refused = (url: string, message: string) => ({ kind: "refused", url, message });
+const answered = (url: string) => ({ url, mappedUrl: null, status: 200, redirects: [] });
+
+describe("addresses", () => {
+  let home: Site;
+  beforeAll(() => {
+    home = site({ "/": { body: "home" } });
+  });
+
+  test.each([
+    ["http://127.0.0.1/", "127.0.0.1 is a loopback address"],
+    ["http://127.1/", "127.0.0.1 is a loopback address"],
+    ["http://2130706433/", "127.0.0.1 is a loopback address"],
+    ["http://0x7f.0.0.1/", "127.0.0.1 is a loopback address"],
+    ["http://0/", "0.0.0.0 is an unspecified address"],
+    ["http://10.1.2.3/", "10.1.2.3 is a private address"],
+    ["http://100.64.0.1/", "100.64.0.1 is a carrier-grade NAT address"],
+    ["http://169.254.169.254/", "169.254.169.254 is a link-local address"],
+    ["http://168.63.129.16/", "168.63.129.16 is a cloud metadata address"],
+    ["http://198.18.0.1/", "198.18.0.1 is a reserved address"],
+    ["http://[::1]/", "::1 is a loopback address"],
+    ["http://[::7f00:1]/", "::7f00:1 is a reserved address"],
+    ["http://[::ffff:127.0.0.1]/", "::ffff:7f00:1 is a loopback address"],
+    ["http://[64:ff9b::7f00:1]/", "64:ff9b::7f00:1 is a NAT64 address"],
+    ["http://[2002:7f00:1::]/", "2002:7f00:1:: is a 6to4 address"],
+    ["http://[fd00:ec2::254]/", "fd00:ec2::254 is a unique local address"],
+    ["http://[fe80::1]/", "fe80::1 is a link-local address"],
+  ])("%s is refused", async (url, what) => {
+    expect(await outcome(guard([]), url)).toEqual(refused(new URL(url).href, `${what}; ${remedy}`));
+  });
+
+  test.each([
+    ["file:///etc/passwd", "file:///etc/passwd is a file: address; only http and https are followed"],
+    ["data:text/plain,hi", "data:text/plain,hi is a data: address; only http and https are followed"],
+    ["s3://bucket/key", "s3://bucket/key is a s3: address; only http and https are followed"],
+    [
+      "http://user:pw@127.0.0.1/",
+      "127.0.0.1 is asked for with a user name or password in the address, which is refused",
+    ],
+    ["not an address", '"not an address" is not an address'],
+    [
+      "https://example.com:8443/",
+      "example.com is asked for on port 8443, but only 80 and 443 are open; the operator can open others with EVALD_ALLOW_PRIVATE",
+    ],
+  ])("%s is refused without a look-up", async (url, message) => {
+    const lookup = () => Promise.reject(new Error("looked up"));
+    expect(await outcome(guard([], { lookup }), url)).toEqual(refused(url, message));
+  });
+
+  test("a rule opens one port, a host name, an address or a range", async () => {
+    const { port } = home;
+    const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
+    const named = `http://docs.test:${port}/`;
+    const reached = async (host: string, rulePort: number | null, url: string) =>
+      (await outcome(guard([{ host, port: rulePort }], { lookup }), url)).status ?? "refused";
+    expect({
+      port: await reached("127.0.0.1", port, home.url),
+      otherPort: await reached("127.0.0.1", port === 4000 ? 4001 : 4000, home.url),
+      range: await reached("127.0.0.0/8", null, home.url),
+      otherRange: await reached("10.0.0.0/8", null, home.url),
+      mapped: await reached("127.0.0.1", port, `http://[::ffff:127.0.0.1]:${port}/`),
+      name: await reached("docs.test", port, named),
+      nameWithDot: await reached("docs.test", port, `http://docs.test.:${port}/`),
+      nameOtherPort: await reached("docs.test", 4000, named),
+      otherName: await reached("test", port, named),
+      nameByAddress: await reached("127.0.0.1", port, named),
+      nameByRange: await reached("127.0.0.0/8", null, named),
+    }).toEqual({
+      port: 200,
+      otherPort: "refused",
+      range: 200,
+      otherRange: "refused",
+      mapped: 200,
+      name: 200,
+      nameWithDot: 200,
+      nameOtherPort: "refused",
+      otherName: "refused",
+      nameByAddress: 200,
+      nameByRange: 200,
+    });
+  });
+
+  test("metadata is opened by its very address and port alone", async () => {
+    const lookup = async () => [{ address: "169.254.169.254", family: 4 }];
+    const kind = async (rule: AllowRule, url: string) =>
+      (await outcome(guard([rule], { lookup }), url, { timeoutMs: 1, signal: AbortSignal.timeout(200) })).kind;
+    expect({
+      range: await kind({ host: "169.254.0.0/16", port: null }, "http://169.254.169.254/"),
+      anyPort: await kind({ host: "169.254.169.254", port: null }, "http://169.254.169.254/"),
+      name: await kind({ host: "meta.test", port: 80 }, "http://meta.test/"),
+      thatRange: await kind({ host: "169.254.169.254/32", port: 80 }, "http://169.254.169.254/"),
+    }).toEqual({ range: "refused", anyPort: "refused", name: "refused", thatRange: "refused" });
+    expect(await kind({ host: "169.254.169.254", port: 80 }, "http://169.254.169.254/")).not.toBe("refused");
+  });
+
+  test("one private answer among public ones is enough to refuse", async () => {
+    const lookup = async () => [
+      { address: "93.184.216.34", family: 4 },
+      { address: "10.0.0.7", family: 4 },
+    ];
+    expect(await outcome(guard([], { lookup }), "http://mixed.test/")).toEqual(
+      refused("http://mixed.test/", `mixed.test resolves to 10.0.0.7, which is a private address; ${remedy}`),
+    );
+  });
+
+  test("a name is looked up once a request and its answer is what is connected to", async () => {
+    let lookups = 0;
+    const lookup = async () => [{ address: lookups++ === 0 ? "127.0.0.1" : "10.0.0.7", family: 4 }];
+    const guarded = guard([{ host: "127.0.0.1", port: home.port }], { lookup });
+    const url = `http://rebind.test:${home.port}/`;
+    expect({ first: await outcome(guarded, url), lookups }).toEqual({
+      first: answered("http://rebind.test:PORT/"),
+      lookups: 1,
+    });
+    expect((await outcome(guarded, url)).message).toBe(
+      `rebind.test resolves to 10.0.0.7, which is a private address; ${remedy}`,
+    );
+  });
+
+  test("a range that is none is told at once", () => {
+    expect(() => guard([{ host: "10.0.0.0/99", port: null }])).toThrow(
+      "10.0.0.0/99 is not a range: its length must be 0 to 32",
+    );
+  });
+});
+
+describe("redirects", () => {
+  test("are followed and listed, at most five", async () => {
+    const to = (location: string) => ({ status: 302, headers: { location } });
+    const { url } = site({
+      "/1": to("/2?x=1#part"),
+      "/2": to("3"),
+      "/3": { body: "third" },
+      "/a": to("/b"),
+      "/b": to("/a"),
+      "/file": to("file:///etc/passwd"),
+      "/metadata": to("http://169.254.169.254/latest/"),
+      "/port": to("http://127.0.0.1:1/"),
+      "/bad": to("http://["),
+      "/bare": { status: 302 },
+      ...Object.fromEntries([0, 1, 2, 3, 4, 5, 6].map((n) => [`/step${n}`, to(`/step${n + 1}`)])),
+    });
+    const guarded = guard([{ host: "127.0.0.1", port: Number(new URL(url).port) }]);
+    const host = "http://127.0.0.1:PORT";
+    expect({
+      good: await outcome(guarded, `${url}/1`),
+      unfollowed: await outcome(guarded, `${url}/1`, { followRedirects: false }),
+      bare: await outcome(guarded, `${url}/bare`),
+      loop: await outcome(guarded, `${url}/a`),
+      five: await outcome(guarded, `${url}/step2`),
+      six: await outcome(guarded, `${url}/step0`),
+      file: await outcome(guarded, `${url}/file`),
+      metadata: await outcome(guarded, `${url}/metadata`),
+      port: await outcome(guarded, `${url}/port`),
+      bad: await outcome(guarded, `${url}/bad`),
+    }).toEqual({
+      good: { url: `${host}/3`, mappedUrl: null, status: 200, redirects: [`${host}/1`, `${host}/2?x=1`] },
+      unfollowed: { url: `${host}/1`, mappedUrl: null, status: 302, redirects: [] },
+      bare: { url: `${host}/bare`, mappedUrl: null, status: 302, redirects: [] },
+      loop: {
+        kind: "redirect",
+        url: `${host}/a`,
+        message: "127.0.0.1:PORT redirects in a loop, back to http://127.0.0.1:PORT/a",
+      },
+      five: {
+        url: `${host}/step7`,
+        mappedUrl: null,
+        status: 404,
+        redirects: [2, 3, 4, 5, 6].map((n) => `${host}/step${n}`),
+      },
+      six: {
+        kind: "redirect",
+        url: `${host}/step6`,
+        message: "127.0.0.1:PORT was the end of more than 5 redirects",
+      },
+      file: refused("file:///etc/passwd", "file:///etc/passwd is a file: address; only http and https are followed"),
+      metadata: refused("http://169.254.169.254/latest/", `169.254.169.254 is a link-local address; ${remedy}`),
+      port: refused(`${host}/`, `127.0.0.1 is a loopback address; ${remedy}`),
+      bad: {
+        kind: "redirect",
+        url: `${host}/bad`,
+        message: '127.0.0.1:PORT redirects to "http://[", which is not an address',
+      },
+    });
+  });
+
+  test("keep credentials within an origin and drop them on the way out", async () => {
+    const echo = (request: Request) => Response.json(Object.fromEntries(request.headers));
+    const other = site({ "/echo": echo });
+    const home = site({
+      "/in": { status: 307, headers: { location: "/echo" } },
+      "/out": { status: 307, headers: { location: `${other.url}/echo` } },
+      "/echo": echo,
+    });
+    const guarded = guard();
+    const headers = { Authorization: "Bearer x", Cookie: "a=b", Accept: "text/markdown", Host: "elsewhere.test" };
+    const sent = async (path: string) => JSON.parse(guarded.text(await guarded.request(home.url + path, { headers })));
+    const rest = {
+      accept: "text/markdown",
+      "accept-encoding": "gzip, br",
+      connection: "keep-alive",
+      "user-agent": "evald/test",
+    };
+    expect({ inside: await sent("/in"), outside: await sent("/out") }).toEqual({
+      inside: { ...rest, authorization: "Bearer x", cookie: "a=b", host: `127.0.0.1:${home.port}` },
+      outside: { ...rest, host: `127.0.0.1:${other.port}` },
+    });
+  });
+
+  test("change the method as browsers do", async () => {
+    const back = (status: number) => (request: Request) =>
+      request.method === "GET"
+        ? new Response("done")
+        : new Response(null, { status, headers: { location: request.url } });
+    const { url, requests } = site({
+      "/301": back(301),
+      "/303": back(303),
+      "/to": { status: 307, headers: { location: "/end" } },
+    });
+    for (const path of ["/301", "/303", "/to"]) await guard().request(url + path, { method: "POST" });
+    await guard().request(`${url}/to`, { method: "HEAD" });
+    expect(requests).toEqual([
+      "POST /301",
+      "GET /301",
+      "POST /303",
+      "GET /303",
+      "POST /to",
+      "POST /end",
+      "HEAD /to",
+      "HEAD /end",
+    ]);
+  });
+});
+
+describe("urlMap", () => {
+  test("sends a host elsewhere, and speaks of it by its own name", async () => {
+    const preview: Site = site({
+      "/preview/guide?v=2": { body: "guide" },
+      "/preview/absolute": () => Response.redirect(`${preview.url}/preview/guide?v=2`),
+      "/preview/relative": { status: 302, headers: { location: "guide?v=2" } },
+      "/preview/proxied": { status: 302, headers: { location: "/guide?v=2" } },
+      "/preview/own-name": { status: 302, headers: { location: "https://docs.example.com/guide?v=2" } },
+      "/api/v1": { body: "api" },
+      "/preview/api": () => Response.redirect(`${preview.url}/api/v1`),
+    });
+    const guarded = guard(own, {
+      urlMap: { "docs.example.com": `${preview.url}/preview/`, "http://api.example.com": `${preview.url}/api` },
+    });
+    const docs = "https://docs.example.com";
+    const guide = (from: string) => ({
+      url: `${docs}/guide?v=2`,
+      mappedUrl: "http://127.0.0.1:PORT/preview/guide?v=2",
+      status: 200,
+      redirects: [`${docs}${from}`],
+    });
+    for (const path of ["/absolute", "/relative", "/proxied", "/own-name"])
+      expect(await outcome(guarded, docs + path)).toEqual(guide(path));
+    expect(await outcome(guarded, `${docs}/api`)).toEqual({
+      url: "http://api.example.com/v1",
+      mappedUrl: "http://127.0.0.1:PORT/api/v1",
+      status: 200,
+      redirects: [`${docs}/api`],
+    });
+    expect([
+      guarded.mapped(`${docs}:8443/a?b=c`),
+      guarded.mapped("http://api.example.com/x"),
+      guarded.mapped("https://api.example.com/x"),
+      guarded.mapped("https://example.com/"),
+    ]).toEqual([`${preview.url}/preview/a?b=c`, `${preview.url}/api/x`, null, null]);
+  });
+
+  test("opens nothing by itself, and says where it sent what failed", async () => {
+    expect(
+      await outcome(guard([], { urlMap: { "docs.example.com": "http://10.0.0.7/" } }), "https://docs.example.com/a"),
+    ).toEqual(
+      refused(
+        "https://docs.example.com/a",
+        `10.0.0.7 is a private address; ${remedy} (the urlMap sends docs.example.com there)`,
+      ),
+    );
+    expect(() => guard([], { urlMap: { "docs.example.com": "file:///srv" } })).toThrow(
+      "The urlMap sends docs.example.com to file:///srv, which is not an http or https address without user name",
+    );
+  });
+});
+
+describe("limits", () => {
+  const head = "HTTP/1.1 200 OK\r\n";
+
+  test("a gzip bomb is stopped on the way", async () => {
+    const member = zlib.gzipSync(Buffer.alloc(1024 * 1024));
+    const { promise: closed, resolve: close } = Promise.withResolvers<number>();
+    const { url } = await rawServer((socket) => {
+      let sent = 0;
+      const send = () => {
+        if (socket.destroyed || sent === 4000) return socket.end();
+        sent++;
+        socket.write(member, () => setImmediate(send));
+      };
+      socket.once("data", () => socket.write(`${head}Content-Encoding: gzip\r\n\r\n`, send));
+      socket.once("close", () => close(sent));
+    });
+    expect(await outcome(guard(), url)).toEqual({
+      kind: "too_large",
+      url: "http://127.0.0.1:PORT/",
+      message: "127.0.0.1:PORT sent a body of more than the 5242880 bytes that are read",
+    });
+    expect(await closed).toBeLessThan(2000);
+  });
+
+  test("a body may be as long as maxBytes and no longer", async () => {
+    const { url } = site({
+      "/": { body: "12345" },
+      "/chunked": () => new Response(new Blob(["12345"]).stream()),
+    });
+    const kinds = [];
+    for (const path of ["/", "/chunked"])
+      for (const maxBytes of [5, 4]) kinds.push((await outcome(guard(), url + path, { maxBytes })).kind ?? "whole");
+    expect(kinds).toEqual(["whole", "too_large", "whole", "too_large"]);
+  });
+
+  test("a length that is announced as too long is not waited for", async () => {
+    const { url } = await rawServer((socket) => {
+      socket.once("data", () => socket.write(`${head}Content-Length: 99999999\r\n\r\n`));
+    });
+    expect((await outcome(guard(), url, { timeoutMs: 2000 })).kind).toBe("too_large");
+  });
+
+  test("64 KiB of headers", async () => {
+    const { url } = await rawServer((socket) => {
+      socket.once("data", () => socket.end(`${head}X-Big: ${"x".repeat(65 * 1024)}\r\n\r\n`));
+    });
+    expect(await outcome(guard(), url)).toEqual({
+      kind: "too_large",
+      url: "http://127.0.0.1:PORT/",
+      message: "127.0.0.1:PORT sent more than 64 KiB of headers",
+    });
+  });
+
+  test("an answer that drips, or never comes, ends at the deadline", async () => {
+    const drip = await rawServer((socket) => {
+      socket.write(`${head}\r\n`);
+      const timer = setInterval(() => socket.write("x"), 10);
+      socket.once("close", () => clearInterval(timer));
+    });
+    const silent = await rawServer(() => {});
+    const late = (ms: number) => ({
+      kind: "timeout",
+      url: "http://127.0.0.1:PORT/",
+      message: `127.0.0.1:PORT did not finish its answer within ${ms / 1000} s`,
+    });
+    expect(await outcome(guard(), drip.url, { timeoutMs: 200 })).toEqual(late(200));
+    expect(await outcome(guard(), silent.url, { timeoutMs: 50 })).toEqual(late(50));
+    const lookup = () => new Promise<never>(() => {});
+    expect((await outcome(guard([], { lookup }), "http://slow.test/", { timeoutMs: 20 })).kind).toBe("timeout");
+  });
+
+  test("abort ends a request under way, a look-up and one not begun", async () => {
+    const controller = new AbortController();
+    const { url } = await rawServer((socket) => {
+      socket.once("data", () => controller.abort());
+    });
+    const off = {
+      kind: "aborted",
+      url: "http://127.0.0.1:PORT/",
+      message: "The request to 127.0.0.1:PORT was called off",
+    };
+    expect(await outcome(guard(), url, { signal: controller.signal })).toEqual(off);
+    expect(await outcome(guard(), url, { signal: AbortSignal.abort() })).toEqual(off);
+    const looking = new AbortController();
+    const lookup = () => {
+      queueMicrotask(() => looking.abort());
+      return new Promise<never>(() => {});
+    };
+    expect((await outcome(guard([], { lookup }), "http://slow.test/", { signal: looking.signal })).kind).toBe(
+      "aborted",
+    );
+  });
+
+  test("at most four at once to one host, the others wait their turn", async () => {
+    let held: (() => void)[] = [];
+    let most = 0;
+    let four = Promise.withResolvers<void>();
+    const home = site({
+      "/slow": async () => {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        held.push(resolve);
+        most = Math.max(most, held.length);
+        if (held.length === 4) four.resolve();
+        await promise;
+        return new Response("done");
+      },
+      "/probe": {},
+    });
+    const guarded = guard();
+    const all = Promise.all(Array.from({ length: 12 }, () => guarded.request(`${home.url}/slow`)));
+    for (let batch = 0; batch < 3; batch++) {
+      await four.promise;
+      // Of a guard that does not wait: once it is through, a fifth request would be in as well.
+      await guard().request(`${home.url}/probe`);
+      const now = held;
+      held = [];
+      four = Promise.withResolvers();
+      for (const release of now) release();
+    }
+    expect({ done: (await all).length, most }).toEqual({ done: 12, most: 4 });
+  });
+
+  test("waiting for a turn ends with abort and does not count as the request's own time", async () => {
+    const { promise: never } = Promise.withResolvers<Response>();
+    const controller = new AbortController();
+    const home = site({ "/never": () => never, "/": { body: "home" } });
+    const guarded = guard(own, { maxPerHost: 1 });
+    const first = outcome(guarded, `${home.url}/never`, { timeoutMs: 300 });
+    const called = outcome(guarded, `${home.url}/called`, { signal: controller.signal });
+    const patient = outcome(guarded, home.url, { timeoutMs: 150 });
+    controller.abort();
+    expect({
+      called: (await called).kind,
+      first: (await first).kind,
+      patient: (await patient).status,
+      requests: home.requests,
+    }).toEqual({ called: "aborted", first: "timeout", patient: 200, requests: ["GET /never", "GET /"] });
+  });
+});
+
+describe("hosts that fail", () => {
+  test("are told apart", async () => {
+    const closed = await rawServer(() => {});
+    const broken = {
+      garbage: "hello\r\n\r\n",
+      cut: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+      silent: "",
+      encoding: "HTTP/1.1 200 OK\r\nContent-Encoding: secret\r\n\r\nabc",
+    };
+    const failed: Record<string, unknown> = {};
+    for (const [name, bytes] of Object.entries(broken)) {
+      const { url } = await rawServer((socket) => socket.once("data", () => socket.end(bytes)));
+      const { kind, message } = await outcome(guard(), url);
+      failed[name] = `${kind}: ${message}`;
+    }
+    const gone = net.createServer();
+    await new Promise<void>((done) => gone.listen(0, "127.0.0.1", done));
+    const { port } = gone.address() as net.AddressInfo;
+    await new Promise((done) => gone.close(done));
+    const { kind, message } = await outcome(guard(), `http://127.0.0.1:${port}/`);
+    expect({ ...failed, gone: `${kind}: ${message}` }).toEqual({
+      garbage: "protocol: 127.0.0.1:PORT sent an answer that is not HTTP (HPE_INVALID_CONSTANT)",
+      cut: "protocol: 127.0.0.1:PORT closed the connection in the middle of the answer",
+      silent: "unreachable: 127.0.0.1:PORT closed the connection without an answer",
+      encoding: 'protocol: 127.0.0.1:PORT sent its answer in the encoding "secret", which nobody asked for',
+      gone: "unreachable: 127.0.0.1:PORT refused the connection",
+    });
+    expect(closed.sockets).toEqual([]);
+  });
+
+  test("an unknown name is named", async () => {
+    expect(await outcome(guard(), "https://nothing.invalid/docs")).toEqual({
+      kind: "dns",
+      url: "https://nothing.invalid/docs",
+      message: "nothing.invalid is not known to the name service",
+    });
+  });
+
+  test("a certificate that nobody vouches for is not trusted", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "evald-tls-"));
+    stops.push(() => rmSync(folder, { recursive: true }));
+    const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
+    const made = Bun.spawnSync(
+      `openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout ${key} -out ${cert}`.split(" "),
+    );
+    expect(made.exitCode).toBe(0);
+    const tls = { key: Bun.file(key), cert: Bun.file(cert) };
+    const server = Bun.serve({ hostname: "127.0.0.1", port: 0, tls, fetch: () => new Response("secret") });
+    stops.push(() => void server.stop(true));
+    expect(await outcome(guard(), `https://127.0.0.1:${server.port}/`)).toEqual({
+      kind: "tls",
+      url: "https://127.0.0.1:PORT/",
+      message: "127.0.0.1:PORT has a certificate that cannot be trusted: it is self-signed",
+    });
+  });
+
+  test("a kept connection that the host has closed is opened anew", async () => {
+    const { url, sockets } = await rawServer((socket) => {
+      socket.once("data", () => {
+        socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
+        socket.once("data", () => socket.destroy());
+      });
+    });
+    const guarded = guard();
+    expect([(await outcome(guarded, url)).status, (await outcome(guarded, url)).status, sockets.length]).toEqual([
+      200, 200, 2,
+    ]);
+    expect((await outcome(guarded, url, { method: "POST" })).status).toBe(200);
+  });
+});
+
+describe("bodies", () => {
+  const text = "Grüße aus dem Netz. ".repeat(2000);
+  const encodings = {
+    gzip: zlib.gzipSync(text),
+    deflate: zlib.deflateSync(text),
+    br: zlib.brotliCompressSync(text),
+    zstd: zlib.zstdCompressSync(text),
+    "gzip, br": zlib.brotliCompressSync(zlib.gzipSync(text)),
+  };
+
+  test("are decompressed, and a cut one is told", async () => {
+    const routes = Object.entries(encodings).flatMap(([encoding, body]) => {
+      const headers = { "content-encoding": encoding };
+      const path = encodeURIComponent(encoding);
+      return [
+        [`/${path}`, () => new Response(new Uint8Array(body), { headers })],
+        [`/cut-${path}`, () => new Response(new Uint8Array(body.subarray(0, -9)), { headers })],
+        [`/empty-${path}`, () => new Response("", { headers })],
+      ] as const;
+    });
+    const { url } = site(Object.fromEntries(routes));
+    const guarded = guard();
+    const seen: Record<string, unknown> = {};
+    for (const encoding of Object.keys(encodings)) {
+      const path = encodeURIComponent(encoding);
+      const whole = await guarded.request(`${url}/${path}`);
+      const head = await guarded.request(`${url}/${path}`, { method: "HEAD" });
+      seen[encoding] = [
+        guarded.text(whole) === text,
+        head.body.length,
+        (await guarded.request(`${url}/empty-${path}`)).body.length,
+        encoding === "zstd" ? "not asked for" : (await outcome(guarded, `${url}/cut-${path}`)).kind,
+      ];
+    }
+    expect(seen).toEqual({
+      gzip: [true, 0, 0, "protocol"],
+      deflate: [true, 0, 0, "protocol"],
+      br: [true, 0, 0, "protocol"],
+      zstd: [true, 0, 0, "not asked for"],
+      "gzip, br": [true, 0, 0, "protocol"],
+    });
+  });
+
+  test.each([
+    ["header", "text/html; charset=ISO-8859-1", Buffer.from("caf\xe9", "latin1"), "café"],
+    ["quoted header", 'text/html; charset="windows-1252"', Buffer.from("\x80 5", "latin1"), "€ 5"],
+    [
+      "meta",
+      "text/html",
+      Buffer.from('<meta charset="iso-8859-15"><p>\xa4', "latin1"),
+      '<meta charset="iso-8859-15"><p>€',
+    ],
+    [
+      "old meta",
+      "text/html",
+      Buffer.from('<meta http-equiv=x content="text/html; charset=Shift_JIS">\x93\xfa', "latin1"),
+      '<meta http-equiv=x content="text/html; charset=Shift_JIS">日',
+    ],
+    [
+      "meta too late",
+      "text/html",
+      Buffer.from(`${" ".repeat(1024)}<meta charset=latin1>é`),
+      `${" ".repeat(1024)}<meta charset=latin1>é`,
+    ],
+    ["UTF-16 by its mark", "text/html; charset=utf-8", Buffer.from("\ufeffgrün", "utf16le"), "grün"],
+    ["UTF-8 by its mark", "text/html; charset=latin1", Buffer.from("\ufeffgrün"), "grün"],
+    ["unknown label", "text/html; charset=klingon", Buffer.from("grün"), "grün"],
+    ["nothing said", "text/html", Buffer.from("grün"), "grün"],
+  ])("text by %s", async (_name, type, bytes, expected) => {
+    const { url } = site({ "/": () => new Response(new Uint8Array(bytes), { headers: { "content-type": type } }) });
+    const guarded = guard();
+    expect(guarded.text(await guarded.request(url))).toBe(expected);
+  });
+});
+
+test("robots.txt is read once an origin, and believed", async () => {
+  const asked: string[] = [];
+  const files: Record<string, { status: number; text: string } | null> = {
+    "https://a.test/robots.txt": {
+      status: 200,
+      text: "User-agent: *\nDisallow: /\n\nUser-agent: evald\nDisallow: /private\n\nSitemap: https://a.test/map.xml",
+    },
+    "https://none.test/robots.txt": { status: 404, text: "User-agent: *\nDisallow: /" },
+    "https://down.test/robots.txt": { status: 503, text: "" },
+    "https://gone.test/robots.txt": null,
+  };
+  const robots = createRobots(async (url) => {
+    asked.push(url);
+    return files[url] ?? null;
+  }, "evald");
+  const urls = ["https://a.test/docs", "https://a.test/private/x", "https://none.test/x", "https://down.test/x"];
+  urls.push("https://down.test/robots.txt", "https://gone.test/x");
+  const allowed = await Promise.all(urls.map((url) => robots.allowed(url)));
+  expect({ allowed, sitemaps: await robots.sitemaps("https://a.test/"), asked }).toEqual({
+    allowed: [true, false, true, false, true, false],
+    sitemaps: ["https://a.test/map.xml"],
+    asked: Object.keys(files),
+  });
+});
