@@ -84,10 +84,10 @@ function orgOf(request: Request): string | null {
   return keyRow.get(new Bun.CryptoHasher("sha256").update(key).digest())?.org_id ?? null;
 }
 
-const server = Bun.serve({
+const server: Bun.Server<undefined> = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
-  async fetch(request) {
+  async fetch(request): Promise<Response> {
     const org = orgOf(request);
     if (org === null) return new Response(null, { status: 401 });
     const { pathname, searchParams } = new URL(request.url);
@@ -119,5 +119,5 @@ const server = Bun.serve({
     return Response.json(toRun(one.get(org, pathname.slice(13))));
   },
 });
-const base = `http://127.0.0.1:${server.port}`;
+const base: string = `http://127.0.0.1:${server.port}`;
 process.stderr.write(`listening on ${base}\n`);

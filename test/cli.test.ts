@@ -1,0 +1,163 @@
+import { beforeAll, expect, test } from "bun:test";
+import { buildExecutable, call, emptyFolder } from "./support/executable.ts";
+
+beforeAll(buildExecutable, 120_000);
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+test("an organisation, a key, a provider and a prompt are made, listed and put away; ids on stdout, words on stderr", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => await call(args, { cwd });
+  const org = await run("org", "create", "Acme", "--time-zone", "Europe/Berlin");
+  expect(org).toEqual({
+    code: 0,
+    stdout: expect.any(String),
+    stderr: 'organisation Acme made; evald key create --org "Acme" --name ci makes a key for it\n',
+  });
+  expect(org.stdout.trim()).toMatch(uuid);
+  expect(JSON.parse((await run("org", "list", "--json")).stdout)).toEqual([
+    { id: org.stdout.trim(), name: "Acme", timeZone: "Europe/Berlin", createdAt: expect.any(String) },
+  ]);
+
+  const key = (await run("key", "create", "--org", "Acme", "--name", "ci", "--expires-days", "30")).stdout;
+  expect(key).toMatch(/^evals_[0-9A-Za-z]{36}\n$/);
+  const listed = JSON.parse((await run("key", "list", "--json")).stdout);
+  expect(listed).toEqual([
+    {
+      id: expect.stringMatching(uuid),
+      name: "ci",
+      display: `${key.slice(0, 10)}…${key.trim().slice(-4)}`,
+      createdAt: expect.any(String),
+      expiresAt: new Date(Date.parse(listed[0].createdAt) + 30 * 24 * 3600_000).toISOString(),
+      revokedAt: null,
+      lastUsedAt: null,
+    },
+  ]);
+  expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
+  expect((await run("key", "list")).stdout).toMatch(/ {2}ci {2}never used {2}revoked\n$/);
+
+  const provider = (
+    await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
+  ).stdout.trim();
+  expect(JSON.parse((await run("provider", "list", "--json")).stdout)).toEqual([
+    {
+      id: provider,
+      name: "Acme",
+      docsUrl: "https://docs.acme.example/",
+      productUrl: null,
+      createdAt: expect.any(String),
+    },
+  ]);
+
+  const options = [
+    "--title",
+    "First query",
+    "--text",
+    "Run {{what}}.",
+    "--goal",
+    "Rows were printed.",
+    "--provider",
+    provider,
+  ];
+  const prompt = JSON.parse(
+    (
+      await run(
+        "prompt",
+        "create",
+        ...options,
+        "--url",
+        "https://a.example/",
+        "--url",
+        "https://b.example/",
+        "--runs",
+        "5",
+        "--json",
+      )
+    ).stdout,
+  );
+  expect(prompt).toEqual({
+    id: expect.stringMatching(uuid),
+    title: "First query",
+    text: "Run {{what}}.",
+    endGoal: "Rows were printed.",
+    status: "active",
+    templateVars: ["what"],
+    createdAt: expect.any(String),
+    frequency: null,
+    runsPerEval: 5,
+    targetProviderId: provider,
+    additionalUrls: [{ url: "https://a.example/" }, { url: "https://b.example/" }],
+    templateDefaults: null,
+    declaredChecks: null,
+    agent: null,
+    model: null,
+    reviewBeforePublishing: false,
+  });
+  expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
+  expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
+  expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
+});
+
+test("what cannot be done says why, on stderr, with exit code 1; a wrong call has 2", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await call(args, { cwd });
+    return [code, stdout, stderr];
+  };
+  expect(await run("key", "create", "--name", "ci")).toEqual([
+    1,
+    "",
+    'evald: there is no organisation yet; evald org create "NAME" makes one\n',
+  ]);
+  await run("org", "create", "Acme");
+  await run("org", "create", "Beta");
+  expect(await run("org", "create", " Acme ")).toEqual([1, "", 'evald: an organisation named "Acme" exists already\n']);
+  expect(await run("org", "create", " ")).toEqual([1, "", "evald: the name must have 1 to 200 characters\n"]);
+  expect(await run("org", "create", "C", "--time-zone", "Mars/Base")).toEqual([
+    1,
+    "",
+    "evald: Mars/Base is no time zone; use a name like Europe/Berlin\n",
+  ]);
+  expect(await run("key", "create", "--name", "ci")).toEqual([
+    1,
+    "",
+    "evald: name the organisation with --org: Acme, Beta\n",
+  ]);
+  expect(await run("key", "create", "--name", "ci", "--org", "Nobody")).toEqual([
+    1,
+    "",
+    'evald: no organisation is named "Nobody"; evald org list shows them\n',
+  ]);
+  expect(await run("provider", "create", "--org", "Acme", "--name", "x", "--docs-url", "ftp://x")).toEqual([
+    1,
+    "",
+    'evald: docsUrl: "ftp://x" must be an http or https address\n',
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--frequency", "0 0 30 2 *")).toEqual([
+    1,
+    "",
+    'evald: frequency: "0 0 30 2 *" never comes around; use hourly, daily, weekly, monthly or five cron fields, as in 0 6 * * 1-5\n',
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--runs", "51")).toEqual([
+    2,
+    "",
+    "error: option '--runs <n>' argument '51' is invalid. It must be a whole number from 1 to 50.\n",
+  ]);
+  expect(await run("key", "create", "--org", "Acme")).toEqual([
+    2,
+    "",
+    "error: required option '--name <name>' not specified\n",
+  ]);
+});
+
+test("every command has a help text with what it does", async () => {
+  const cwd = emptyFolder();
+  const { code, stdout } = await call(["--help"], { cwd });
+  expect(code).toBe(0);
+  const commands = ["serve", "eval", "org", "key", "prompt", "provider", "doctor"];
+  for (const command of commands) {
+    expect(stdout).toContain(`\n  ${command} `);
+    expect((await call([command, "--help"], { cwd })).stdout).toMatch(/^Usage: evald /);
+  }
+  expect((await call(["--version"], { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+});

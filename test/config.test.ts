@@ -1,0 +1,101 @@
+import { expect, test } from "bun:test";
+import { readConfig, settingTable } from "../src/config.ts";
+
+test("without an environment every setting has its default", () => {
+  expect(readConfig({ PATH: "/bin" })).toEqual({
+    dataDir: "./data",
+    host: "127.0.0.1",
+    port: 3000,
+    baseUrl: null,
+    concurrency: 4,
+    runTimeoutMs: 600_000,
+    maxPages: 25,
+    maxRequests: 400,
+    allowPrivate: [],
+    drainMs: 30_000,
+    logLevel: "info",
+    welcome: true,
+  });
+});
+
+test("every setting is read", () => {
+  expect(
+    readConfig({
+      EVALD_DATA_DIR: "/var/lib/evald",
+      EVALD_HOST: "0.0.0.0",
+      EVALD_PORT: "0",
+      EVALD_BASE_URL: "https://example.com/evals/",
+      EVALD_CONCURRENCY: "8",
+      EVALD_RUN_TIMEOUT_SECONDS: "60",
+      EVALD_MAX_PAGES: "10",
+      EVALD_MAX_REQUESTS: "50",
+      EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
+      EVALD_DRAIN_SECONDS: "0",
+      EVALD_LOG_LEVEL: "debug",
+      EVALD_WELCOME: "0",
+    }),
+  ).toEqual({
+    dataDir: "/var/lib/evald",
+    host: "0.0.0.0",
+    port: 0,
+    baseUrl: new URL("https://example.com/evals"),
+    concurrency: 8,
+    runTimeoutMs: 60_000,
+    maxPages: 10,
+    maxRequests: 50,
+    allowPrivate: [
+      { host: "docs.internal", port: null },
+      { host: "docs.internal", port: 8080 },
+      { host: "10.0.0.0/8", port: null },
+      { host: "127.0.0.1", port: 4000 },
+      { host: "::1", port: 80 },
+      { host: "fd00::/8", port: null },
+      { host: "::1", port: null },
+    ],
+    drainMs: 0,
+    logLevel: "debug",
+    welcome: false,
+  });
+});
+
+test.each([
+  ["EVALD_DATA_DIR", "", "a folder"],
+  ["EVALD_HOST", "", "an address, as in 127.0.0.1"],
+  ["EVALD_PORT", "65536", "a whole number from 0 to 65535"],
+  ["EVALD_PORT", "-1", "a whole number from 0 to 65535"],
+  ["EVALD_PORT", "80.5", "a whole number from 0 to 65535"],
+  [
+    "EVALD_BASE_URL",
+    "example.com",
+    "an http or https address without user, query or fragment, as in https://example.com/evals",
+  ],
+  [
+    "EVALD_BASE_URL",
+    "https://x@example.com",
+    "an http or https address without user, query or fragment, as in https://example.com/evals",
+  ],
+  ["EVALD_CONCURRENCY", "0", "a whole number from 1 to 64"],
+  [
+    "EVALD_ALLOW_PRIVATE",
+    "http://10.0.0.1",
+    "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8",
+  ],
+  ["EVALD_ALLOW_PRIVATE", "10.0.0.1:0", "a port from 1 to 65535"],
+  ["EVALD_LOG_LEVEL", "loud", "one of silent, fatal, error, warn, info, debug, trace"],
+  ["EVALD_WELCOME", "yes", "0 or 1"],
+])("%s=%s is refused with what would be right", (name, value, expected) => {
+  expect(() => readConfig({ [name]: value })).toThrow(`${name} is ${JSON.stringify(value)}, but must be ${expected}`);
+});
+
+test("a name that is no setting is refused, with the one that was meant", () => {
+  expect(() => readConfig({ EVALD_PROT: "80" })).toThrow("EVALD_PROT is not a setting; did you mean EVALD_PORT?");
+  expect(() => readConfig({ EVALD_XYZ: "" })).toThrow(/^EVALD_XYZ is not a setting$/);
+});
+
+test("the README lists every setting with its default", async () => {
+  const readme = await Bun.file(`${import.meta.dir}/../README.md`).text();
+  const missing = settingTable.filter(
+    ({ name, default: value }) => !readme.includes(`| \`${name}\` | ${value === "" ? "none" : `\`${value}\``} |`),
+  );
+  expect(missing).toEqual([]);
+});
