@@ -152,7 +152,8 @@ function fences(markdown: string): Fence[] {
     const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
     let end = i + 1;
     while (end < lines.length && !close.test(lines[end]!)) end++;
-    const strip = new RegExp(`^(?:\\s*>\\s?)*\\s{0,${lead.replace(/[>]\s?/g, "").length}}`);
+    const quotes = lead.split(">").length - 1;
+    const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${lead.replace(/>\s?/g, "").length}}`);
     const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
     found.push({
       language: toLanguage(info),
@@ -173,6 +174,7 @@ function toLanguage(info: string): string | null {
       .trim()
       .replace(/^\{?\s*\.?/, "")
       .replace(/^language-/, "")
+      .replace(/#\w.*$/, "")
       .split(/[\s,{}:]/)[0] ?? "";
   return word === "" || word.includes("=") ? null : word.toLowerCase();
 }

@@ -25,7 +25,7 @@ const familyOf = new Map(
 
 /** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose: such a one is never called broken. */
 const notMeantToParse =
-  /(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^\s*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^\s*\$ |^HTTP\/\d/im;
+  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^\s*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^\s*\$ |^HTTP\/\d/im;
 
 /** Parses a sample in the language that it names. Says broken only where no reading of the sample makes sense. */
 export async function judgeSample({ language, code, closed }: CodeSample): Promise<Verdict> {
@@ -58,9 +58,24 @@ const frames: [string, string][] = [
   ["switch (0) {\n", "\n}"],
   ["declare namespace N {\n", "\n}"],
   ["<>\n", "\n</>"],
+  ["(\n", "\n= {})"],
 ];
 
 function judgeScript(code: string): Verdict {
+  const whole = readScript(code);
+  if (!whole?.broken) return whole;
+  // Statements, then what they print or another way to write a part of them: each makes sense on its own.
+  const parts = code.split(/\n\s*\n|\n(?=\{)|^\s*\/\/.*$/m).filter((part) => part.trim() !== "");
+  if (parts.length > 1 && parts.every((part) => !readScript(part)?.broken)) return null;
+  // A single line is as often the shape of a call as it is code.
+  if (code.trim().split("\n").length < 2 || signature.test(code) || beyondParser.test(code)) return null;
+  return whole;
+}
+
+/** A blank that a comment fills, an element as the bare value of an attribute (JSX that Bun does not read), diagrams. */
+const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|[\u2500-\u257f]/m;
+
+function readScript(code: string): Verdict {
   let first: { message: string; line: number } | null = null;
   const bare = code.trim().replace(/[;,]$/, "");
   for (const loader of ["ts", "tsx"] as const) {
@@ -73,10 +88,7 @@ function judgeScript(code: string): Verdict {
       first ??= trouble;
     }
   }
-  const lines = code.trim().split("\n");
-  // A single line is as often the shape of a call as it is code.
-  if (!first || lines.length < 2 || signature.test(code)) return null;
-  return { broken: true, ...first };
+  return first && { broken: true, ...first };
 }
 
 /** `listen(port: number, done?: () => void): Server`: notation for people, no program. */
@@ -105,8 +117,12 @@ function judgeJson(code: string): Verdict {
   const relaxed =
     /\/\/|\/\*|^\s*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
   if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
-  return { broken: true, message: trouble, line: lineOfJsonTrouble(code) };
+  const comma = /,(\s*)[}\]]/.exec(code);
+  if (!comma) return { broken: true, message: trouble, line: 1 };
+  return { broken: true, message: "a comma stands before a closing bracket", line: lineAt(code, comma.index) };
 }
+
+const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
 function jsonTrouble(code: string): string | null {
   try {
@@ -115,12 +131,6 @@ function jsonTrouble(code: string): string | null {
   } catch (caught) {
     return caught instanceof Error ? caught.message.replace(/^JSON Parse error: /, "") : String(caught);
   }
-}
-
-/** The first line after which no continuation can make the text JSON any more is not told by the parser; trailing commas are found. */
-function lineOfJsonTrouble(code: string): number {
-  const comma = /,(\s*)[}\]]/.exec(code);
-  return comma ? code.slice(0, comma.index).split("\n").length : 1;
 }
 
 function judgeYaml(code: string): Verdict {
@@ -165,7 +175,7 @@ async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
   if (!certain) return errors.length === 0 ? fine : null;
   // Output that an author mixed with commands, other shells and words with an apostrophe are not judged.
   if (/\w'\w|\$env:|^PS |`\s*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
-  const line = picked ? 1 : commands.slice(0, certain.pos).split("\n").length;
+  const line = picked ? 1 : lineAt(commands, certain.pos);
   return { broken: true, message: certain.message, line };
 }
 

@@ -2,7 +2,7 @@ import type { CheckContext, CheckResult } from "afdocs";
 import type { Check, CheckGroup } from "../agent.ts";
 import { advice } from "./advice.ts";
 import type { Fetching, Log } from "./fetching.ts";
-import { cut, type Session, type Steps, useTool } from "./session.ts";
+import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** Pages of one site that the static checks look at, and links of an llms.txt that they follow. */
 const maxPages = 8;
@@ -45,6 +45,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     curatedPages: urls,
     networkContext: "cloud",
   });
+  const needless = (await allMarkdown(fetching, urls, log)) ? ofHtmlSites : new Set<string>();
   const checks: Check[] = [];
   for (const definition of getChecksSorted()) {
     context.signal.throwIfAborted();
@@ -58,9 +59,11 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
     const result = !fetching.open()
       ? skip(limitMessage)
-      : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
-        ? skip("Another check that this one builds on did not pass")
-        : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
+      : needless.has(definition.id)
+        ? skip("The pages are Markdown for every reader")
+        : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
+          ? skip("Another check that this one builds on did not pass")
+          : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
     context.signal.throwIfAborted();
     // Their order depends on timing, what they are does not.
     log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
@@ -90,6 +93,16 @@ const needs: Record<string, string[][]> = {
   "llms-txt-directive-html": [["llms-txt-exists"]],
   "llms-txt-directive-md": [["llms-txt-exists"]],
 };
+
+/** Checks that say of a site without HTML what others say already, or ask it for what it does. */
+const ofHtmlSites = new Set(["markdown-url-support", "page-size-html", "llms-txt-directive-html"]);
+
+/** Whether a reader who asks for nothing in particular gets Markdown. */
+async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {
+  const ask = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
+  const answers = await inOrder(urls, atOnce, log, (url, own) => fetching.get({ ...ask, url }, own));
+  return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
+}
 
 /** What a check builds on, as groups of which one member each must have passed. */
 const toGroups = (dependsOn: string[] | string[][]) =>
