@@ -126,7 +126,7 @@ function toHttp(
   kept: { count: number },
 ): CheckContext["http"] {
   return {
-    async fetch(url, { method = "GET", headers = {}, redirect } = {}) {
+    fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
       if (!(await fetching.allowed(url, log))) {
         kept.count++;

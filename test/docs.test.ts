@@ -1,0 +1,180 @@
+import { describe, expect, test } from "bun:test";
+import { isReadable, readPage, toMarkdown } from "../src/agents/docs.ts";
+
+const at = "https://docs.test/guide/start.html";
+const html = (body: string, head = "<title>T</title>") =>
+  `<!doctype html><html lang="EN"><head>${head}</head><body>${body}</body></html>`;
+
+describe("an HTML page", () => {
+  test("comes with title, language, headings, links, samples and anchors", () => {
+    const page = readPage(
+      at,
+      "text/html; charset=utf-8",
+      html(
+        `<nav><a href="/">Home</a></nav>
+         <h1 id="top">Start &amp; run</h1>
+         <p>Read <a href="next.html?a=1&amp;b=2#part">the <b>next</b> page</a>.</p>
+         <h2 id="install">Install<a class="headerlink" href="#install">¶</a></h2>
+         <div class="highlight-sh notranslate"><div class="highlight"><pre><span>npm</span> i x &gt; log</pre></div></div>
+         <pre><code class="language-TS hljs">const a: number = 1;\nif (a &lt; 2) run();</code></pre>
+         <blockquote><pre>plain</pre></blockquote>`,
+        "<title>Start &#8211; Docs</title>",
+      ),
+    );
+    expect({ ...page, markdown: page.markdown.includes("¶"), anchors: [...(page.anchors ?? [])] }).toEqual({
+      url: at,
+      form: "html",
+      title: "Start – Docs",
+      language: "en",
+      markdown: false,
+      headings: [
+        { level: 1, text: "Start & run", line: 1 },
+        { level: 2, text: "Install", line: 5 },
+      ],
+      links: [
+        { url: "https://docs.test/", text: "Home" },
+        { url: "https://docs.test/guide/next.html?a=1&b=2#part", text: "the next page" },
+        { url: "https://docs.test/guide/start.html#install", text: "¶" },
+      ],
+      samples: [
+        { language: "sh", code: "npm i x > log", line: 8, closed: true },
+        { language: "ts", code: "const a: number = 1;\nif (a < 2) run();", line: 12, closed: true },
+        { language: null, code: "plain", line: 17, closed: true },
+      ],
+      anchors: ["top", "install"],
+      problem: null,
+    });
+  });
+
+  test("has its links resolved against its base, and a meta refresh is a link", () => {
+    const page = readPage(
+      at,
+      "text/html",
+      html(`<a href="b">b</a>`, `<base href="/x/"><meta http-equiv="Refresh" content="0; url='c.html'">`),
+    );
+    expect(page.links).toEqual([
+      { url: "https://docs.test/x/c.html", text: "redirect" },
+      { url: "https://docs.test/x/b", text: "b" },
+    ]);
+  });
+
+  test("keeps copy buttons and line numbers out of its samples", () => {
+    const page = readPage(
+      at,
+      "text/html",
+      html(
+        `<table><tr><td class="linenos"><pre>1\n2</pre></td><td><pre data-lang="js"><button>Copy</button><span class="lineno">1</span>a();<br>b();</pre></td></tr></table>`,
+      ),
+    );
+    expect(page.samples.map(({ language, code }) => [language, code])).toEqual([["js", "a();\nb();"]]);
+  });
+
+  test("without text but with scripts is an empty shell", () => {
+    const shell = readPage(at, "text/html", html(`<div id="root"></div><script src="/app.js"></script>`));
+    const small = readPage(at, "text/html", html(`<p>Moved.</p>`));
+    const rich = readPage(
+      at,
+      "text/html",
+      html(`<div id="root"><p>${"words ".repeat(60)}</p></div><script src="/a.js"></script>`),
+    );
+    expect([shell.problem, small.problem, rich.problem]).toEqual(["empty_shell", null, null]);
+  });
+
+  test.each([
+    ["404 Not Found", "soft_404"],
+    ["Page not found | Docs", "soft_404"],
+    ["Seite nicht gefunden", "soft_404"],
+    ["ページが見つかりません", "soft_404"],
+    ["404", "soft_404"],
+    ["How to handle not found errors", null],
+    ["Handling 404 errors in your app", null],
+    ["Not found pages", null],
+  ])("titled %p has the problem %p", (title, problem) => {
+    expect(
+      readPage(at, "text/html", html(`<h1>${title}</h1><p>Some words.</p>`, `<title>${title}</title>`)).problem,
+    ).toBe(problem as never);
+  });
+
+  test("that is broken, deep or hostile is read without a throw", () => {
+    for (const body of ["<", "<p", "\0\0", "<div>".repeat(3000), `<a href="http://[">x</a><pre>`, "<table><td><pre>x"])
+      expect(readPage(at, "text/html", html(body)).url).toBe(at);
+  });
+});
+
+describe("a Markdown page", () => {
+  test("comes with front matter, headings outside of code, links outside of code, samples without indentation", () => {
+    const page = readPage(
+      "https://docs.test/guide/start.md",
+      "text/markdown",
+      [
+        "---",
+        "title: 'The start'",
+        "---",
+        "# Start",
+        "Read [the *next* page](next.md#part), [ref] and <https://else.test/x>. Not `[this](code.md)`, not ![that](i.png).",
+        "",
+        "1. Run",
+        '   ```sh title="run"',
+        "   # no heading",
+        "   npm i",
+        "   ```",
+        "> ```{.python}",
+        "> x = 1",
+        "> ```",
+        "```",
+        "> bare",
+        "```",
+        '<Card title="Cards" href="/cards" />',
+        "[ref]: ./ref.md",
+        "~~~js",
+        "open();",
+      ].join("\n"),
+    );
+    expect({ ...page, markdown: page.markdown.split("\n").slice(0, 4) }).toEqual({
+      url: "https://docs.test/guide/start.md",
+      form: "markdown",
+      title: "The start",
+      language: null,
+      markdown: ["", "", "", "# Start"],
+      headings: [{ level: 1, text: "Start", line: 4 }],
+      links: [
+        { url: "https://docs.test/guide/next.md#part", text: "the next page" },
+        { url: "https://else.test/x", text: "" },
+        { url: "https://docs.test/cards", text: "Cards" },
+        { url: "https://docs.test/guide/ref.md", text: "ref" },
+      ],
+      samples: [
+        { language: "sh", code: "# no heading\nnpm i", line: 8, closed: true },
+        { language: "python", code: "x = 1", line: 12, closed: true },
+        { language: null, code: "> bare", line: 15, closed: true },
+        { language: "js", code: "open();", line: 20, closed: false },
+      ],
+      anchors: null,
+      problem: null,
+    });
+  });
+});
+
+test("the text of a page is Markdown with absolute links, without navigation", () => {
+  const text = toMarkdown(
+    html(
+      `<nav>${"Menu ".repeat(50)}</nav><main><h1>A</h1><p>${"word ".repeat(60)}<a href="b.html">b</a></p><table><tr><th>x</th></tr><tr><td>1</td></tr></table></main>`,
+    ),
+    at,
+  );
+  expect([text.includes("Menu"), text.includes("[b](https://docs.test/guide/b.html)"), text.includes("| x |")]).toEqual(
+    [false, true, true],
+  );
+});
+
+test.each([
+  ["text/html; charset=x", true],
+  ["text/markdown", true],
+  ["text/plain", true],
+  ["application/xhtml+xml", true],
+  [null, true],
+  ["image/png", false],
+  ["application/json", false],
+])("%p is readable: %p", (type, readable) => {
+  expect(isReadable(type)).toBe(readable);
+});
