@@ -39,7 +39,11 @@ const phrasal =
 
 /** The words of a text in lower case, in order, in any script. */
 export function toWords(text: string): string[] {
-  const lower = text.normalize("NFKC").toLowerCase().replace(phrasal, "$1$2");
+  const lower = text
+    .normalize("NFKC")
+    .toLowerCase()
+    .replace(phrasal, "$1$2")
+    .replace(/\be-mail/g, "email");
   const plain = lower.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? [];
   return plain.flatMap((word) =>
     unspaced.test(word)

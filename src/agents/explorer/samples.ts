@@ -57,7 +57,6 @@ const frames: [string, string][] = [
   ["type T = ", ""],
   ["switch (0) {\n", "\n}"],
   ["declare namespace N {\n", "\n}"],
-  ["<>\n", "\n</>"],
   ["(\n", "\n= {})"],
 ];
 
@@ -66,29 +65,33 @@ function judgeScript(code: string): Verdict {
   if (!whole?.broken) return whole;
   // Statements, then what they print or another way to write a part of them: each makes sense on its own.
   const parts = code.split(/\n\s*\n|\n(?=\{)|^\s*\/\/.*$/m).filter((part) => part.trim() !== "");
-  if (parts.length > 1 && parts.every((part) => !readScript(part)?.broken)) return null;
+  const lines = code.split("\n").filter((line) => line.trim() !== "");
+  if ([parts, lines].some((some) => some.length > 1 && some.every((part) => !readScript(part)?.broken))) return null;
   // A single line is as often the shape of a call as it is code.
-  if (code.trim().split("\n").length < 2 || signature.test(code) || beyondParser.test(code)) return null;
+  if (lines.length < 2 || signature.test(code) || beyondParser.test(code)) return null;
   return whole;
 }
 
-/** A blank that a comment fills, an element as the bare value of an attribute (JSX that Bun does not read), diagrams. */
-const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|[\u2500-\u257f]/m;
+/** A blank that a comment fills, `f(a[, b])`, an element as the bare value of an attribute (JSX that Bun does not read), diagrams. */
+const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
 
 function readScript(code: string): Verdict {
   let first: { message: string; line: number } | null = null;
+  let onlyGrammar = true;
   const bare = code.trim().replace(/[;,]$/, "");
+  // As children of an element nearly everything is fine, so only what begins like one is tried as that.
+  const tried = bare.startsWith("<") ? [...frames, ["<>\n", "\n</>"] as const] : frames;
   for (const loader of ["ts", "tsx"] as const) {
     const transpiler = new Bun.Transpiler({ loader });
-    for (const [before, after] of frames) {
+    for (const [before, after] of tried) {
       const trouble = syntaxTrouble(transpiler, before === "" ? code : before + bare + after);
       if (trouble === null) return fine;
       // What is left is no matter of grammar: a name declared twice, an await in its place.
-      if (!/^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(trouble.message)) return null;
+      onlyGrammar &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(trouble.message);
       first ??= trouble;
     }
   }
-  return first && { broken: true, ...first };
+  return first && onlyGrammar ? { broken: true, ...first } : null;
 }
 
 /** `listen(port: number, done?: () => void): Server`: notation for people, no program. */

@@ -55,7 +55,7 @@ export function toSections(page: ReadPage): Section[] {
         sections.push({
           url: page.url,
           heading: heading.text,
-          path: [...path].filter(Boolean),
+          path: path.filter((part, at) => part && part !== path[at - 1]),
           line: start,
           text,
           hasSample,

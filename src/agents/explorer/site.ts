@@ -59,26 +59,26 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
     const result = !fetching.open()
       ? skip(limitMessage)
-      : needless.has(definition.id)
-        ? skip("The pages are Markdown for every reader")
-        : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
-          ? skip("Another check that this one builds on did not pass")
-          : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
+      : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
+        ? skip("Another check that this one builds on did not pass")
+        : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
     context.signal.throwIfAborted();
     // Their order depends on timing, what they are does not.
-    log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : 1)));
+    log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))));
     // A check takes a request that was not made for a page that is broken: whatever it says then is no finding.
     const settled =
       fetching.cuts() > missed
         ? skip(limitMessage)
         : kept.count > 0
           ? skip("Not tested: robots.txt asks to stay away from an address that this check needs")
-          : nothingToSee(result)
-            ? skip(result.message)
-            : result;
+          : result;
     afdocs.previousResults.set(definition.id, settled);
-    const share = getCheckProportion(settled, weight)?.proportion ?? 0;
-    checks.push(toCheck(settled, share, weight.weight, base, urls));
+    const share = getCheckProportion(settled, weight);
+    const told =
+      needless.has(definition.id) || share?.tested === 0 || nothingToSee(settled)
+        ? skip(needless.has(definition.id) ? "The pages are Markdown for every reader" : settled.message)
+        : settled;
+    checks.push(toCheck(told, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return checks;
 }
@@ -94,8 +94,14 @@ const needs: Record<string, string[][]> = {
   "llms-txt-directive-md": [["llms-txt-exists"]],
 };
 
-/** Checks that say of a site without HTML what others say already, or ask it for what it does. */
-const ofHtmlSites = new Set(["markdown-url-support", "page-size-html", "llms-txt-directive-html"]);
+/** Checks that say of a site without HTML what others say already, or ask it for what it does. They run all the same: others build on them. */
+const ofHtmlSites = new Set([
+  "markdown-url-support",
+  "content-negotiation",
+  "page-size-html",
+  "llms-txt-directive-html",
+  "markdown-content-parity",
+]);
 
 /** Whether a reader who asks for nothing in particular gets Markdown. */
 async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {

@@ -1,0 +1,594 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { gzipSync } from "node:zlib";
+import type { AgentEvent, Check, Task } from "../src/agents/agent.ts";
+import { AgentFailure } from "../src/agents/agent.ts";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { toTerms } from "../src/agents/explorer/goal.ts";
+import { judgeSample } from "../src/agents/explorer/samples.ts";
+import { createGuard } from "../src/net/guarded.ts";
+import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
+
+const sites: Site[] = [];
+afterEach(() => {
+  for (const site of sites.splice(0)) site.stop();
+});
+
+const explorer = createExplorer({ version: "1.2.3" });
+
+function open(routes: Record<string, SiteRoute>): Site {
+  const site = serveSite(routes);
+  sites.push(site);
+  return site;
+}
+
+async function explore(task: Partial<Task>, signal = new AbortController().signal): Promise<AgentEvent[]> {
+  const now = () => Date.now();
+  const guard = createGuard({
+    allow: [{ host: "127.0.0.1", port: null }],
+    urlMap: task.urlMap ?? {},
+    userAgent: "evald/test",
+    now,
+  });
+  const whole: Task = {
+    text: "",
+    endGoal: null,
+    startUrls: [],
+    urlMap: {},
+    declaredChecks: [],
+    ...task,
+    limits: { wallClockMs: 20_000, maxPages: 25, maxRequests: 400, ...task.limits },
+  };
+  return Array.fromAsync(explorer.run(whole, { signal, guard, now }));
+}
+
+async function failure(task: Partial<Task>): Promise<{ cause: string; detail: string; retryable: boolean }> {
+  const thrown = await explore(task).then(
+    () => null,
+    (error) => error,
+  );
+  if (!(thrown instanceof AgentFailure)) throw thrown ?? new Error("it did not fail");
+  return { cause: thrown.failureCause, detail: thrown.detail, retryable: thrown.options.retryable };
+}
+
+const checksOf = (events: AgentEvent[], id?: string): Check[] =>
+  events
+    .flatMap((event) => (event.type === "tool_result" ? (event.checks ?? []) : []))
+    .filter((check) => !id || check.id === id);
+const milestone = (events: AgentEvent[], name: string) =>
+  events.flatMap((event) => (event.type === "milestone" && event.name === name ? [event.detail] : []));
+const ofType = <T extends AgentEvent["type"]>(events: AgentEvent[], type: T) =>
+  events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type);
+const output = (events: AgentEvent[], tool: string) =>
+  ofType(events, "tool_result")
+    .filter((event) => event.tool === tool)
+    .map((event) => event.output);
+const short = (checks: Check[]) =>
+  checks.map(({ id, status, share, line, quote }) => ({ id, status, share, line, quote }));
+
+const md = (body: string): SiteRoute => ({
+  type: "text/markdown; charset=utf-8",
+  body,
+  headers: { "cache-control": "max-age=300" },
+});
+const page = (title: string, body: string): SiteRoute => ({
+  body: `<!doctype html><html lang="en"><head><title>${title}</title></head><body><h1 id="top">${title}</h1>${body}</body></html>`,
+  headers: { "cache-control": "max-age=300" },
+});
+const prose = (about: string) => `<p>${`This page is about ${about}, in some detail. `.repeat(12)}</p>`;
+
+/** A site on which everything is as it should be. */
+function goodSite(): Site {
+  const site: Site = open({
+    "/robots.txt": { body: "User-agent: *\nAllow: /\n" },
+    "/llms.txt": () =>
+      new Response(
+        `# Widgets\n\n> How to make widgets.\n\n## Docs\n\n- [Start](${site.url}/docs/start.md): install the client\n- [Webhooks](${site.url}/docs/webhooks.md): receive signed events\n`,
+        { headers: { "content-type": "text/plain", "cache-control": "max-age=300" } },
+      ),
+    "/docs/start.md": () =>
+      new Response(
+        `# Start\n\n> The index of all docs is at ${site.url}/llms.txt\n\nInstall the client.\n\n\`\`\`sh\nnpm install widgets\n\`\`\`\n`,
+        { headers: { "content-type": "text/markdown", "cache-control": "max-age=300" } },
+      ),
+    "/docs/webhooks.md": () =>
+      new Response(
+        `# Webhooks\n\n> The index of all docs is at ${site.url}/llms.txt\n\n## Verify a signature\n\nVerify the signature of each webhook event.\n\n\`\`\`ts\nimport { verify } from "widgets";\nawait verify(request, secret);\n\`\`\`\n\n\`\`\`json\n{ "type": "widget.made" }\n\`\`\`\n`,
+        { headers: { "content-type": "text/markdown", "cache-control": "max-age=300" } },
+      ),
+    "/openapi.json": {
+      body: JSON.stringify({
+        openapi: "3.0.3",
+        info: { title: "W", version: "1" },
+        paths: { "/w": { get: { responses: { 200: { description: "ok" } } } } },
+      }),
+    },
+  });
+  return site;
+}
+
+describe("a site where everything is in order", () => {
+  test("is walked over its llms.txt to the section that covers the goal", async () => {
+    const site = goodSite();
+    const events = await explore({
+      text: "Use widgets",
+      endGoal: "Verify the signature of a webhook event",
+      startUrls: [`${site.url}/docs/start.md`],
+      declaredChecks: [{ url: `${site.url}/llms.txt`, contains: "# Widgets" }],
+    });
+    expect(events.slice(0, 3)).toEqual([
+      {
+        type: "milestone",
+        name: "started",
+        detail: {
+          agent: "explorer",
+          version: "1.2.3",
+          kind: "rules",
+          model: null,
+          goal: "Verify the signature of a webhook event",
+          starts: [`${site.url}/docs/start.md`],
+        },
+      },
+      { type: "milestone", name: "goal_terms", detail: { terms: ["verify", "signature", "webhook", "event"] } },
+      {
+        type: "thought",
+        by: "rule",
+        text: "I work by rules, not by a model. I look for a page that speaks of verify, signature, webhook, event and shows how.",
+      },
+    ]);
+    expect(milestone(events, "page_read")).toEqual([
+      { url: `${site.url}/docs/start.md`, chars: expect.any(Number), form: "markdown", title: "Start" },
+      { url: `${site.url}/docs/webhooks.md`, chars: expect.any(Number), form: "markdown", title: "Webhooks" },
+    ]);
+    expect(milestone(events, "goal_covered")).toEqual([
+      {
+        url: `${site.url}/docs/webhooks.md`,
+        heading: "Webhooks > Verify a signature",
+        line: 5,
+        terms: ["verify", "signature", "webhook", "event"],
+        share: 1,
+        headingShare: expect.any(Number),
+        pages: 2,
+      },
+    ]);
+    expect(
+      ofType(events, "http")
+        .filter(({ purpose }) => purpose === "way")
+        .map(({ method, url, status, provenance, foundOn, error }) => ({
+          method,
+          url,
+          status,
+          provenance,
+          foundOn,
+          error,
+        })),
+    ).toEqual([
+      { method: "GET", url: `${site.url}/docs/start.md`, status: 200, provenance: "given", foundOn: null, error: null },
+      {
+        method: "GET",
+        url: `${site.url}/docs/webhooks.md`,
+        status: 200,
+        provenance: "llms.txt",
+        foundOn: `${site.url}/llms.txt`,
+        error: null,
+      },
+    ]);
+    expect(checksOf(events).filter(({ status }) => status === "fail" || status === "warn")).toEqual([]);
+    expect(checksOf(events, "openapi-valid").map(({ status, group, weight }) => ({ status, group, weight }))).toEqual([
+      { status: "pass", group: "contract", weight: 7 },
+    ]);
+    expect(ofType(events, "error")).toEqual([]);
+    expect(events.at(-1)).toEqual({ type: "end", outcome: "succeeded", reason: "The declared check passed." });
+  });
+
+  test("gives the same decisions and checks every time, asks for nothing twice, and keeps events small", async () => {
+    const site = goodSite();
+    const task = { text: "Verify the signature of a webhook event", startUrls: [`${site.url}/docs/start.md`] };
+    const strip = (events: AgentEvent[]) =>
+      events.map((event) => (event.type === "http" ? { ...event, ms: 0 } : event));
+    const first = await explore(task);
+    const asked = ofType(first, "http").map(
+      ({ method, url, contentType, purpose }) => `${method} ${url} ${contentType} ${purpose}`,
+    );
+    expect(strip(await explore(task))).toEqual(strip(first));
+    expect(asked.length).toBeLessThan(40);
+    expect(first.every((event) => JSON.stringify(event).length < 24_000)).toBe(true);
+    const calls = ofType(first, "tool_call").map(({ id }) => id);
+    expect(ofType(first, "tool_result").map(({ id }) => id)).toEqual(calls);
+    expect(new Set(calls).size).toBe(calls.length);
+  });
+});
+
+describe("start addresses that cannot be read", () => {
+  const goal = { text: "Install the client" };
+
+  test("unreachable: the evaluation failed and may be tried again", async () => {
+    const site = open({});
+    site.stop();
+    expect(await failure({ ...goal, startUrls: [`${site.url}/docs`] })).toEqual({
+      cause: "infrastructure",
+      detail: `127.0.0.1:${site.port} refused the connection.`,
+      retryable: true,
+    });
+  });
+
+  test("never answers: the evaluation failed in time", async () => {
+    const site = open({ "/docs": () => new Promise<Response>(() => {}) });
+    const begun = performance.now();
+    const failed = await failure({
+      ...goal,
+      startUrls: [`${site.url}/docs`],
+      limits: { wallClockMs: 400, maxPages: 5, maxRequests: 50 },
+    });
+    expect([failed.cause, failed.retryable, performance.now() - begun < 2000]).toEqual(["infrastructure", true, true]);
+  });
+
+  test.each([
+    ["file:///etc/passwd", /file: address/],
+    ["http://169.254.169.254/latest/meta-data/", /169\.254\.169\.254/],
+    ["http://10.0.0.1/", /10\.0\.0\.1/],
+  ])("%s is refused for good", async (url, words) => {
+    const failed = await failure({ ...goal, startUrls: [url] });
+    expect([failed.cause, failed.retryable, words.test(failed.detail)]).toEqual(["infrastructure", false, true]);
+  });
+
+  test("all broken on the server: may be tried again; one that can be read: a session with an error", async () => {
+    const site = open({
+      "/a": { status: 503 },
+      "/b": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
+    });
+    expect(await failure({ ...goal, startUrls: [`${site.url}/a`] })).toEqual({
+      cause: "infrastructure",
+      detail: `${site.url}/a answers with status 503.`,
+      retryable: true,
+    });
+    const events = await explore({ ...goal, startUrls: [`${site.url}/a`, `${site.url}/b`] });
+    expect(ofType(events, "error")).toEqual([
+      {
+        type: "error",
+        where: "fetch_page",
+        message: `${site.url}/a answers with status 503`,
+        url: `${site.url}/a`,
+        retryable: true,
+      },
+    ]);
+    expect(milestone(events, "goal_covered").length).toBe(1);
+  });
+
+  test("a redirect loop and 50 MB of zeros: not to be tried again, the cause is named", async () => {
+    const bomb = gzipSync(new Uint8Array(50_000_000));
+    const site = open({
+      "/loop": () => new Response(null, { status: 302, headers: { location: "/loop" } }),
+      "/bomb": () => new Response(bomb, { headers: { "content-type": "text/html", "content-encoding": "gzip" } }),
+    });
+    const loop = await failure({ ...goal, startUrls: [`${site.url}/loop`] });
+    const big = await failure({ ...goal, startUrls: [`${site.url}/bomb`] });
+    expect([loop.retryable, /loop/.test(loop.detail), big.retryable, /MiB|large|more than/i.test(big.detail)]).toEqual([
+      false,
+      true,
+      false,
+      true,
+    ]);
+  });
+
+  test("absent: a session that looks around and says so", async () => {
+    const site = open({
+      "/": page("Home", `<a href="/install">Install the client</a>${prose("things")}`),
+      "/install": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
+    });
+    const events = await explore({ ...goal, startUrls: [`${site.url}/gone`] });
+    expect(ofType(events, "error").map(({ message }) => message)).toEqual([`${site.url}/gone answers with status 404`]);
+    expect(milestone(events, "page_read").map(({ url }) => url)).toEqual([`${site.url}/`, `${site.url}/install`]);
+    expect(
+      ofType(events, "http").find(({ url, purpose }) => url === `${site.url}/` && purpose === "way")?.provenance,
+    ).toBe("guessed");
+    expect(milestone(events, "goal_covered").length).toBe(1);
+  });
+
+  test("behind a sign-in: a person would be needed", async () => {
+    const site = open({ "/docs": { status: 401 } });
+    const events = await explore({ ...goal, startUrls: [`${site.url}/docs`] });
+    expect(ofType(events, "interruption").map(({ url }) => url)).toEqual([`${site.url}/docs`]);
+    expect(events.at(-1)).toMatchObject({ type: "end", outcome: "not_judged" });
+  });
+});
+
+describe("pages that are hard to read", () => {
+  test("Latin-1 is read as what it is", async () => {
+    const body = Buffer.from(
+      `<html><head><title>Größe ändern</title></head><body><h1>Größe ändern</h1>${"<p>Die Größe ändern geht so.</p>".repeat(10)}<pre>resize()</pre></body></html>`,
+      "latin1",
+    );
+    const site = open({ "/": { type: "text/html; charset=iso-8859-1", body: new Uint8Array(body) } });
+    const events = await explore({ text: "Größe ändern", startUrls: [`${site.url}/`] });
+    expect(milestone(events, "goal_covered").map(({ terms }) => terms)).toEqual([["größe", "ändern"]]);
+  });
+
+  test("an error page with a status of success and a shell of scripts are told of, not read", async () => {
+    const site = open({
+      "/lost": page("Page not found", "<p>Sorry.</p>"),
+      "/app": {
+        body: `<html><head><title>App</title></head><body><div id="root"></div><script src="/a.js"></script></body></html>`,
+      },
+    });
+    const events = await explore({ text: "Install the client", startUrls: [`${site.url}/lost`, `${site.url}/app`] });
+    expect(ofType(events, "error").map(({ message }) => message)).toEqual([
+      'The page says that it does not exist ("Page not found"), yet its status is one of success',
+      "The page holds no text until its scripts have run; a reader without a browser sees nothing",
+    ]);
+    expect(output(events, "fetch_page").map(({ problem }) => problem)).toEqual(["soft_404", "empty_shell"]);
+    expect(milestone(events, "page_read")).toEqual([]);
+    expect(checksOf(events, "rendering-strategy").map(({ status }) => status)).not.toEqual(["pass"]);
+  });
+
+  test("a goal in another language is said to be beyond words", async () => {
+    const site = open({ "/": page("Webhooks", `${prose("verifying signatures")}<pre>verify()</pre>`) });
+    const events = await explore({ text: "署名を検証する", startUrls: [`${site.url}/`] });
+    expect(milestone(events, "goal_not_covered")).toEqual([
+      {
+        covered: [],
+        missing: ["署名", "検証"],
+        unseen: ["署名", "検証"],
+        pages: 1,
+        budget: "links",
+        bestSection: null,
+        noSample: false,
+        noOverlap: true,
+        docsLanguage: "en",
+      },
+    ]);
+    expect(
+      ofType(events, "thought").some(({ text }) =>
+        text.startsWith("No word of the goal occurs in the 1 pages read, whose language is en"),
+      ),
+    ).toBe(true);
+  });
+});
+
+describe("manners and limits", () => {
+  test("robots.txt keeps us from pages that were not given, and only from those", async () => {
+    const site = open({
+      "/robots.txt": { body: "User-agent: *\nDisallow: /secret\n" },
+      "/secret/start": page(
+        "Start",
+        `${prose("things")}<a href="/secret/install">Install the client</a><a href="/open">Open</a>`,
+      ),
+      "/secret/install": page("Install the client", "<pre>npm i</pre>"),
+      "/open": page("Open", prose("nothing much")),
+    });
+    const events = await explore({ text: "Install the client", startUrls: [`${site.url}/secret/start`] });
+    expect(site.requests.filter((request) => request.includes("/secret/install"))).toEqual([]);
+    expect(milestone(events, "page_read").map(({ url }) => url)).toEqual([
+      `${site.url}/secret/start`,
+      `${site.url}/open`,
+    ]);
+    expect(output(events, "fetch_page")[1]).toEqual({
+      url: `${site.url}/secret/install`,
+      error: "disallowed",
+      message: "robots.txt of the host asks not to fetch this page",
+    });
+  });
+
+  test("a cut run is partial: what was not tested is skipped, not failed", async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 12 }, (_, i) => [
+        `/p${i}`,
+        page(`Page ${i}`, `${prose("things")}<a href="/p${i + 1}">client ${i + 1}</a>`),
+      ]),
+    );
+    const task = (site: Site, maxRequests: number, maxPages: number) =>
+      explore({
+        text: "Install the client",
+        startUrls: [`${site.url}/p0`],
+        limits: { wallClockMs: 20_000, maxPages, maxRequests },
+      });
+    const whole = await task(open(many), 400, 3);
+    const cut = await task(open(many), 12, 3);
+    expect(ofType(whole, "limit")).toEqual([{ type: "limit", limit: "pages", value: 3, unit: "pages" }]);
+    expect(milestone(whole, "goal_not_covered")[0]?.budget).toBe("pages");
+    expect(ofType(cut, "limit")).toContainEqual({ type: "limit", limit: "requests", value: 12, unit: "requests" });
+    expect(ofType(cut, "http").length).toBe(12);
+    const statusOf = new Map(checksOf(whole).map((check) => [check.id, check.status]));
+    const worse = checksOf(cut).filter(({ id, status }) => status !== "skip" && status !== statusOf.get(id));
+    expect(worse).toEqual([]);
+    expect(checksOf(cut).some(({ status, message }) => status === "skip" && message.includes("limit"))).toBe(true);
+    expect(cut.at(-1)?.type).toBe("end");
+  });
+
+  test("a stop from outside ends it at once, with its reason", async () => {
+    const site = open({ "/docs": () => new Promise<Response>(() => {}) });
+    const controller = new AbortController();
+    const running = explore({ text: "Install", startUrls: [`${site.url}/docs`] }, controller.signal);
+    const reason = new Error("called off");
+    setTimeout(() => controller.abort(reason), 20);
+    expect(await running.catch((error) => error)).toBe(reason);
+  });
+
+  test("addresses are told by their own names where the urlMap leads elsewhere", async () => {
+    const site = open({
+      "/docs": page(
+        "Install the client",
+        `${prose("install client")}<pre>npm i</pre><a href="https://docs.prod.test/gone">gone</a>`,
+      ),
+    });
+    const events = await explore({
+      text: "Install the client",
+      startUrls: ["https://docs.prod.test/docs"],
+      urlMap: { "https://docs.prod.test": site.url },
+    });
+    expect(ofType(events, "http")[0]).toMatchObject({
+      url: "https://docs.prod.test/docs",
+      mappedUrl: `${site.url}/docs`,
+      status: 200,
+    });
+    expect(checksOf(events, "link-resolves")).toMatchObject([
+      { status: "fail", subject: "https://docs.prod.test/gone", url: "https://docs.prod.test/docs" },
+    ]);
+    expect(JSON.stringify(checksOf(events))).not.toContain("127.0.0.1");
+  });
+});
+
+describe("checks of single things", () => {
+  test("dead links and absent parts are found once each, with the page and the line", async () => {
+    const site: Site = open({
+      "/": () =>
+        new Response(
+          `# Home\n\nSee [gone](/gone), [gone again](/gone#x), [alive](/alive), [part](/alive#none), [made](/alive#here),\n[own machine](http://localhost:9/), [example](https://example.com/x), [template](/a/{id}), [image](/i.png).\n`,
+          { headers: { "content-type": "text/markdown" } },
+        ),
+      "/alive": page("Alive", `${prose("life")}<h2 id="here">Here</h2>`),
+      "/i.png": { type: "image/png", body: "x" },
+    });
+    const events = await explore({ text: "alive and well", startUrls: [`${site.url}/`] });
+    const links = checksOf(events).filter(({ group }) => group === "link");
+    expect(
+      links.map(({ id, status, subject, url, line, weight }) => ({ id, status, subject, url, line, weight })),
+    ).toEqual([
+      { id: "link-resolves", status: "fail", subject: `${site.url}/gone`, url: `${site.url}/`, line: 3, weight: 1 },
+      { id: "link-resolves", status: "pass", subject: `${site.url}/`, url: `${site.url}/`, line: null, weight: 1 },
+      {
+        id: "anchor-resolves",
+        status: "warn",
+        subject: `${site.url}/alive#none`,
+        url: `${site.url}/`,
+        line: 3,
+        weight: 1,
+      },
+    ]);
+  });
+
+  test("samples: unlabelled ones once a page, broken ones each", async () => {
+    const site = open({
+      "/": md(
+        `# Install\n\n\`\`\`json\n{\n  "a": 1,\n}\n\`\`\`\n\n\`\`\`\nbare\n\`\`\`\n\n\`\`\`js\nconst a = {\n  b: 1\n  c: 2\n};\n\`\`\`\n\n\`\`\`sh\nnpm i\n\`\`\`\n`,
+      ),
+    });
+    const events = await explore({ text: "install", startUrls: [`${site.url}/`] });
+    const samples = checksOf(events).filter(({ group }) => group === "sample");
+    expect(short(samples)).toEqual([
+      { id: "sample-labelled", status: "warn", share: 0.75, line: 9, quote: "bare" },
+      { id: "sample-parses", status: "pass", share: 1, line: null, quote: null },
+      { id: "sample-parses", status: "fail", share: 0, line: 5, quote: '{\n  "a": 1,\n}' },
+      { id: "sample-parses", status: "fail", share: 0, line: 16, quote: "const a = {\n  b: 1\n  c: 2\n};" },
+    ]);
+    expect(samples[2]?.subject).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#[0-9a-f]{12}$/);
+  });
+
+  test("an API description with a reference to nowhere is not valid, and nothing outside of it is fetched", async () => {
+    const response = (ref: string) => ({
+      200: { description: "ok", content: { "application/json": { schema: { $ref: ref } } } },
+    });
+    const spec = (ref: string) =>
+      JSON.stringify({
+        openapi: "3.0.3",
+        info: { title: "W", version: "1" },
+        paths: { "/w": { get: { responses: response(ref) } } },
+      });
+    const site: Site = open({
+      "/": md("# API\n\nThe [API](/api/openapi.json) and [another](/other/swagger.json).\n"),
+      "/api/openapi.json": { body: spec("#/components/schemas/Nope") },
+      "/other/swagger.json": () =>
+        new Response(spec(`${site.url}/outside.json`), { headers: { "content-type": "application/json" } }),
+    });
+    const events = await explore({ text: "api", startUrls: [`${site.url}/`] });
+    expect(
+      checksOf(events, "openapi-valid").map(({ status, subject, message }) => ({ status, subject, message })),
+    ).toEqual([
+      {
+        status: "fail",
+        subject: `${site.url}/api/openapi.json`,
+        message:
+          'The API description is not valid (1 fault): Missing $ref pointer "#/components/schemas/Nope". Token "components" does not exist.',
+      },
+      { status: "pass", subject: `${site.url}/other/swagger.json`, message: "The OpenAPI document is valid" },
+    ]);
+    expect(site.requests.filter((request) => request.includes("outside"))).toEqual([]);
+  });
+
+  test.each([
+    [{ path: "/", status: 200 }, "pass", "succeeded", "The declared check passed."],
+    [{ path: "/gone", status: 404 }, "pass", "succeeded", "The declared check passed."],
+    [{ path: "/gone" }, "fail", "goal_not_met", "1 of 1 declared checks failed."],
+    [{ path: "/", contains: "no such words" }, "fail", "goal_not_met", "1 of 1 declared checks failed."],
+  ])("the declared check %p: %s, %s", async ({ path, ...declared }, status, outcome, reason) => {
+    const site = open({ "/": page("Home", prose("home")) });
+    const events = await explore({
+      text: "home",
+      startUrls: [`${site.url}/`],
+      declaredChecks: [{ url: site.url + path, ...declared }],
+    });
+    expect(checksOf(events, "declared").map((check) => check.status as string)).toEqual([status]);
+    expect(events.at(-1)).toEqual({ type: "end", outcome: outcome as never, reason });
+  });
+});
+
+test.each([
+  ["js", "const a = 1;", "fine"],
+  ["js", "return await x();", "fine"],
+  ["ts", "{ a: 1, b() {} }", "fine"],
+  ["ts", "a: 1,\nb: 2,", "fine"],
+  ["ts", "get(id: string): Promise<X>;\nset(id: string): void;", "fine"],
+  ["tsx", "<A b={1}>\n  <C />\n</A>", "fine"],
+  ["js", "const a = {\n  ...\n}; f(", "unknown"],
+  ["js", "f(a);\n\n{ a: 1, b: 2 }", "unknown"],
+  ["js", "const a = 1;\nconst a = 2;", "fine"],
+  ["js", 'import x from "y" with { type: "macro" };\nx(}', "unknown"],
+  ["js", "[a][0]\n['b', , 'c'][1]", "fine"],
+  ["js", "const r = parse(a[, b]);\nrun(r);", "unknown"],
+  ["js", "const a = [\n  1,\n  2\n;\nconst b = 3;", "broken"],
+  ["json", '{"a": 1}', "fine"],
+  ["json", '"a": 1,\n"b": 2', "fine"],
+  ["json", '{"a":1}\n{"a":2}', "fine"],
+  ["json", '{\n  // why\n  "a": 1\n}', "unknown"],
+  ["json", '{\n  "a": ...\n}', "unknown"],
+  ["json", '{ "a": string }', "unknown"],
+  ["json", "{ 'a': 1 }", "broken"],
+  ["yaml", "a:\n  - b", "fine"],
+  ["yaml", "a: {{ b }}\n c: 1", "unknown"],
+  ["yaml", "a:\n\tb: 1", "broken"],
+  ["sh", "npm i <name>", "fine"],
+  ["sh", "$ npm i\nadded 1 package in 1s, don't worry", "fine"],
+  ["bash", 'echo "a', "broken"],
+  ["bash", "if true; then\n  x", "broken"],
+  ["console", "output only", "unknown"],
+  ["python", "def", "unknown"],
+  [null, "{", "unknown"],
+])("the %s sample %j is %s", async (language, code, expected) => {
+  const verdict = await judgeSample({ language, code, line: 1, closed: true });
+  expect(verdict === null ? "unknown" : verdict.broken ? "broken" : "fine").toBe(expected);
+});
+
+test.each([
+  ["Create an account and send the first e-mail", ["create", "account", "send", "first", "email"]],
+  ["Back up your database from C, see https://x.test/secret-path", ["backup", "database", "c"]],
+  ["如何使用 Bun 创建 HTTP 服务器", ["bun", "创建", "http", "服务", "器"]],
+  ["Wie richte ich einen Webhook ein?", ["richte", "webhook"]],
+  ["configure and configuring", ["configure"]],
+])("the goal %j is looked for as %j", (goal, words) => {
+  expect(toTerms(goal).map(({ word }) => word)).toEqual(words);
+});
+
+test("real docs in Markdown: a page of Bun's, found from the guides, in time", async () => {
+  const root = `${import.meta.dir}/../node_modules/bun-types/docs`;
+  const folders = ["runtime", "guides/websocket", "guides/http"];
+  const files = folders.flatMap((folder) => [...new Bun.Glob(`${folder}/**/*.mdx`).scanSync(root)]).sort();
+  const map = files.map(
+    (file) => `- [${file.replace(/.*\/|\.mdx$/g, "").replaceAll("-", " ")}](/docs/${file.replace(/\.mdx$/, "")})`,
+  );
+  const routes: Record<string, SiteRoute> = {
+    "/docs/": md("# Bun\n\nEverything is in llms.txt.\n"),
+    "/llms.txt": md(`# Bun\n\n> Docs\n\n${map.join("\n")}\n`),
+  };
+  for (const file of files)
+    routes[`/docs/${file.replace(/\.mdx$/, "")}`] = async () =>
+      new Response(await Bun.file(`${root}/${file}`).text(), { headers: { "content-type": "text/markdown" } });
+  const site = open(routes);
+  const begun = performance.now();
+  const events = await explore({
+    text: "Publish a message to a topic over a WebSocket",
+    startUrls: [`${site.url}/docs/`],
+  });
+  const covered = milestone(events, "goal_covered");
+  expect(covered.map(({ url }) => String(url).includes("websocket"))).toEqual([true]);
+  expect(checksOf(events).filter(({ id, status }) => id === "sample-parses" && status === "fail")).toEqual([]);
+  expect(performance.now() - begun).toBeLessThan(3000);
+});
