@@ -10,7 +10,7 @@ import { promptRoutes } from "./prompts/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
 import type { Service } from "./service.ts";
-import { pageRoutes } from "./web/routes.tsx";
+import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
 const maxBodyBytes = 1024 * 1024;
 
@@ -55,6 +55,8 @@ export function createApp(service: Service, basePath: string) {
     .onError(({ error, code, request, set }) => {
       const answer = toAppError(error, code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
+      const page = findErrorPage(deps.baseUrl(), request, answer);
+      if (page) return page;
       set.status = errorStatus[answer.code];
       if (answer.code === "unauthorized") set.headers["www-authenticate"] = "Bearer";
       if (answer.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(answer.retryAfterSeconds);

@@ -1,0 +1,62 @@
+import { type AppError, errorStatus } from "../errors.ts";
+
+const contentTypes = {
+  html: "text/html; charset=utf-8",
+  markdown: "text/markdown; charset=utf-8",
+  text: "text/plain; charset=utf-8",
+  css: "text/css; charset=utf-8",
+  xml: "application/xml; charset=utf-8",
+};
+
+type Kind = keyof typeof contentTypes;
+
+const safety = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "same-origin",
+};
+
+/** An answer that is for one reader only and must not be kept. */
+export const privateAnswer = (kind: Kind, body: string, status = 200, headers: Record<string, string> = {}): Response =>
+  new Response(body, {
+    status,
+    headers: { ...safety, "content-type": contentTypes[kind], "cache-control": "private, no-store", ...headers },
+  });
+
+/** An answer that is the same for everyone; 304 without a body for who has it already. */
+export function publicAnswer(
+  request: Request,
+  kind: Kind,
+  body: string,
+  headers: Record<string, string> = {},
+): Response {
+  const etag = `W/"${Bun.hash(body).toString(36)}"`;
+  const all = {
+    ...safety,
+    "content-type": contentTypes[kind],
+    "cache-control": "public, max-age=300, must-revalidate",
+    etag,
+    ...headers,
+  };
+  const known = request.headers.get("if-none-match");
+  return known?.split(/\s*,\s*/).includes(etag)
+    ? new Response(null, { status: 304, headers: all })
+    : new Response(body, { headers: all });
+}
+
+/** Whether a request would rather have Markdown than HTML: it names text/markdown, and nothing of HTML with more weight. */
+export function prefersMarkdown(request: Request): boolean {
+  const weights = new Map<string, number>();
+  for (const item of (request.headers.get("accept") ?? "").toLowerCase().split(",")) {
+    const [type = "", ...parameters] = item.split(";").map((part) => part.trim());
+    const q = Number(parameters.find((parameter) => parameter.startsWith("q="))?.slice(2) ?? 1);
+    weights.set(type, Number.isFinite(q) ? q : 0);
+  }
+  const markdown = weights.get("text/markdown") ?? 0;
+  return markdown > 0 && markdown >= (weights.get("text/html") ?? 0);
+}
+
+export const wantsHtml = (request: Request): boolean => /\btext\/html\b/i.test(request.headers.get("accept") ?? "");
+
+export const statusOf = (error: AppError): number => errorStatus[error.code];

@@ -1,0 +1,26 @@
+type More = { types?: string[]; misses?: boolean; needsKey?: boolean };
+
+const html = { "text/html": { schema: { type: "string" as const } } };
+
+/** How a page is shown in the description of the API. */
+export const page = (operationId: string, summary: string, { types = ["text/html"], misses, needsKey }: More = {}) => ({
+  detail: {
+    tags: ["Pages"],
+    operationId,
+    summary,
+    ...(needsKey
+      ? {
+          security: [{ bearer: [] }],
+          description: "Takes an API key as a Bearer credential, or as the password of HTTP Basic with any user name.",
+        }
+      : { security: [] }),
+    responses: {
+      200: {
+        description: "The page",
+        content: Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }])),
+      },
+      ...(needsKey && { 401: { description: "No valid API key", content: html } }),
+      ...(misses && { 404: { description: "There is none, or it is another organisation's", content: html } }),
+    },
+  },
+});

@@ -1,0 +1,128 @@
+import type { ComponentChildren, VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+import { version } from "../../package.json" with { type: "json" };
+import type { Site } from "./site.ts";
+import css from "./style.css" with { type: "text" };
+import { httpUrl } from "./words.ts";
+
+export { css };
+
+const cssMark = Bun.hash(css).toString(36);
+
+const icon =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%233b5bdb'/%3E%3Cpath d='M4 11.5V8m4 3.5v-7m4 7V6.5' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
+
+export type Crumb = { name: string; path?: string };
+
+type Props = {
+  site: Site;
+  /** From the base on, with its slash. */
+  path: string;
+  title: string;
+  description?: string;
+  /** Public pages may be found by search engines and have a Markdown form. */
+  isPublic?: boolean;
+  markdownPath?: string;
+  refreshSeconds?: number;
+  crumbs?: Crumb[];
+  /** Beside the content. */
+  aside?: VNode;
+  children: ComponentChildren;
+};
+
+/** A whole document: head, bar, crumbs, content, foot. */
+export function toPage(page: VNode<Props>): string {
+  return `<!doctype html>\n${renderToString(page)}\n`;
+}
+
+export function Layout(props: Props) {
+  const {
+    site,
+    path,
+    title,
+    description,
+    isPublic = false,
+    markdownPath,
+    refreshSeconds,
+    crumbs,
+    aside,
+    children,
+  } = props;
+  const { base, baseUrl } = site;
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{title === "evald" ? title : `${title} · evald`}</title>
+        {description && <meta name="description" content={description} />}
+        {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
+        {refreshSeconds && <meta http-equiv="refresh" content={String(refreshSeconds)} />}
+        <link rel="icon" href={icon} />
+        <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
+        {markdownPath && <link rel="alternate" type="text/markdown" href={baseUrl + markdownPath} />}
+        {isPublic && <link rel="help" type="text/plain" href={`${baseUrl}/llms.txt`} title="Index for agents" />}
+      </head>
+      <body>
+        <a class="skip" href="#content">
+          Skip to content
+        </a>
+        <header class="bar">
+          <a class="mark" href={`${base}/`}>
+            <Mark /> evald
+          </a>
+          <nav aria-label="Site">
+            <a href={`${base}/docs`} aria-current={path.startsWith("/docs") ? "true" : undefined}>
+              Docs
+            </a>
+            <a href={`${base}/openapi.json`}>OpenAPI</a>
+          </nav>
+        </header>
+        <div class={aside ? "frame with-aside" : "frame"}>
+          {aside}
+          <main id="content">
+            {crumbs && <Crumbs base={base} crumbs={crumbs} />}
+            {children}
+          </main>
+        </div>
+        <footer class="foot">
+          <span>evald {version}</span>
+          <a href={`${base}/docs/api`}>REST API</a>
+          <a href={`${base}/llms.txt`}>llms.txt</a>
+        </footer>
+      </body>
+    </html>
+  );
+}
+
+const Mark = () => (
+  <svg viewBox="0 0 16 16" aria-hidden="true">
+    <rect width="16" height="16" rx="4" />
+    <path d="M4 11.5V8m4 3.5v-7m4 7V6.5" />
+  </svg>
+);
+
+const Crumbs = ({ base, crumbs }: { base: string; crumbs: Crumb[] }) => (
+  <nav class="crumbs" aria-label="Breadcrumbs">
+    <ol>
+      {crumbs.map(({ name, path }) => (
+        <li key={name}>
+          {path === undefined ? <span aria-current="page">{name}</span> : <a href={base + path}>{name}</a>}
+        </li>
+      ))}
+    </ol>
+  </nav>
+);
+
+/** An address that a target or a caller gave us: a link only where it is http(s), and one that tells the other side nothing. */
+export function Outside({ url }: { url: string }) {
+  const href = httpUrl(url);
+  return href === null ? (
+    <span class="address">{url}</span>
+  ) : (
+    <a class="address" href={href} rel="noreferrer nofollow">
+      {url}
+    </a>
+  );
+}

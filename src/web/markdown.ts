@@ -1,0 +1,128 @@
+import { line, percent } from "../grading/words.ts";
+import type { FrictionPoint, Recommendation, Report } from "../reports/schema.ts";
+import { agentWords, frictionNames, httpUrl, outcomeWords, plain, timeWords, titleOf } from "./words.ts";
+
+/**
+ * A report as Markdown that reads well as plain text too. Words of the target are data: one line each, without control characters, and
+ * nothing in them acts as markup.
+ */
+export function reportMarkdown(report: Report): string {
+  const { score, grade, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
+  const names = frictionNames(report);
+  const title = text(titleOf(report.prompt));
+  return [
+    score === null ? `# No score: ${title}` : `# ${grade} (${score} of 100): ${title}`,
+    facts(report),
+    nullNotice && `**${text(nullNotice)}**`,
+    `**${text(keyFinding)}**`,
+    text(verdict),
+    `## What worked\n\n${text(summary.whatWorked)}`,
+    `## What didn't\n\n${text(summary.whatDidnt)}`,
+    `## Metrics\n\n${metrics(report)}`,
+    `## Dimensions\n\n${dimensions(report)}`,
+    recommendations.length > 0 &&
+      `## What to change, in this order\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
+    `## What stood in the way\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "Nothing that was looked at."}`,
+    `## How it was made\n\n${making(report)}`,
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+    .concat("\n");
+}
+
+const facts = ({ outcome, coverage, agent, createdAt }: Report) =>
+  `${outcomeWords[outcome]} · ${percent(coverage)} of the weight measured · ${text(agentWords(agent))} · ${timeWords(createdAt)}`;
+
+function metrics({ metrics: m }: Report): string {
+  const rows = [
+    ["Time", m.time, m.timeDetail],
+    ["Errors", String(m.errors), m.errorsDetail],
+    ["Tool calls", String(m.toolCalls), m.toolCallsDetail],
+    ["Cost", m.cost, m.costDetail],
+    ["Interruptions", String(m.interruptions), "Times that a person would have been needed."],
+  ];
+  return table([["Metric", "Value", "Detail"], ...rows]);
+}
+
+function dimensions({ dimensions: all }: Report): string {
+  if (all.length === 0) return "Nothing was measured.";
+  const rows = all.map(({ name, weight, score, grade }) => [name, weight, String(score), grade]);
+  const how = all.map(({ name, desc }) => `- ${text(name)}: ${text(desc, 4000)}`);
+  return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${how.join("\n")}`;
+}
+
+function advice(
+  { priority, title, action, url, frictionIds, expectedGain }: Recommendation,
+  names: Map<string, string>,
+): string {
+  const removes = `removes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
+  const gain = expectedGain === null ? removes : `+${expectedGain} points, ${removes}`;
+  const indent = " ".repeat(String(priority).length + 2);
+  return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && address(url)]
+    .filter(Boolean)
+    .join(`\n${indent}`);
+}
+
+function friction(point: FrictionPoint, name: string): string {
+  const { severity, category, phase, state, title, description, quote, url, events, lostSeconds, seenIn } = point;
+  const about = [severity, plain(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
+  if (lostSeconds !== null) about.push(`${lostSeconds} s lost`);
+  return [
+    `### ${name}: ${text(title)}`,
+    about.join(" · "),
+    text(description, 4000),
+    quote && `> ${code(quote)}`,
+    [url && address(url), `Proof: events ${events.join(", ")}`].filter(Boolean).join("\\\n"),
+  ]
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+const making = ({ url, run, methodology }: Report) =>
+  [
+    `- Report: ${address(url)}`,
+    `- Run: ${address(run.runUrl)}`,
+    `- Method: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
+  ].join("\n");
+
+/** Columns are padded, so that the table is one in a terminal too. */
+function table(rows: string[][]): string {
+  const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
+  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
+  const last = widths.length - 1;
+  const row = (filled: (column: number) => string) => `| ${widths.map((_, column) => filled(column)).join(" | ")} |`;
+  const lines = cells.map((each) =>
+    row((column) => (column === last ? (each[column] ?? "") : (each[column] ?? "").padEnd(widths[column] ?? 0))),
+  );
+  lines.splice(
+    1,
+    0,
+    row((column) => (column === last ? "---" : "-".repeat(widths[column] ?? 3))),
+  );
+  return lines.join("\n");
+}
+
+/** One line in which nothing acts as markup: neither inline nor at its beginning. */
+function text(value: string, max = 1000): string {
+  return line(value, max)
+    .replace(/[\\`*[\]<>~]/g, "\\$&")
+    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
+    .replace(/&(?=[#\w]+;)/g, "\\&")
+    .replace(/^([#+=|-])/, "\\$1")
+    .replace(/^(\d+)([.)])/, "$1\\$2");
+}
+
+/** The words as they are, in a code span whose fence is longer than any in them. */
+function code(value: string): string {
+  const flat = line(value);
+  const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
+  const fence = "`".repeat(longest + 1);
+  const pad = /^`|`$|^ .* $/.test(flat) ? " " : "";
+  return `${fence}${pad}${flat}${pad}${fence}`;
+}
+
+/** A link for http(s), else words. */
+function address(url: string): string {
+  const href = httpUrl(url);
+  return href === null ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
+}

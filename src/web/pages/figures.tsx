@@ -1,0 +1,28 @@
+import type { ComponentChildren } from "preact";
+
+/** A grade as a coloured mark; a dash where there is none. */
+export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) => (
+  <span class={`grade grade-${(grade ?? "none").charAt(0).toLowerCase()}${big ? " big" : ""}`}>{grade ?? "–"}</span>
+);
+
+/** A share of 100 as a bar. */
+export const Bar = ({ score, grade }: { score: number; grade: string }) => (
+  <svg
+    class={`track grade-${grade.charAt(0).toLowerCase()}`}
+    viewBox="0 0 100 8"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label={`${score} of 100`}
+  >
+    <rect class="rest" width="100" height="8" />
+    <rect class="done" width={Math.max(0, Math.min(100, score))} height="8" />
+  </svg>
+);
+
+/** One line of a `dl.facts`. */
+export const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);

@@ -1,0 +1,100 @@
+import type { FrictionPoint, Report } from "../../reports/schema.ts";
+import { Outside } from "../layout.tsx";
+import type { Site } from "../site.ts";
+import { plain } from "../words.ts";
+
+type Names = Map<string, string>;
+
+/** What to change, best first, and which friction it removes. */
+export function Advice({ report: { recommendations }, names }: { report: Report; names: Names }) {
+  if (recommendations.length === 0) return null;
+  return (
+    <section>
+      <h2 id="advice">What to change, in this order</h2>
+      <ol class="advice">
+        {recommendations.map(({ id, title, action, url, frictionIds, expectedGain }) => (
+          <li key={id}>
+            <h3>
+              {title}
+              {expectedGain !== null && <span class="gain">+{expectedGain} points</span>}
+            </h3>
+            <p>{action}</p>
+            <p class="meta">
+              Removes{" "}
+              {frictionIds.map((frictionId) => (
+                <a key={frictionId} class="name" href={`#${names.get(frictionId)}`}>
+                  {names.get(frictionId)}
+                </a>
+              ))}
+              {url && <Outside url={url} />}
+            </p>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+/** Every friction point with its proof. */
+export function FrictionList({ site, report, names }: { site: Site; report: Report; names: Names }) {
+  const { frictionPoints, slug } = report;
+  return (
+    <section>
+      <h2 id="friction">
+        What stood in the way <small>{frictionPoints.length}</small>
+      </h2>
+      {frictionPoints.length === 0 && <p class="muted">Nothing that was looked at stood in the way.</p>}
+      <ol class="frictions">
+        {frictionPoints.map((friction) => (
+          <Friction
+            key={friction.id}
+            friction={friction}
+            name={names.get(friction.id) ?? ""}
+            session={`${site.base}/reports/${slug}/session`}
+          />
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+const stateWords = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
+  state === "new" ? (of === 1 ? "first report" : "new in this report") : `${state}, in ${runs} of ${of} reports`;
+
+const shownEvents = 6;
+
+function Friction({ friction, name, session }: { friction: FrictionPoint; name: string; session: string }) {
+  const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd } = friction;
+  return (
+    <li id={name} class={`severity-${severity}`}>
+      <h3>
+        <a class="name" href={`#${name}`}>
+          {name}
+        </a>{" "}
+        {title}
+      </h3>
+      <p class="meta">
+        <span class="pill">{severity}</span>
+        <span>{plain(category)}</span>
+        <span>{phase}</span>
+        <span>{stateWords(friction)}</span>
+        {lostSeconds !== null && <span>{lostSeconds} s lost</span>}
+        {lostUsd !== null && lostUsd > 0 && <span>${lostUsd.toFixed(2)} lost</span>}
+      </p>
+      <p>{description}</p>
+      {quote && <blockquote>{quote}</blockquote>}
+      <p class="meta">
+        {url && <Outside url={url} />}
+        <span>
+          Proof:{" "}
+          {events.slice(0, shownEvents).map((seq) => (
+            <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
+              event {seq}
+            </a>
+          ))}
+          {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
+        </span>
+      </p>
+    </li>
+  );
+}

@@ -1,0 +1,94 @@
+import type { Run } from "../../runs/schema.ts";
+import { Layout, Outside } from "../layout.tsx";
+import type { Site } from "../site.ts";
+import { agentWords, outcomeWords, timeWords, titleOf } from "../words.ts";
+import { Fact, GradeMark } from "./figures.tsx";
+
+const statusWords: Record<Run["status"], string> = {
+  pending: "Waiting for its turn",
+  running: "Under way",
+  completed: "Completed",
+  failed: "Failed: no evaluation was made",
+  superseded: "Superseded by a newer run",
+};
+
+/** A run while it goes on and after. `urlMap` is as it was asked for. */
+export function RunPage({ site, run, urlMap }: { site: Site; run: Run; urlMap: Record<string, string> }) {
+  const { base } = site;
+  const title = titleOf(run.prompt);
+  const unfinished = run.completedAt === null;
+  const mapped = Object.entries(urlMap);
+  return (
+    <Layout
+      site={site}
+      path={`/runs/${run.runId}`}
+      title={`Run: ${title}`}
+      refreshSeconds={unfinished ? 2 : undefined}
+      crumbs={[{ name: "Runs" }, { name: run.runId }]}
+    >
+      <header class="head">
+        <p class={`pill run-${run.status}`}>{statusWords[run.status]}</p>
+        <h1>{title}</h1>
+        {unfinished && <p class="muted">This page loads itself again every two seconds until the run is finished.</p>}
+        {run.failureReason && <p class="notice bad">{run.failureReason}</p>}
+      </header>
+
+      {run.report && (
+        <a class="report-link" href={`${base}/reports/${run.report.slug}`}>
+          <GradeMark grade={run.report.grade} />
+          <span>
+            <strong>{run.report.keyFinding}</strong>
+            <small>
+              {outcomeWords[run.report.outcome]} ·{" "}
+              {run.report.score === null ? "no score" : `${run.report.score} of 100`} · Read the report
+            </small>
+          </span>
+        </a>
+      )}
+
+      <dl class="facts">
+        <Fact name="Agent">{agentWords(run.agent)}</Fact>
+        <Fact name="Asked for">{timeWords(run.createdAt)}</Fact>
+        <Fact name="Started">{run.startedAt ? timeWords(run.startedAt) : "not yet"}</Fact>
+        <Fact name="Finished">{run.completedAt ? timeWords(run.completedAt) : "not yet"}</Fact>
+        <Fact name="Attempt">{run.attempt}</Fact>
+        <Fact name="Prompt">
+          <code>{run.prompt.id}</code>
+        </Fact>
+      </dl>
+
+      <h2>Task</h2>
+      <p class="task">{run.prompt.text}</p>
+      {run.prompt.endGoal && (
+        <>
+          <h2>End goal</h2>
+          <p class="task">{run.prompt.endGoal}</p>
+        </>
+      )}
+      {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (
+        <>
+          <h2>Variables</h2>
+          <dl class="facts">
+            {Object.entries(run.templateArgs).map(([name, value]) => (
+              <Fact key={name} name={name}>
+                {value}
+              </Fact>
+            ))}
+          </dl>
+        </>
+      )}
+      {mapped.length > 0 && (
+        <>
+          <h2>Replaced hosts</h2>
+          <dl class="facts">
+            {mapped.map(([from, to]) => (
+              <Fact key={from} name={from}>
+                <Outside url={to} />
+              </Fact>
+            ))}
+          </dl>
+        </>
+      )}
+    </Layout>
+  );
+}

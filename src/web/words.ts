@@ -1,0 +1,32 @@
+import { line } from "../grading/words.ts";
+import type { Report } from "../reports/schema.ts";
+
+/** Outcomes for people. */
+export const outcomeWords: Record<Report["outcome"], string> = {
+  succeeded: "Goal reached",
+  goal_not_met: "Goal not reached",
+  not_judged: "Goal not judged",
+  no_creds: "Credentials were missing",
+  excluded: "Left out",
+  scoring_failed: "Could not be scored",
+};
+
+/** `2026-11-21 09:31:02 UTC` */
+export const timeWords = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+
+export const titleOf = ({ title, text }: { title: string | null; text: string }): string => line(title ?? text, 120);
+
+export const agentWords = ({ id, version, model }: Report["agent"]): string =>
+  [id, version, model].filter((word) => word !== null).join(" ");
+
+/** `explorer` frictions by id, as `F1`, `F2`: the name under which page and Markdown speak of them. */
+export const frictionNames = ({ frictionPoints }: Pick<Report, "frictionPoints">): Map<string, string> =>
+  new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
+
+export const plain = (word: string): string => word.replaceAll("_", " ");
+
+/** Only http(s): any other address is a text, never a link. */
+export function httpUrl(address: string | null): string | null {
+  const url = address === null ? null : URL.parse(address);
+  return url && /^https?:$/.test(url.protocol) ? url.href : null;
+}
