@@ -345,25 +345,32 @@ describe("urlMap", () => {
 describe("limits", () => {
   const head = "HTTP/1.1 200 OK\r\n";
 
-  test("a gzip bomb is stopped on the way", async () => {
+  test("a gzip bomb without end is stopped on the way", async () => {
     const member = zlib.gzipSync(Buffer.alloc(1024 * 1024));
     const { promise: closed, resolve: close } = Promise.withResolvers<number>();
     const { url } = await rawServer((socket) => {
-      let sent = 0;
+      let sentBytes = 0;
       const send = () => {
-        if (socket.destroyed || sent === 4000) return socket.end();
-        sent++;
+        if (socket.destroyed) return;
+        sentBytes += member.length;
         socket.write(member, () => setImmediate(send));
       };
       socket.once("data", () => socket.write(`${head}Content-Encoding: gzip\r\n\r\n`, send));
-      socket.once("close", () => close(sent));
+      socket.once("close", () => close(sentBytes));
     });
-    expect(await outcome(guard(), url)).toEqual({
+    expect(await outcome(guard(), url, { timeoutMs: 4000 })).toEqual({
       kind: "too_large",
       url: "http://127.0.0.1:PORT/",
       message: "127.0.0.1:PORT sent a body of more than the 5242880 bytes that are read",
     });
-    expect(await closed).toBeLessThan(2000);
+    // What the socket buffers of both ends hold, and no more.
+    expect(await closed).toBeLessThan(16 * 1024 * 1024);
+  });
+
+  test("50 MiB in 50 KiB of gzip are not unpacked", async () => {
+    const bomb = new Uint8Array(zlib.gzipSync(Buffer.alloc(50 * 1024 * 1024)));
+    const { url } = site({ "/": () => new Response(bomb, { headers: { "content-encoding": "gzip" } }) });
+    expect((await outcome(guard(), url)).kind).toBe("too_large");
   });
 
   test("a body may be as long as maxBytes and no longer", async () => {
@@ -484,7 +491,6 @@ describe("limits", () => {
 
 describe("hosts that fail", () => {
   test("are told apart", async () => {
-    const closed = await rawServer(() => {});
     const broken = {
       garbage: "hello\r\n\r\n",
       cut: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
@@ -502,14 +508,14 @@ describe("hosts that fail", () => {
     const { port } = gone.address() as net.AddressInfo;
     await new Promise((done) => gone.close(done));
     const { kind, message } = await outcome(guard(), `http://127.0.0.1:${port}/`);
-    expect({ ...failed, gone: `${kind}: ${message}` }).toEqual({
+    failed.gone = `${kind}: ${message}`;
+    expect(failed).toEqual({
       garbage: "protocol: 127.0.0.1:PORT sent an answer that is not HTTP (HPE_INVALID_CONSTANT)",
       cut: "protocol: 127.0.0.1:PORT closed the connection in the middle of the answer",
       silent: "unreachable: 127.0.0.1:PORT closed the connection without an answer",
       encoding: 'protocol: 127.0.0.1:PORT sent its answer in the encoding "secret", which nobody asked for',
       gone: "unreachable: 127.0.0.1:PORT refused the connection",
     });
-    expect(closed.sockets).toEqual([]);
   });
 
   test("an unknown name is named", async () => {
@@ -524,9 +530,8 @@ describe("hosts that fail", () => {
     const folder = mkdtempSync(join(tmpdir(), "evald-tls-"));
     stops.push(() => rmSync(folder, { recursive: true }));
     const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
-    const made = Bun.spawnSync(
-      `openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout ${key} -out ${cert}`.split(" "),
-    );
+    const openssl = `openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost -keyout ${key} -out ${cert}`;
+    const made = Bun.spawnSync({ cmd: openssl.split(" "), stderr: "ignore" });
     expect(made.exitCode).toBe(0);
     const tls = { key: Bun.file(key), cert: Bun.file(cert) };
     const server = Bun.serve({ hostname: "127.0.0.1", port: 0, tls, fetch: () => new Response("secret") });
