@@ -1,4 +1,12 @@
 import type { Outcome, SessionEvent } from "../agents/agent.ts";
+import { type Measured, measure } from "./dimensions.ts";
+import { factsOf } from "./facts.ts";
+import { findingsOf } from "./findings.ts";
+import { frictionsOf } from "./friction.ts";
+import { letterOf, methodology } from "./methodology.ts";
+import { metricsOf } from "./metrics.ts";
+import { narrate } from "./narrative.ts";
+import { recommendationsOf } from "./recommendations.ts";
 
 export const severities = ["critical", "high", "medium", "low"] as const;
 export const phases = ["discovery", "setup", "integration", "execution", "recovery"] as const;
@@ -85,7 +93,28 @@ export type Grade = {
   recommendations: Recommendation[];
 };
 
-/** Grades a session by its events alone. Events are in order of `seq`. */
-export function gradeSession(_events: SessionEvent[]): Grade {
-  throw new Error("not written yet");
+/** Grades a session by its events alone. The same events give the same grade, to the bit. */
+export function gradeSession(events: SessionEvent[]): Grade {
+  const facts = factsOf(events);
+  const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
+  const measured = unmade ? nothingMeasured : measure(facts);
+  const findings = findingsOf(facts);
+  const frictions = frictionsOf(findings, facts);
+  const recommendations = recommendationsOf(findings, frictions, facts, measured);
+  const { dimensions, coverage, score } = measured;
+  return {
+    outcome: facts.outcome,
+    score,
+    grade: score === null ? null : letterOf(score),
+    ...narrate(facts, measured, frictions, recommendations),
+    metrics: metricsOf(facts),
+    dimensions,
+    coverage,
+    methodology: { ...methodology },
+    frictions,
+    recommendations,
+  };
 }
+
+/** An evaluation that was not made says nothing about the target, not even in part. */
+const nothingMeasured: Measured = { dimensions: [], exact: {}, coverage: 0, score: null };

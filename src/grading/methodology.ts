@@ -1,0 +1,91 @@
+import { createHash } from "node:crypto";
+import type { Friction } from "./score.ts";
+
+/**
+ * Every number that a score is made of. Changing one makes another methodology: give it a new id, so that
+ * reports before and after are not taken for one series.
+ */
+export const table = {
+  id: "1",
+  weights: {
+    "Goal achievement": 30,
+    "Docs discoverability": 20,
+    "Docs quality": 15,
+    "Error recovery": 15,
+    Efficiency: 10,
+    Autonomy: 10,
+  },
+  notMetCap: 55,
+  discoverability: {
+    way: { weight: 0.5, bestPages: 2, worstPages: 32, floor: 40 },
+    missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5 },
+    checks: { weight: 0.3 },
+  },
+  quality: {
+    pages: { weight: 0.4 },
+    links: { weight: 0.2 },
+    samplesParse: { weight: 0.2 },
+    samplesLabelled: { weight: 0.1 },
+    contract: { weight: 0.1 },
+  },
+  recovery: { fromMessage: 100, afterDocs: 60, notAtAll: 0 },
+  efficiency: {
+    waste: { weight: 0.6, zeroAtShare: 0.8 },
+    seconds: { weight: 0.3, best: 0.5, worst: 16 },
+    money: { weight: 0.1, bestUsd: 0.1, worstUsd: 6.4 },
+  },
+  autonomy: { zeroAtInterruptions: 4 },
+  grades: [
+    ["A+", 97],
+    ["A", 93],
+    ["A-", 90],
+    ["B+", 87],
+    ["B", 83],
+    ["B-", 80],
+    ["C+", 77],
+    ["C", 73],
+    ["C-", 70],
+    ["D+", 67],
+    ["D", 63],
+    ["D-", 60],
+  ],
+} as const;
+
+export type DimensionName = keyof typeof table.weights;
+
+export const methodology = {
+  id: table.id,
+  hash: createHash("sha256").update(JSON.stringify(table)).digest("hex"),
+  judge: null,
+};
+
+/** 0 is the worst. */
+export const severityRank: Record<Friction["severity"], number> = { critical: 0, high: 1, medium: 2, low: 3 };
+
+/** A page that takes longer is a friction of its own. */
+export const slowPageMs = 3000;
+export const maxFrictions = 50;
+
+export function letterOf(score: number): string {
+  return table.grades.find(([, least]) => score >= least)?.[0] ?? "F";
+}
+
+/** One decimal; the millionth keeps a tie from hanging on the last bit of a logarithm. */
+export function round1(value: number): number {
+  return Math.round(value * 10 + 1e-6) / 10;
+}
+
+export function clamp(value: number, least: number, most: number): number {
+  return Math.min(most, Math.max(least, value));
+}
+
+/** 100 up to `best`, `floor` from `worst` on, and the same loss for every doubling in between. */
+export function logCurve(value: number, best: number, worst: number, floor = 0): number {
+  const way = Math.log2(Math.max(value, best) / best) / Math.log2(worst / best);
+  return 100 - (100 - floor) * clamp(way, 0, 1);
+}
+
+/** 100 at 0, 0 from `zeroAt` on, a straight line in between. */
+export function fallingLine(value: number, zeroAt: number): number {
+  return 100 * (1 - clamp(value / zeroAt, 0, 1));
+}

@@ -1,0 +1,75 @@
+import type { Facts } from "./facts.ts";
+import { round1 } from "./methodology.ts";
+import type { Metrics } from "./score.ts";
+import { count, dollars, duration, line, list, sentence } from "./words.ts";
+
+export function metricsOf(facts: Facts): Metrics {
+  return {
+    ...time(facts),
+    ...errors(facts),
+    ...toolCalls(facts),
+    ...cost(facts),
+    interruptions: facts.interruptions.length,
+  };
+}
+
+function time({ elapsedMs, way, tests }: Facts) {
+  if (elapsedMs === null) return { time: "unknown", timeDetail: "The session has no events.", timeSeconds: null };
+  const waits = (requests: { ms: number }[], what: string) => {
+    const seconds = requests.reduce((sum, each) => sum + each.ms, 0) / 1000;
+    return requests.length === 0 ? [] : [`${count(requests.length, "request")} ${what} took ${duration(seconds)}`];
+  };
+  const parts = [...waits(way, "on the way"), ...waits(tests, "to test the docs")];
+  return {
+    time: duration(elapsedMs / 1000),
+    timeDetail: `From start to end${parts.length === 0 ? "" : `; ${list(parts)}`}.`,
+    timeSeconds: round1(elapsedMs / 1000),
+  };
+}
+
+function errors({ failures, way }: Facts) {
+  const requests = failures.filter((each) => each.what === "request");
+  const statuses = new Map<string, number>();
+  for (const failure of requests) {
+    const status = way.find((http) => http.seq === failure.seqs[0])?.status;
+    const name = status === null || status === undefined ? "without an answer" : String(status);
+    statuses.set(name, (statuses.get(name) ?? 0) + 1);
+  }
+  const breakdown = [...statuses]
+    .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+    .map(([name, n]) => `${n} × ${name}`);
+  const tools = failures.filter((each) => each.what === "tool");
+  const others = failures.filter((each) => each.what === "error");
+  const parts = [
+    requests.length > 0 ? [`${count(requests.length, "request")} on the way failed (${breakdown.join(", ")})`] : [],
+    tools.length > 0 ? [`${count(tools.length, "tool call")} failed`] : [],
+    others.length > 0 ? [count(others.length, "other error")] : [],
+  ].flat();
+  return {
+    errors: failures.length,
+    errorsDetail: parts.length === 0 ? "Nothing failed on the way." : sentence(list(parts)),
+  };
+}
+
+function toolCalls({ calls }: Facts) {
+  const byTool = Map.groupBy(calls, (call) => line(call.tool, 60));
+  const tools = [...byTool].map(([tool, each]) => ({ tool, n: each.length }));
+  tools.sort((a, b) => b.n - a.n || (a.tool < b.tool ? -1 : 1));
+  const breakdown = tools.map(({ tool, n }) => `${n} × ${tool}`).join(", ");
+  return { toolCalls: calls.length, toolCallsDetail: calls.length === 0 ? "No tool was called." : `${breakdown}.` };
+}
+
+function cost({ kind, usage }: Facts) {
+  const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
+  const models = [...new Set(usage.map((each) => line(each.model, 60)))].sort();
+  const used = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
+  if (usage.length === 0)
+    return kind === "rules"
+      ? { cost: "$0.00", costDetail: "No model was used, so nothing was spent.", costUsd: 0 }
+      : { cost: "unknown", costDetail: "The agent did not say what it used.", costUsd: null };
+  const unpriced = usage.filter((each) => each.costUsd === null).length;
+  if (unpriced > 0)
+    return { cost: "unknown", costDetail: `${used}; ${unpriced} of them have no known price.`, costUsd: null };
+  const usd = usage.reduce((sum, each) => sum + each.costUsd!, 0);
+  return { cost: dollars(usd), costDetail: `${used}.`, costUsd: Math.round(usd * 1e6) / 1e6 };
+}

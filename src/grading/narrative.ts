@@ -1,0 +1,102 @@
+import type { Measured } from "./dimensions.ts";
+import type { Facts } from "./facts.ts";
+import { pageName } from "./finding.ts";
+import { letterOf, table } from "./methodology.ts";
+import type { Friction, Grade, Recommendation } from "./score.ts";
+import { count, line, list, lowerFirst, percent, sentence } from "./words.ts";
+
+type Told = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
+
+/** The words around the numbers. Every statement is counted from events; none is guessed. */
+export function narrate(facts: Facts, measured: Measured, frictions: Friction[], advice: Recommendation[]): Told {
+  const nullNotice = nullNoticeOf(facts, measured);
+  return {
+    nullNotice,
+    keyFinding: line(nullNotice ?? keyFindingOf(facts, frictions, advice), 300),
+    verdict: line(nullNotice ?? verdictOf(facts, measured), 400),
+    summary: { whatWorked: line(worked(facts, measured), 1000), whatDidnt: line(failedWords(frictions), 1000) },
+  };
+}
+
+function nullNoticeOf({ outcome, endReason }: Facts, { score }: Measured): string | null {
+  const why = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
+  if (outcome === "no_creds") return `No score: credentials that the evaluation needs were missing.${why}`;
+  if (outcome === "excluded") return `No score: the evaluation could not be made.${why}`;
+  if (outcome === "scoring_failed") return `No score: the session could not be graded.${why}`;
+  return score === null ? "No score: nothing was there to measure." : null;
+}
+
+function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendation[]): string {
+  const [first] = frictions;
+  if (first?.severity === "critical") return sentence(first.title);
+  const [top] = advice;
+  const gain = top?.expectedGain ?? 0;
+  const next = top && gain >= 0.1 ? ` Most to gain (${gain} points): ${lowerFirst(sentence(top.title))}` : "";
+  const { goalFound } = facts;
+  if (goalFound?.state === "covered") return `${sentence(foundWords(facts)!)}${next}`;
+  if (goalFound?.state === "missed") {
+    const missed = frictions.find((friction) => friction.events.includes(goalFound.seq));
+    if (missed) return sentence(missed.title);
+  }
+  return first ? sentence(first.title) : "Nothing stood in the agent's way.";
+}
+
+function foundWords(facts: Facts): string | null {
+  const found = facts.goalFound;
+  if (found?.state !== "covered") return null;
+  const heading = found.heading === null ? "" : ` under “${found.heading}”`;
+  const page = found.url === null ? "" : ` on ${pageName(facts, found.url)}`;
+  return `The words of the goal were found after ${count(found.pages, "page")}${heading}${page}`;
+}
+
+function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {
+  const scores = dimensions.map((each) => `${each.name} ${each.score}`);
+  const part = coverage < 1 ? `, from the ${percent(coverage)} of the weights that could be measured` : "";
+  const what = `${score} of 100 (${letterOf(score!)})${part}: ${list(scores, 6)}.`;
+  const byRules = facts.kind !== "model";
+  const goal = {
+    succeeded: byRules ? "The goal counts as met because the declared checks passed" : "The goal was met",
+    goal_not_met: `The goal was not met, so the score is at most ${table.notMetCap}`,
+    not_judged: "Whether the goal can be met was not judged",
+  }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
+  const reader = byRules
+    ? facts.outcome === "not_judged"
+      ? ": a rule-based explorer read the docs."
+      : "; understanding was not judged: a rule-based explorer read the docs."
+    : ".";
+  return `${what} ${goal}${reader}`;
+}
+
+function worked(facts: Facts, { dimensions }: Measured): string {
+  const counted = facts.checks.filter((check) => check.status !== "skip");
+  const inGroup = (group: string) => counted.filter((check) => check.group === group);
+  const passing = [...inGroup("discovery"), ...inGroup("page")];
+  const passed = passing.filter((check) => check.status === "pass").length;
+  const weights = (of: { weight: number }[]) => of.reduce((sum, each) => sum + each.weight, 0);
+  const links = inGroup("link").filter((check) => check.id === "link-resolves");
+  const alive = weights(links.filter((check) => check.status === "pass"));
+  const declared = inGroup("declared").filter((check) => check.status === "pass").length;
+  const good = dimensions.filter((each) => each.score >= 90).map((each) => each.name);
+  return (
+    [
+      foundWords(facts),
+      facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the way`,
+      passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
+      alive > 0 && `${alive} of ${count(weights(links), "link")} tested lead somewhere`,
+      declared > 0 && `${declared} of ${count(inGroup("declared").length, "declared check")} passed`,
+      good.length > 0 && `90 points or more: ${list(good)}`,
+    ]
+      .filter((each) => typeof each === "string")
+      .map(sentence)
+      .join(" ") || "Nothing that was measured worked."
+  );
+}
+
+function failedWords(frictions: Friction[]): string {
+  if (frictions.length === 0) return "Nothing stood in the agent's way.";
+  const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
+    ([severity, of]) => `${of.length} ${severity}`,
+  );
+  const worst = frictions.slice(0, 3).map((each) => sentence(each.title));
+  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "The worst: " : ""}${worst.join(" ")}`;
+}
