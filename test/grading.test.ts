@@ -556,7 +556,7 @@ test("advice is grouped by remedy and names pages, changes and what they gain", 
   expect(recommendations.map(({ title, action }) => ({ title, action }))).toEqual([
     {
       title: "Name the language of code samples on 2 pages",
-      action: "2 pages: /c, line 3 and /d, line 7. Write the language after each opening fence.",
+      action: "2 pages: /c line 3 and /d line 7. Write the language after each opening fence.",
     },
     { title: "Mend dead links on Acme docs (2)", action: `On ${site}/, links that lead nowhere: /a and /b. Drop it.` },
   ]);
@@ -578,13 +578,13 @@ test("limits and goals that were not covered are told with their words", () => {
       { type: "limit", limit: "wall_clock", value: 60_000, unit: "ms" },
     ),
   );
-  expect(keyFinding).toBe("No section covers the goal; missing: webhook and retry.");
+  expect(keyFinding).toBe("No section read holds the words of the goal; missing: webhook and retry.");
   expect(
     frictions.map(({ severity, title, description, events }) => ({ severity, title, description, events })),
   ).toEqual([
     {
       severity: "high",
-      title: "No section covers the goal; missing: webhook and retry",
+      title: "No section read holds the words of the goal; missing: webhook and retry",
       description:
         "After 1 page, the best section held 1 of the goal's 3 words; it lacked webhook and retry. On none of the pages read: retry.",
       events: [4],

@@ -85,7 +85,8 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
     return { title: `${entry.title} on ${page}: ${place}`, place };
   }
   if (check.group === "sample") {
-    if (check.id === "sample-labelled") return { title: `${entry.title}: ${page}`, place: `${page}${at}` };
+    if (check.id === "sample-labelled")
+      return { title: `${entry.title}: ${page}`, place: `${page}${at.replace(",", "")}` };
     return {
       title: `${entry.title}: ${page}${at}`,
       place: check.line === null ? line(check.message, 80) : `line ${check.line}`,

@@ -205,7 +205,7 @@ function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
           `The words of the goal stand together in one section, which holds no code sample.${best}`,
         ]
       : [
-          `No section covers the goal; missing: ${words(found.missing)}`,
+          `No section read holds the words of the goal; missing: ${words(found.missing)}`,
           `After ${read}, the best section held ${found.covered.length} of the goal's ${count(terms, "word")}; it lacked ${words(found.missing)}.${best}${unseen}`,
         ];
   const covered = terms === 0 ? 0 : found.covered.length / terms;
@@ -223,11 +223,13 @@ function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
         ? `Check that the docs answer this goal in words that its users have. Looked for: ${words(found.missing)}.`
         : found.noSample
           ? "Add a code sample to the section that speaks of the goal."
-          : `Write one section that answers the goal with a sample, names it in its heading, and is linked from the start page. Missing now: ${words(found.missing)}.`,
+          : `Name the goal in the heading of the section that answers it, or write one with a sample, and link it from the start page. Words that are missing: ${words(found.missing)}.`,
       events: [found.seq],
       remedy: [
         "goal",
-        found.noSample ? "Show how the goal is reached with a code sample" : "Cover the goal in one section",
+        found.noSample
+          ? "Show how the goal is reached with a code sample"
+          : "Answer the goal in one section, in its own words",
       ],
     },
   ];
