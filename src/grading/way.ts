@@ -229,7 +229,7 @@ function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
         "goal",
         found.noSample
           ? "Show how the goal is reached with a code sample"
-          : "Answer the goal in one section, in its own words",
+          : "Answer the goal in one section, in the goal's words",
       ],
     },
   ];
