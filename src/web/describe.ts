@@ -1,9 +1,13 @@
-type More = { types?: string[]; misses?: boolean; needsKey?: boolean };
+type More = { types?: string[]; refuses?: boolean; misses?: boolean; needsKey?: boolean };
 
 const html = { "text/html": { schema: { type: "string" as const } } };
 
 /** How a page is shown in the description of the API. */
-export const page = (operationId: string, summary: string, { types = ["text/html"], misses, needsKey }: More = {}) => ({
+export const page = (
+  operationId: string,
+  summary: string,
+  { types = ["text/html"], refuses, misses, needsKey }: More = {},
+) => ({
   detail: {
     tags: ["Pages"],
     operationId,
@@ -19,6 +23,7 @@ export const page = (operationId: string, summary: string, { types = ["text/html
         description: "The page",
         content: Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }])),
       },
+      ...(refuses && { 400: { description: "Something in the query is not valid", content: html } }),
       ...(needsKey && { 401: { description: "No valid API key", content: html } }),
       ...(misses && { 404: { description: "There is none, or it is another organisation's", content: html } }),
     },

@@ -25,7 +25,7 @@ type Props = {
   markdownPath?: string;
   refreshSeconds?: number;
   crumbs?: Crumb[];
-  /** Beside the content. */
+  /** Beside the content, after it in the document: who reads without a screen begins with what matters. */
   aside?: VNode;
   children: ComponentChildren;
 };
@@ -80,11 +80,11 @@ export function Layout(props: Props) {
           </nav>
         </header>
         <div class={aside ? "frame with-aside" : "frame"}>
-          {aside}
           <main id="content">
-            {crumbs && <Crumbs base={base} crumbs={crumbs} />}
+            {crumbs && <Crumbs base={base} crumbs={crumbs} markdownPath={markdownPath} />}
             {children}
           </main>
+          {aside}
         </div>
         <footer class="foot">
           <span>evald {version}</span>
@@ -103,7 +103,9 @@ const Mark = () => (
   </svg>
 );
 
-const Crumbs = ({ base, crumbs }: { base: string; crumbs: Crumb[] }) => (
+type CrumbsProps = { base: string; crumbs: Crumb[]; markdownPath?: string };
+
+const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
   <nav class="crumbs" aria-label="Breadcrumbs">
     <ol>
       {crumbs.map(({ name, path }) => (
@@ -112,6 +114,7 @@ const Crumbs = ({ base, crumbs }: { base: string; crumbs: Crumb[] }) => (
         </li>
       ))}
     </ol>
+    {markdownPath && <a href={base + markdownPath}>View as Markdown</a>}
   </nav>
 );
 

@@ -72,7 +72,7 @@ function friction(point: FrictionPoint, name: string): string {
     about.join(" · "),
     text(description, 4000),
     quote && `> ${code(quote)}`,
-    [url && address(url), `Proof: events ${events.join(", ")}`].filter(Boolean).join("\\\n"),
+    [url && address(url), `proof: events ${events.join(", ")}`].filter(Boolean).join(" · "),
   ]
     .filter(Boolean)
     .join("\n\n");
@@ -109,7 +109,7 @@ function text(value: string, max = 1000): string {
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
     .replace(/&(?=[#\w]+;)/g, "\\&")
     .replace(/^([#+=|-])/, "\\$1")
-    .replace(/^(\d+)([.)])/, "$1\\$2");
+    .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2");
 }
 
 /** The words as they are, in a code span whose fence is longer than any in them. */

@@ -136,7 +136,11 @@ export const pageRoutes = (service: Service) => {
       {
         params: Type.Object({ slug: Type.String() }),
         query: Type.Object(traceQuery),
-        ...page("sessionPage", "The session behind a report, for people", { misses: true, needsKey: true }),
+        ...page("sessionPage", "The session behind a report, for people", {
+          refuses: true,
+          misses: true,
+          needsKey: true,
+        }),
       },
     )
     .get(

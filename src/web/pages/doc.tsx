@@ -21,10 +21,9 @@ const DocsNav = ({ site, current }: { site: Site; current: string | null }) => (
   </nav>
 );
 
-const ForAgents = ({ site, markdownPath }: { site: Site; markdownPath: string }) => (
+const ForAgents = ({ site }: { site: Site }) => (
   <p class="hint">
-    For agents: <a href={`${site.base}/llms.txt`}>{site.baseUrl}/llms.txt</a> lists every page.{" "}
-    <a href={site.base + markdownPath}>This page as Markdown</a>
+    For agents: <a href={`${site.base}/llms.txt`}>{site.baseUrl}/llms.txt</a> lists every page.
   </p>
 );
 
@@ -47,7 +46,7 @@ export function DocPage({ site, doc }: { site: Site; doc: Doc }) {
       <article class="prose">
         <h1>{doc.title}</h1>
         <p class="lead">{doc.description}</p>
-        <ForAgents site={site} markdownPath={`${path}.md`} />
+        <ForAgents site={site} />
         <OnThisPage html={html} />
         <div dangerouslySetInnerHTML={{ __html: html }} />
       </article>
@@ -92,20 +91,20 @@ export function DocsIndexPage({ site }: { site: Site }) {
       description="All pages of this documentation, in reading order."
       isPublic
       markdownPath="/docs.md"
+      crumbs={[{ name: "Docs" }]}
       aside={<DocsNav site={site} current={null} />}
     >
       <article class="prose">
         <h1>Documentation</h1>
         <p class="lead">All pages of this documentation, in reading order.</p>
-        <ForAgents site={site} markdownPath="/docs.md" />
+        <ForAgents site={site} />
         {[...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => (
           <section key={section}>
             <h2>{section}</h2>
             <ul class="index">
               {pages.map(({ slug, title, description }) => (
                 <li key={slug}>
-                  <a href={site.base + toDocPath(slug)}>{title}</a>
-                  <span>{description}</span>
+                  <a href={site.base + toDocPath(slug)}>{title}</a>: {description}
                 </li>
               ))}
             </ul>

@@ -37,7 +37,7 @@ export function HomePage({ site }: { site: Site }) {
           the password.
         </p>
         <pre>
-          <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" "${baseUrl}/api/v1/runs?limit=1"`}</code>
+          <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" \\\n  "${baseUrl}/api/v1/runs?limit=1"`}</code>
         </pre>
       </div>
     </Layout>

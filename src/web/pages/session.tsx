@@ -1,5 +1,5 @@
 import { eventTypes } from "../../agents/agent.ts";
-import { duration, line } from "../../grading/words.ts";
+import { line } from "../../grading/words.ts";
 import type { Report, Trace } from "../../reports/schema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
@@ -111,7 +111,7 @@ function EventRow({ event }: { event: Event }) {
       <td>
         <a href={`#e${seq}`}>{seq}</a>
       </td>
-      <td title={at}>{duration(tMs / 1000)}</td>
+      <td title={at}>{(tMs / 1000).toFixed(2)} s</td>
       <td>
         {plain(type)}
         {source !== "agent" && <small> {source}</small>}

@@ -1,0 +1,116 @@
+import { eq } from "drizzle-orm";
+import type { AgentEvent } from "../../src/agents/agent.ts";
+import { runs } from "../../src/db/tables.ts";
+import type { Grade } from "../../src/grading/score.ts";
+import { openSession } from "../../src/runs/session.ts";
+import type { testApp } from "./app.ts";
+
+/** A completed run of A whose report is this grade, over a session of 121 events; no agent is sent. */
+export function runWithReport({ service, a, db }: ReturnType<typeof testApp>, grade: Grade, title = "Upload a file") {
+  const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
+  const [runId = ""] = service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api" }).runIds;
+  const session = openSession(
+    service.deps,
+    { orgId: a.org, runId, attempt: 1 },
+    () => true,
+    (error) => {
+      throw error;
+    },
+  );
+  for (let i = 0; i < 120; i++) session.append({ type: "thought", text: `${title}: step ${i}`, by: "rule" }, "agent");
+  const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "Nobody judges here." };
+  session.append(end, "agent");
+  session.close();
+  const run = db.select().from(runs).where(eq(runs.id, runId)).get();
+  if (!run) throw new Error("the run is not there");
+  db.transaction((tx) => service.reports.insertReport(tx, run, 1, grade));
+  const done = { status: "completed", attempt: 1, agentVersion: "test", completedAt: service.deps.now() } as const;
+  db.update(runs).set(done).where(eq(runs.id, runId)).run();
+  const { slug = "" } = service.runs.getRun(a.org, runId).report ?? {};
+  return { runId, slug };
+}
+
+export const niceGrade: Grade = {
+  outcome: "not_judged",
+  score: 78.4,
+  grade: "C+",
+  nullNotice: null,
+  keyFinding: "6 of 41 links on the way are dead.",
+  verdict: "An agent finds the upload guide quickly, but then meets dead links.",
+  summary: { whatWorked: "llms.txt led straight to the upload guide.", whatDidnt: "Links answer 404." },
+  metrics: {
+    time: "4.2s",
+    timeDetail: "From start to end.",
+    timeSeconds: 4.2,
+    errors: 2,
+    errorsDetail: "2 requests on the way failed (2 × 404).",
+    toolCalls: 17,
+    toolCallsDetail: "9 × open_page, 8 × check_links.",
+    cost: "$0.00",
+    costDetail: "No model was used, so nothing was spent.",
+    costUsd: 0,
+    interruptions: 0,
+  },
+  dimensions: [
+    { name: "Docs discoverability", weight: "20%", score: 88.2, grade: "B+", desc: "Site checks (30%): 11 of 12." },
+    { name: "Docs quality", weight: "15%", score: 64.3, grade: "D", desc: "Links (20%): 35 of 41 resolve." },
+  ],
+  coverage: 0.45,
+  methodology: { id: "1", hash: "3f9c0a17aa55", judge: null },
+  frictions: [
+    {
+      fingerprint: "00000000000000a1",
+      severity: "high",
+      phase: "discovery",
+      category: "dead_link",
+      title: "Dead link on Quickstart: /reference/client (404)",
+      description: "The link answers 404.",
+      quote: "See the [client reference](/reference/client).",
+      url: "https://docs.example.com/quickstart",
+      events: [1, 2],
+      lostSeconds: 1.4,
+      lostUsd: null,
+    },
+  ],
+  recommendations: [
+    {
+      priority: 1,
+      title: "Mend dead links on Quickstart",
+      action: "Point to /reference/clients.",
+      url: "https://docs.example.com/quickstart",
+      frictions: ["00000000000000a1"],
+      expectedGain: 4.1,
+    },
+  ],
+};
+
+const image = "<img src=x onerror=alert(1)>";
+const lines =
+  "<script>alert(1)</script>\n# heading\n\n- [a](javascript:alert(1)) <http://evil.example> | **b** _c_ ~~d~~";
+
+/** What a target says where it wants to be more than words. */
+export const hostileGrade: Grade = {
+  ...niceGrade,
+  keyFinding: `${image} # not a heading`,
+  verdict: `# ${lines}`,
+  summary: { whatWorked: `1. ${lines}`, whatDidnt: `> ${lines}\n\u202e\u001b[31m` },
+  metrics: { ...niceGrade.metrics, errorsDetail: `${image} | ${lines}` },
+  dimensions: [{ name: image, weight: "20%", score: 50, grade: "F", desc: `--- ${lines}` }],
+  frictions: [
+    {
+      ...(niceGrade.frictions[0] as Grade["frictions"][number]),
+      title: `</h3>${image}\n## two`,
+      description: `    ${lines}\n===`,
+      quote: "``` <b>quote</b> ** `x` ![i](http://evil.example/i.png)",
+      url: "javascript:alert(1)",
+    },
+  ],
+  recommendations: [
+    {
+      ...(niceGrade.recommendations[0] as Grade["recommendations"][number]),
+      title: `*${image}*`,
+      action: `+ ${lines}`,
+      url: "data:text/html,<script>alert(1)</script>",
+    },
+  ],
+};
