@@ -56,7 +56,7 @@ function advice(
   names: Map<string, string>,
 ): string {
   const removes = `removes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
-  const gain = expectedGain === null ? removes : `+${expectedGain} points, ${removes}`;
+  const gain = !expectedGain ? removes : `+${expectedGain} points, ${removes}`;
   const indent = " ".repeat(String(priority).length + 2);
   return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && address(url)]
     .filter(Boolean)
@@ -105,10 +105,10 @@ function table(rows: string[][]): string {
 /** One line in which nothing acts as markup: neither inline nor at its beginning. */
 function text(value: string, max = 1000): string {
   return line(value, max)
-    .replace(/[\\`*[\]<>~]/g, "\\$&")
+    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
     .replace(/&(?=[#\w]+;)/g, "\\&")
-    .replace(/^([#+=|-])/, "\\$1")
+    .replace(/^([#+=|>-])/, "\\$1")
     .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2");
 }
 

@@ -43,9 +43,9 @@ Disallow: ${base}/runs/
 Sitemap: ${baseUrl}/sitemap.xml
 `;
 
-/** The public pages, by their HTML addresses. */
+/** The pages that llms.txt lists as well, by their HTML addresses. */
 export function sitemapXml({ baseUrl }: Site): string {
-  const paths = ["/", "/docs", ...docs.map(({ slug }) => toDocPath(slug))];
+  const paths = ["/docs", ...docs.map(({ slug }) => toDocPath(slug))];
   const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   return `<?xml version="1.0" encoding="UTF-8"?>
 <urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">

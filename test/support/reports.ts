@@ -91,7 +91,7 @@ const lines =
 /** What a target says where it wants to be more than words. */
 export const hostileGrade: Grade = {
   ...niceGrade,
-  keyFinding: `${image} # not a heading`,
+  keyFinding: `${image} # not a heading\\`,
   verdict: `# ${lines}`,
   summary: { whatWorked: `1. ${lines}`, whatDidnt: `> ${lines}\n\u202e\u001b[31m` },
   metrics: { ...niceGrade.metrics, errorsDetail: `${image} | ${lines}` },

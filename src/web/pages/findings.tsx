@@ -16,7 +16,7 @@ export function Advice({ report: { recommendations }, names }: { report: Report;
           <li key={id}>
             <h3>
               {title}
-              {expectedGain !== null && <span class="gain">+{expectedGain} points</span>}
+              {expectedGain !== null && expectedGain > 0 && <span class="gain">+{expectedGain} points</span>}
             </h3>
             <p>{action}</p>
             <p class="meta">

@@ -1,0 +1,161 @@
+import { describe, expect, test } from "bun:test";
+import { parse } from "unbash";
+import { settingTable } from "../src/config.ts";
+import { testApp } from "./support/app.ts";
+
+const csp =
+  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+const slugs = [
+  "start",
+  "prompts",
+  "runs",
+  "reports",
+  "api",
+  "keys",
+  "explorer",
+  "scoring",
+  "configuration",
+  "operations",
+];
+const none = { authorization: "" };
+type App = ReturnType<typeof testApp>;
+const get = (app: App, path: string, headers: Record<string, string> = {}) =>
+  app.send("GET", path, { headers: { ...none, ...headers } });
+const linksOf = (html: string) =>
+  [...html.matchAll(/\bhref="([^"]+)"/g)].map(([, href = ""]) => href.replaceAll("&amp;", "&"));
+const codeOf = (markdown: string, language: string) =>
+  [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]
+    .filter(([, name]) => name === language)
+    .map(([, , code = ""]) => code);
+
+describe("documentation", () => {
+  const app = testApp();
+
+  test.each(slugs)("%s is a page, and Markdown under .md and for Accept", async (slug) => {
+    const page = await get(app, `/docs/${slug}`);
+    const markdown = await get(app, `/docs/${slug}.md`);
+    const negotiated = await get(app, `/docs/${slug}`, { accept: "text/markdown, text/html;q=0.5" });
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(page.headers.get("vary")).toBe("Accept");
+    expect(page.headers.get("content-security-policy")).toBe(csp);
+    expect(page.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(page.body).toContain(`<link rel="canonical" href="http://localhost:3000/docs/${slug}"/>`);
+    expect(page.body).toContain(
+      `<link rel="alternate" type="text/markdown" href="http://localhost:3000/docs/${slug}.md"/>`,
+    );
+    expect(page.body).toContain('<a href="/llms.txt">http://localhost:3000/llms.txt</a>');
+    expect(page.body).not.toContain("<script");
+    expect(page.body).not.toContain("%EVALD_URL%");
+    expect(markdown.status).toBe(200);
+    expect(markdown.headers.get("content-type")).toBe("text/markdown; charset=utf-8");
+    expect(markdown.body).toMatch(/^# .+\n\n> .+\n\nFor agents: \[http:\/\/localhost:3000\/llms\.txt\]/);
+    expect(negotiated.body).toBe(markdown.body);
+    expect(negotiated.headers.get("vary")).toBe("Accept");
+  });
+
+  test.each(slugs)("every code block of %s names its language, JSON and shell parse", async (slug) => {
+    const { body } = await get(app, `/docs/${slug}.md`);
+    const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
+    expect(
+      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|nginx)$/.test(name ?? "")),
+    ).toEqual([]);
+    expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
+    for (const code of codeOf(body, "json")) expect(() => JSON.parse(code), code).not.toThrow();
+    for (const code of codeOf(body, "bash")) expect(parse(code).errors ?? [], code).toEqual([]);
+  });
+
+  test.each([
+    ["text/html", "text/html; charset=utf-8"],
+    ["*/*", "text/html; charset=utf-8"],
+    ["text/markdown", "text/markdown; charset=utf-8"],
+    ["text/html;q=0.8, text/markdown", "text/markdown; charset=utf-8"],
+    ["text/markdown;q=0.3, text/html;q=0.9", "text/html; charset=utf-8"],
+    ["text/markdown;q=0", "text/html; charset=utf-8"],
+  ])("Accept: %s brings %s", async (accept, type) => {
+    expect((await get(app, "/docs", { accept })).headers.get("content-type")).toBe(type);
+  });
+
+  test("a copy that is still good is not sent again", async () => {
+    const etag = (await get(app, "/docs/runs")).headers.get("etag") ?? "";
+    const again = await get(app, "/docs/runs", { "if-none-match": etag });
+    expect([again.status, again.body]).toEqual([304, ""]);
+    expect((await get(app, "/docs/runs", { "if-none-match": '"other"' })).status).toBe(200);
+  });
+
+  test("the settings are those of the configuration, in its order", async () => {
+    const { body } = await get(app, "/docs/configuration.md");
+    const names = [...(body as string).matchAll(/^\| `(EVALD_[A-Z_]+)` \| (.+?) \| (.+) \|$/gm)].map(
+      ([, ...row]) => row,
+    );
+    expect(names).toEqual(settingTable.map((s) => [s.name, s.default === "" ? "none" : `\`${s.default}\``, s.means]));
+    expect(names.length).toBeGreaterThan(10);
+  });
+
+  test("a page that is not there is 404, for people and for programs", async () => {
+    for (const path of ["/docs/nothing", "/docs/nothing.md"]) expect((await get(app, path)).status).toBe(404);
+    const page = await get(app, "/nothing", { accept: "text/html" });
+    expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
+    expect(page.headers.get("content-security-policy")).toBe(csp);
+    expect(page.body).toContain("Nothing is here");
+    expect((await get(app, "/nothing", { accept: "application/json" })).body.error).toBe("not_found");
+    expect((await get(app, "/api/nothing", { accept: "text/html" })).body.error).toBe("unauthorized");
+  });
+});
+
+describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links of %s", (baseUrl) => {
+  const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
+
+  test("every link of every page, of its Markdown, of llms.txt and of the sitemap leads somewhere", async () => {
+    const anchors = new Map<string, Set<string>>();
+    const seen = new Set<string>();
+    const wanted: { from: string; url: URL }[] = [];
+    const queue = [`${baseUrl}/`, `${baseUrl}/llms.txt`, `${baseUrl}/sitemap.xml`, `${baseUrl}/robots.txt`];
+    for (let address = queue.shift(); address; address = queue.shift()) {
+      const { status, headers, body } = await get(app, address);
+      expect([address, status]).toEqual([address, 200]);
+      const type = headers.get("content-type") ?? "";
+      const text = typeof body === "string" ? body : "";
+      const found = type.startsWith("text/html")
+        ? linksOf(text)
+        : type.startsWith("text/css") || type.startsWith("application/json")
+          ? []
+          : [
+              ...text
+                .replaceAll(/```[\s\S]*?```|`[^`\n]*`/g, "")
+                .matchAll(/\]\(([^)\s]+)\)|<loc>([^<]+)<|^Sitemap: (.+)$/gm),
+            ].map((m) => (m[1] ?? m[2] ?? m[3]) as string);
+      anchors.set(address, new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id as string)));
+      for (const href of found) {
+        if (href.startsWith("data:")) continue;
+        expect([address, href, /^(https?:\/\/|\/|#)/.test(href)]).toEqual([address, href, true]);
+        const url = new URL(href, address);
+        wanted.push({ from: address, url });
+        const plain = url.href.replace(/#.*$/, "");
+        expect([address, plain.startsWith(baseUrl)]).toEqual([address, true]);
+        if (!seen.has(plain)) queue.push(plain);
+        seen.add(plain);
+      }
+    }
+    for (const slug of slugs) expect([...seen]).toContain(`${baseUrl}/docs/${slug}.md`);
+    const lost = wanted
+      .filter(({ url }) => url.hash && !url.pathname.endsWith(".md"))
+      .filter(({ url }) => !anchors.get(url.href.replace(/#.*$/, ""))?.has(url.hash.slice(1)));
+    expect(lost.map(({ from, url }) => `${from} → ${url.href}`)).toEqual([]);
+  });
+
+  test("llms.txt has the form and names every page", async () => {
+    const { body, headers } = await get(app, `${baseUrl}/llms.txt`);
+    expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(body).toMatch(/^# evald\n\n> .+\n/);
+    for (const slug of slugs)
+      expect(body).toMatch(new RegExp(`^- \\[.+\\]\\(${RegExp.escape(baseUrl)}/docs/${slug}\\.md\\): .+\\.$`, "m"));
+  });
+});
+
+test("under a base path nothing answers outside of it", async () => {
+  const app = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
+  expect((await get(app, "https://example.com/evals")).status).toBe(200);
+  expect((await get(app, "https://example.com/docs")).status).toBe(404);
+  expect((await get(app, "https://example.com/evals/robots.txt")).body).toContain("Disallow: /evals/api/\n");
+});
