@@ -1,5 +1,5 @@
 // `bun run bench`: what the service costs beside a hand-written floor, in one run on one machine. Figures are medians of interleaved repeats.
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
@@ -16,27 +16,26 @@ const row = (what: string, ours: string, floor: string, ratio: string, aim: stri
 };
 
 async function start(command: string[], env: Record<string, string>) {
-  const child = Bun.spawn(command, { env: { PATH: process.env.PATH ?? "", ...env }, stderr: "pipe", stdout: "ignore" });
-  const decoder = new TextDecoder();
-  let said = "";
-  const reader = child.stderr.getReader();
+  // A pipe would have to be read by the process that sends the load.
+  const log = join(folder(), "stderr");
+  const child = Bun.spawn(command, {
+    env: { PATH: process.env.PATH ?? "", ...env },
+    stderr: Bun.file(log),
+    stdout: "ignore",
+  });
   let url: string | undefined;
   while (!url) {
-    const { value, done } = await reader.read();
-    if (done) throw new Error(`${command.join(" ")} ended: ${said}`);
-    said += decoder.decode(value);
+    const said = existsSync(log) ? readFileSync(log, "utf8") : "";
+    if (child.exitCode !== null) throw new Error(`${command.join(" ")} ended: ${said}`);
     url = /listening on (http:\/\/\S+)/.exec(said)?.[1];
+    await new Promise((resolve) => setImmediate(resolve));
   }
-  const rest = (async () => {
-    while (!(await reader.read()).done);
-  })();
   return {
     url,
     pid: child.pid,
     async stop() {
       child.kill("SIGKILL");
       await child.exited;
-      await rest;
     },
   };
 }
