@@ -161,6 +161,16 @@ describe("addresses", () => {
     );
   });
 
+  test("a port that is open somewhere private is not open everywhere", async () => {
+    const lookup = async () => [{ address: "93.184.216.34", family: 4 }];
+    expect(await outcome(guard([{ host: "10.0.0.0/8", port: null }], { lookup }), "http://public.test:8080/")).toEqual(
+      refused(
+        "http://public.test:PORT/",
+        "public.test is asked for on port 8080, but only 80 and 443 are open; the operator can open others with EVALD_ALLOW_PRIVATE",
+      ),
+    );
+  });
+
   test("a name is looked up once a request and its answer is what is connected to", async () => {
     let lookups = 0;
     const lookup = async () => [{ address: lookups++ === 0 ? "127.0.0.1" : "10.0.0.7", family: 4 }];
@@ -242,6 +252,19 @@ describe("redirects", () => {
     });
   });
 
+  test("are read as the UTF-8 that servers send, and timed as one request", async () => {
+    const { url } = await rawServer((socket) => {
+      socket.on("data", (data) => {
+        const moved = data.toString().startsWith("GET / ");
+        const head = moved ? "HTTP/1.1 301 Moved\r\nLocation: /grün\r\n" : "HTTP/1.1 200 OK\r\n";
+        socket.end(`${head}Content-Length: 0\r\n\r\n`);
+      });
+    });
+    let clock = 0;
+    const { ms, url: last } = await guard(own, { now: () => clock++ * 7 }).request(url);
+    expect({ ms, last }).toEqual({ ms: 14, last: `${url}/gr%C3%BCn` });
+  });
+
   test("keep credentials within an origin and drop them on the way out", async () => {
     const echo = (request: Request) => Response.json(Object.fromEntries(request.headers));
     const other = site({ "/echo": echo });
@@ -251,7 +274,13 @@ describe("redirects", () => {
       "/echo": echo,
     });
     const guarded = guard();
-    const headers = { Authorization: "Bearer x", Cookie: "a=b", Accept: "text/markdown", Host: "elsewhere.test" };
+    const headers = {
+      Authorization: "Bearer x",
+      Cookie: "a=b",
+      Accept: "text/markdown",
+      Host: "elsewhere.test",
+      "Content-Length": "5",
+    };
     const sent = async (path: string) => JSON.parse(guarded.text(await guarded.request(home.url + path, { headers })));
     const rest = {
       accept: "text/markdown",
@@ -298,11 +327,17 @@ describe("urlMap", () => {
       "/preview/relative": { status: 302, headers: { location: "guide?v=2" } },
       "/preview/proxied": { status: 302, headers: { location: "/guide?v=2" } },
       "/preview/own-name": { status: 302, headers: { location: "https://docs.example.com/guide?v=2" } },
+      "/preview/outside": () => Response.redirect(`${preview.url}/previewer`),
+      "/preview/previewer": {},
       "/api/v1": { body: "api" },
       "/preview/api": () => Response.redirect(`${preview.url}/api/v1`),
     });
     const guarded = guard(own, {
-      urlMap: { "docs.example.com": `${preview.url}/preview/`, "http://api.example.com": `${preview.url}/api` },
+      urlMap: {
+        "twin.example.com": `${preview.url}/preview`,
+        "docs.example.com": `${preview.url}/preview/`,
+        "http://api.example.com": `${preview.url}/api`,
+      },
     });
     const docs = "https://docs.example.com";
     const guide = (from: string) => ({
@@ -313,6 +348,7 @@ describe("urlMap", () => {
     });
     for (const path of ["/absolute", "/relative", "/proxied", "/own-name"])
       expect(await outcome(guarded, docs + path)).toEqual(guide(path));
+    expect((await outcome(guarded, `${docs}/outside`)).url).toBe(`${docs}/previewer`);
     expect(await outcome(guarded, `${docs}/api`)).toEqual({
       url: "http://api.example.com/v1",
       mappedUrl: "http://127.0.0.1:PORT/api/v1",
@@ -336,9 +372,10 @@ describe("urlMap", () => {
         `10.0.0.7 is a private address; ${remedy} (the urlMap sends docs.example.com there)`,
       ),
     );
-    expect(() => guard([], { urlMap: { "docs.example.com": "file:///srv" } })).toThrow(
-      "The urlMap sends docs.example.com to file:///srv, which is not an http or https address without user name",
-    );
+    for (const target of ["file:///srv", "http://user@127.0.0.1/", "here"])
+      expect(() => guard([], { urlMap: { "docs.example.com": target } })).toThrow(
+        `The urlMap sends docs.example.com to ${target}, which is not an http or https address without user name`,
+      );
   });
 });
 
@@ -478,14 +515,22 @@ describe("limits", () => {
     const guarded = guard(own, { maxPerHost: 1 });
     const first = outcome(guarded, `${home.url}/never`, { timeoutMs: 300 });
     const called = outcome(guarded, `${home.url}/called`, { signal: controller.signal });
+    const late = outcome(guarded, `${home.url}/called`, { signal: AbortSignal.abort() });
     const patient = outcome(guarded, home.url, { timeoutMs: 150 });
     controller.abort();
     expect({
       called: (await called).kind,
+      late: (await late).kind,
       first: (await first).kind,
       patient: (await patient).status,
       requests: home.requests,
-    }).toEqual({ called: "aborted", first: "timeout", patient: 200, requests: ["GET /never", "GET /"] });
+    }).toEqual({
+      called: "aborted",
+      late: "aborted",
+      first: "timeout",
+      patient: 200,
+      requests: ["GET /never", "GET /"],
+    });
   });
 });
 
@@ -554,7 +599,11 @@ describe("hosts that fail", () => {
     expect([(await outcome(guarded, url)).status, (await outcome(guarded, url)).status, sockets.length]).toEqual([
       200, 200, 2,
     ]);
-    expect((await outcome(guarded, url, { method: "POST" })).status).toBe(200);
+    const posting = guard();
+    expect([(await outcome(posting, url)).status, (await outcome(posting, url, { method: "POST" })).kind]).toEqual([
+      200,
+      "unreachable",
+    ]);
   });
 });
 
@@ -624,6 +673,7 @@ describe("bodies", () => {
     ],
     ["UTF-16 by its mark", "text/html; charset=utf-8", Buffer.from("\ufeffgrün", "utf16le"), "grün"],
     ["UTF-8 by its mark", "text/html; charset=latin1", Buffer.from("\ufeffgrün"), "grün"],
+    ["a meta tag that cannot be true", "text/html", Buffer.from("<meta charset=utf-16>é"), "<meta charset=utf-16>é"],
     ["unknown label", "text/html; charset=klingon", Buffer.from("grün"), "grün"],
     ["nothing said", "text/html", Buffer.from("grün"), "grün"],
   ])("text by %s", async (_name, type, bytes, expected) => {
