@@ -1,18 +1,19 @@
 import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Type } from "@sinclair/typebox";
-import { Elysia } from "elysia";
-import { operation } from "./api.ts";
+import type { ValueError } from "@sinclair/typebox/errors";
+import { type AnyElysia, Elysia } from "elysia";
+import { errors, operation } from "./api.ts";
 import { type Caller, callerOf } from "./auth/gate.ts";
-import { AppError, errorStatus, notFound } from "./errors.ts";
+import { refuseLargeBody } from "./body.ts";
+import { AppError, badRequest, errorStatus, notFound } from "./errors.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
-
-const maxBodyBytes = 1024 * 1024;
 
 /** The HTTP side of a service: gate, errors, API, pages. `basePath` is where it hangs: empty, or `/evals`. */
 export function createApp(service: Service, basePath: string) {
@@ -33,12 +34,18 @@ export function createApp(service: Service, basePath: string) {
     .use(runRoutes({ runs: service.runs, requests: service.requests, baseUrl: deps.baseUrl }, orgOf))
     .use(reportRoutes(service.reports, deps, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
-      response: { 200: Whoami },
+      response: { 200: Whoami, ...errors() },
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for"),
     })
-    .use(pageRoutes(service));
-
+    .use(pageRoutes(service))
+    .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
+      response: { 200: Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" }) },
+      detail: { tags: ["System"], operationId: "openapi", summary: "This description of the API", security: [] },
+    });
+  // Taken before the prefix is put in front of every route: in the document it belongs to the server's address.
+  const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
   let document: object | undefined;
+
   return new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {
       const id = crypto.randomUUID();
@@ -46,8 +53,7 @@ export function createApp(service: Service, basePath: string) {
       set.headers["x-request-id"] = id;
       if (!pathOf(request.url).startsWith(apiPrefix)) return;
       callers.set(request, callerOf(request, keys));
-      if (Number(request.headers.get("content-length") ?? 0) > maxBodyBytes)
-        throw new AppError("too_large", "the body is larger than 1 MiB; send less");
+      refuseLargeBody(request);
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
@@ -77,11 +83,7 @@ export function createApp(service: Service, basePath: string) {
         "request",
       );
     })
-    .use(routes)
-    .get("/openapi.json", () => (document ??= toOpenApi(toOpenAPISchema(routes), deps.baseUrl())), {
-      response: { 200: Type.Object({}, { additionalProperties: true }) },
-      detail: { tags: ["System"], operationId: "openapi", summary: "This description of the API" },
-    });
+    .use(routes);
 }
 
 export type App = ReturnType<typeof createApp>;
@@ -103,7 +105,7 @@ const systemRoutes = (service: Service) =>
   new Elysia({ name: "system" })
     .get("/healthz", () => ({ status: "alive" }), {
       response: { 200: Health },
-      detail: { tags: ["System"], operationId: "healthz", summary: "Whether the process is alive" },
+      detail: { tags: ["System"], operationId: "healthz", summary: "Whether the process is alive", security: [] },
     })
     .get(
       "/readyz",
@@ -119,6 +121,7 @@ const systemRoutes = (service: Service) =>
           tags: ["System"],
           operationId: "readyz",
           summary: "Whether the database can be written, the runner is alive and the service is not stopping",
+          security: [],
         },
       },
     );
@@ -137,10 +140,11 @@ function toAppError(error: unknown, code: unknown): AppError {
     "something went wrong here; the log has the details under the id in X-Request-Id",
   );
   if (code === "NOT_FOUND") return notFound("no such address; /openapi.json lists them all");
-  if (code === "PARSE") return new AppError("bad_request", "the body must be JSON");
+  if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
-  const { type, valueError } = error as { type?: string; valueError?: { path: string; message: string } };
+  const { type, valueError } = error as { type?: string; valueError?: ValueError };
   if (type === "response") return internal;
-  const where = valueError?.path ? valueError.path.slice(1).replaceAll("/", ".") : type;
-  return new AppError("bad_request", `${where}: ${valueError?.message ?? "not valid"}`);
+  // An id or slug that no address can hold names nothing.
+  if (type === "params") return notFound("no such address; /openapi.json lists them all");
+  return badRequest(valueError ? explain(valueError, `the ${type}`) : `the ${type} is not valid`);
 }

@@ -1,9 +1,28 @@
 import { version } from "../package.json" with { type: "json" };
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type JsonObject = { [key: string]: Json };
 
-/** Makes the document that the plugin collects valid OpenAPI 3.1, and adds what no route can know. */
-export function toOpenApi({ paths, components }: { paths: object; components?: object }, baseUrl: string): object {
+const statusTexts: Record<string, string> = {
+  200: "Done",
+  201: "Created",
+  400: "Something in the request is not as it must be; the detail names it",
+  401: "No API key, or one that is unknown, expired or revoked",
+  404: "There is none, or it is another organisation's",
+  409: "It does not go together with what is there already",
+  413: "The body is larger than 1 MiB",
+  500: "A fault of this service",
+  503: "Not now",
+};
+
+/** Makes the document that the plugin collects valid OpenAPI 3.1, and adds what no route can know. Schemas with a title are told once. */
+export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object {
+  const schemas: JsonObject = {};
+  const operations = Object.entries(JSON.parse(JSON.stringify(paths)) as Record<string, Record<string, JsonObject>>);
+  const described = operations.map(([path, methods]) => [
+    path,
+    Object.fromEntries(Object.entries(methods).map(([method, each]) => [method, toOperation(each, schemas)])),
+  ]);
   return {
     openapi: "3.1.0",
     info: {
@@ -21,9 +40,9 @@ export function toOpenApi({ paths, components }: { paths: object; components?: o
       { name: "System", description: "The service itself" },
       { name: "Pages", description: "For people" },
     ],
-    paths: tidy(paths as Json),
+    paths: Object.fromEntries(described),
     components: {
-      ...(tidy((components ?? {}) as Json) as object),
+      schemas: Object.fromEntries(Object.entries(schemas).sort(([a], [b]) => (a < b ? -1 : 1))),
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer", description: "An API key: evals_ and 36 characters" },
       },
@@ -31,12 +50,53 @@ export function toOpenApi({ paths, components }: { paths: object; components?: o
   };
 }
 
-function tidy(value: Json): Json {
-  if (Array.isArray(value)) return value.map(tidy);
+function toOperation(operation: JsonObject, schemas: JsonObject): JsonObject {
+  const { parameters, requestBody, responses, ...rest } = operation;
+  const answers = responses as Record<string, JsonObject>;
+  // A query key that stands twice is refused everywhere.
+  const refusal = Object.keys(answers).some((status) => status.startsWith("4")) ? {} : { 400: {} };
+  return {
+    description: `${rest.summary}.`,
+    ...rest,
+    ...(parameters === undefined ? {} : { parameters: (parameters as JsonObject[]).map((each) => toParameter(each)) }),
+    ...(requestBody === undefined ? {} : { requestBody: share(requestBody, schemas) }),
+    responses: Object.fromEntries(
+      Object.entries({ ...answers, ...refusal }).map(([status, each]) => [status, toResponse(status, each, schemas)]),
+    ),
+  };
+}
+
+/** The description of a value stands beside its schema, where readers look for it. */
+function toParameter(parameter: JsonObject): JsonObject {
+  const { description, ...schema } = share(parameter.schema ?? {}, {}) as JsonObject;
+  const name = String(parameter.name);
+  return {
+    ...parameter,
+    name: parameter.in === "header" ? name.replace(/\b[a-z]/g, (letter) => letter.toUpperCase()) : name,
+    ...(description === undefined ? {} : { description }),
+    schema,
+  };
+}
+
+function toResponse(status: string, response: JsonObject, schemas: JsonObject): JsonObject {
+  const generated = String(response.description ?? "Response for status").startsWith("Response for status");
+  return {
+    ...(share(response, schemas) as JsonObject),
+    ...(generated ? { description: statusTexts[status] ?? "Done" } : {}),
+  };
+}
+
+/** Moves every schema with a title to `schemas`, where it is told once, and refers to it. */
+function share(value: Json, schemas: JsonObject): Json {
+  if (Array.isArray(value)) return value.map((item) => share(item, schemas));
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .filter(([key]) => key !== "$id")
-      .map(([key, item]) => [key, tidy(item)]),
+  const inner = Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
+  const { title, ...schema } = inner;
+  if (typeof title !== "string" || !("type" in schema)) return inner;
+  const nullable = Array.isArray(schema.type) && schema.type.includes("null");
+  schemas[title] = { ...schema, type: nullable ? "object" : (schema.type as Json) };
+  const reference = { $ref: `#/components/schemas/${title}` };
+  return nullable ? { anyOf: [reference, { type: "null" }] } : reference;
 }

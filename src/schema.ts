@@ -1,17 +1,82 @@
-import { type TSchema, Type } from "@sinclair/typebox";
+import { Kind, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
+import type { ValueError } from "@sinclair/typebox/errors";
 
 export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 
+TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
+
+/** An id in a path. It is told as a uuid and not checked: any other text names nothing, and that is what the answer says. */
+export const PathId = (description: string) =>
+  Type.Unsafe<string>({ [Kind]: "PathId", type: "string", format: "uuid", description });
+
 /** A value or null; the key is always there. */
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
+TypeRegistry.Set<{ enum: readonly unknown[] }>("OneOf", (schema, value) => schema.enum.includes(value));
+
 /** One of a closed list of words. */
 export const OneOf = <const T extends string>(values: readonly T[], description?: string) =>
-  Type.Unsafe<T>(
-    Type.Union(
-      values.map((value) => Type.Literal(value)),
-      description === undefined ? {} : { description },
-    ),
-  );
+  Type.Unsafe<T>({
+    [Kind]: "OneOf",
+    type: "string",
+    enum: [...values],
+    ...(description === undefined ? {} : { description }),
+  });
+
+/** Why a value does not fit its schema, as a sentence that names the place and what would be right. `whole`: the name of the value itself. */
+export function explain(error: ValueError, whole: string): string {
+  const { path, schema, value } = innermost(error);
+  const steps = path
+    .split("/")
+    .slice(1)
+    .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
+  const place = steps.join(".").slice(0, 200) || whole;
+  return `${place} ${value === undefined ? "is required: it " : ""}must be ${expected(schema)}`;
+}
+
+/** Of a value that may also be null, what is wrong with it as the other thing. */
+function innermost(error: ValueError): ValueError {
+  if (error.value === null || error.value === undefined) return error;
+  const choices = error.errors.map((each) => each.First()).filter((each) => each?.schema.type !== "null");
+  const only = choices.length === 1 ? choices[0] : undefined;
+  return only ? innermost(only) : error;
+}
+
+function expected(schema: TSchema): string {
+  if (schema.const !== undefined) return String(schema.const);
+  if (schema.enum) return `one of ${schema.enum.join(", ")}`;
+  if (schema.anyOf) return schema.anyOf.map(expected).join(" or ");
+  const { minimum: from, maximum: to, minLength, maxLength, maxItems, format, pattern } = schema;
+  const article = schema.type === "integer" ? "an integer" : "a number";
+  switch (schema.type) {
+    case "integer":
+    case "number":
+      if (from === undefined) return to === undefined ? article : `${article} of at most ${to}`;
+      return to === undefined ? `${article} of at least ${from}` : `${article} from ${from} to ${to}`;
+    case "string": {
+      const what =
+        format === "uuid"
+          ? "a uuid"
+          : format === "uri"
+            ? `an absolute ${pattern?.includes("[tT]") ? "http(s) " : ""}URL`
+            : format === "date-time"
+              ? "a date and time, as in 2026-11-21T09:30:00Z"
+              : minLength > 0
+                ? "a text that is not blank"
+                : pattern
+                  ? `a text that matches ${pattern}`
+                  : "a text";
+      return maxLength === undefined ? what : `${what}, of at most ${maxLength} characters`;
+    }
+    case "array":
+      return maxItems === undefined ? "a list" : `a list of at most ${maxItems}`;
+    case "boolean":
+      return "true or false";
+    case "null":
+      return "null";
+    default:
+      return "an object";
+  }
+}

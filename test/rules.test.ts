@@ -31,7 +31,7 @@ const floors: [string, RegExp][] = [
   ["providers", /^src\/providers\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
   ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|errors|deps|schema|paging|api|log)\.ts$/],
+  ["ground", /^src\/(config|errors|deps|schema|paging|body|api|log)\.ts$/],
 ];
 const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
 

@@ -48,7 +48,7 @@ export function createPrompts({ db, now, newId }: Pick<Deps, "db" | "now" | "new
 
   /** The row itself, for other features. Throws not_found. */
   function getPromptRow(org: OrgId, id: string): PromptRow {
-    const row = byId.get({ org, id });
+    const row = byId.get({ org, id: id.toLowerCase() });
     if (!row) throw notFound(`no prompt has the id ${id}`);
     return row;
   }
@@ -118,7 +118,7 @@ export function createPrompts({ db, now, newId }: Pick<Deps, "db" | "now" | "new
       const row = check(org, { ...changed, templateVars: templateVarsOf(changed.text, changed.endGoal) });
       db.update(prompts)
         .set(row)
-        .where(and(eq(prompts.orgId, org), eq(prompts.id, id)))
+        .where(and(eq(prompts.orgId, org), eq(prompts.id, row.id)))
         .run();
       return toPrompt(row);
     },

@@ -1,11 +1,13 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, type OrgOf, operation } from "../api.ts";
+import { errors, listOf, type OrgOf, operation } from "../api.ts";
+import { jsonBody } from "../body.ts";
 import { pageQuery } from "../paging.ts";
+import { PathId } from "../schema.ts";
 import type { Prompts } from "./prompts.ts";
 import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 
-const path = Type.Object({ promptId: Type.String({ description: "uuid of the prompt" }) });
+const path = Type.Object({ promptId: PathId("uuid of the prompt") });
 
 export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
   new Elysia({ name: "prompts" })
@@ -26,7 +28,7 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
           includeArchived: Type.Optional(Type.Literal("1", { description: "Archived prompts too" })),
           ...pageQuery,
         }),
-        response: { 200: Type.Array(PromptSummary), ...errors(400) },
+        response: { 200: listOf(PromptSummary, "Prompts, newest first"), ...errors(400) },
         ...operation("Prompts", "listPrompts", "List the prompts of the organisation, newest first"),
       },
     )
@@ -37,8 +39,7 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
         return prompts.createPrompt(orgOf(request), body);
       },
       {
-        parse: "json",
-        body: PromptInput,
+        ...jsonBody(PromptInput),
         response: { 201: Prompt, ...errors(400, 413) },
         ...operation("Prompts", "createPrompt", "Create a prompt"),
       },
@@ -52,9 +53,8 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
       "/api/v1/prompts/:promptId",
       ({ request, params, body }) => prompts.updatePrompt(orgOf(request), params.promptId, body),
       {
-        parse: "json",
         params: path,
-        body: PromptPatch,
+        ...jsonBody(PromptPatch),
         response: { 200: Prompt, ...errors(400, 404, 413) },
         ...operation("Prompts", "updatePrompt", "Change a prompt, pause it, archive it or bring it back"),
       },

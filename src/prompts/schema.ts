@@ -12,15 +12,28 @@ const endGoal = Nullable(Type.String({ description: "What must be true at the en
 const status = OneOf(promptStatuses, "active; paused: not scheduled, still runnable by hand; archived: not runnable");
 const templateVars = Nullable(Type.Array(Type.String(), { description: "Variables in order of first appearance" }));
 
-export const PromptSummary = Type.Object({
-  id: Id,
-  title,
-  text: Type.String({ description: "The task that the agent is given" }),
-  endGoal,
-  status,
-  templateVars,
-  createdAt: Time,
-});
+export const promptExample = {
+  id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11",
+  title: "Upload a file",
+  text: "Upload a file with the {{language}} SDK.",
+  endGoal: "A file was uploaded and its address printed.",
+  status: "active",
+  templateVars: ["language"],
+  createdAt: "2026-11-21T09:30:00.000Z",
+};
+
+export const PromptSummary = Type.Object(
+  {
+    id: Id,
+    title,
+    text: Type.String({ description: "The task that the agent is given" }),
+    endGoal,
+    status,
+    templateVars,
+    createdAt: Time,
+  },
+  { title: "PromptSummary", examples: [promptExample] },
+);
 export type PromptSummary = Static<typeof PromptSummary>;
 
 export const DeclaredCheck = Type.Object(
@@ -60,26 +73,40 @@ const choices = {
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
 };
 
-export const Prompt = Type.Object({ ...PromptSummary.properties, ...choices });
+const choicesExample = {
+  frequency: "weekly",
+  runsPerEval: 3,
+  targetProviderId: null,
+  additionalUrls: [{ url: "https://docs.example.com/llms.txt", kind: "docs" }],
+  templateDefaults: { language: "Python" },
+  declaredChecks: null,
+  agent: null,
+  model: null,
+  reviewBeforePublishing: false,
+};
+
+export const Prompt = Type.Object(
+  { ...PromptSummary.properties, ...choices },
+  { title: "Prompt", examples: [{ ...promptExample, ...choicesExample }] },
+);
 export type Prompt = Static<typeof Prompt>;
 
-export const PromptInput = Type.Object({
-  text: words(100_000, "The task that the agent is given; {{name}} is a variable, \\{{ is a literal"),
-  title: Type.Optional(Nullable(words(200, "A name for people"))),
-  endGoal: Type.Optional(Nullable(words(100_000, "What must be true at the end"))),
-  ...Type.Partial(Type.Object(choices)).properties,
-});
+export const PromptInput = Type.Object(
+  {
+    text: words(100_000, "The task that the agent is given; {{name}} is a variable, \\{{ is a literal"),
+    title: Type.Optional(Nullable(words(200, "A name for people"))),
+    endGoal: Type.Optional(Nullable(words(100_000, "What must be true at the end"))),
+    ...Type.Partial(Type.Object(choices)).properties,
+  },
+  {
+    title: "PromptInput",
+    examples: [{ title: "Upload a file", text: "Upload a file with the {{language}} SDK.", ...choicesExample }],
+  },
+);
 export type PromptInput = Static<typeof PromptInput>;
 
-export const PromptPatch = Type.Object({ ...Type.Partial(PromptInput).properties, status: Type.Optional(status) });
+export const PromptPatch = Type.Object(
+  { ...Type.Partial(PromptInput).properties, status: Type.Optional(status) },
+  { title: "PromptPatch", examples: [{ status: "archived" }] },
+);
 export type PromptPatch = Static<typeof PromptPatch>;
-
-export const promptExample: PromptSummary = {
-  id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11",
-  title: "Upload a file",
-  text: "Upload a file with the {{language}} SDK.",
-  endGoal: "A file was uploaded and its address printed.",
-  status: "active",
-  templateVars: ["language"],
-  createdAt: "2026-11-21T09:30:00.000Z",
-};

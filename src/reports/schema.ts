@@ -30,22 +30,25 @@ export const ReportDimension = Type.Object({
 });
 
 /** What a run says of its report: the specified fields first. */
-export const RunReport = Type.Object({
-  slug: Type.String(),
-  url: Url,
-  score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
-  grade: Nullable(Type.String({ description: "A+ to F" })),
-  metrics: ReportMetrics,
-  dimensions: Type.Array(ReportDimension),
-  status: OneOf(reportStatuses),
-  outcome: OneOf(outcomes),
-  nullNotice: Nullable(Type.String({ description: "Why there is no score" })),
-  keyFinding: Type.String(),
-  verdict: Type.String(),
-  summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
-  coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the weights that was measured" }),
-  methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
-});
+export const RunReport = Type.Object(
+  {
+    slug: Type.String(),
+    url: Url,
+    score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
+    grade: Nullable(Type.String({ description: "A+ to F" })),
+    metrics: ReportMetrics,
+    dimensions: Type.Array(ReportDimension),
+    status: OneOf(reportStatuses),
+    outcome: OneOf(outcomes),
+    nullNotice: Nullable(Type.String({ description: "Why there is no score" })),
+    keyFinding: Type.String(),
+    verdict: Type.String(),
+    summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
+    coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the weights that was measured" }),
+    methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
+  },
+  { title: "RunReport" },
+);
 export type RunReport = Static<typeof RunReport>;
 
 export const RunAgent = Type.Object({
@@ -54,58 +57,67 @@ export const RunAgent = Type.Object({
   model: Nullable(Type.String()),
 });
 
-export const FrictionPoint = Type.Object({
-  id: Id,
-  fingerprint: Type.String({ description: "The same thing in another run has the same one" }),
-  severity: OneOf(severities),
-  phase: OneOf(phases),
-  category: OneOf(frictionCategories),
-  title: Type.String(),
-  description: Type.String(),
-  quote: Nullable(Type.String({ description: "Words of the target, not of this service" })),
-  url: Nullable(Type.String()),
-  events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the events in the trace that prove it" }),
-  lostSeconds: Nullable(Type.Number()),
-  lostUsd: Nullable(Type.Number()),
-  seenIn: Type.Object(
-    { runs: Type.Integer(), of: Type.Integer() },
-    { description: "Reports of the prompt up to this one that show it, of how many" },
-  ),
-  state: OneOf(frictionStates),
-});
+export const FrictionPoint = Type.Object(
+  {
+    id: Id,
+    fingerprint: Type.String({ description: "The same thing in another run has the same one" }),
+    severity: OneOf(severities),
+    phase: OneOf(phases),
+    category: OneOf(frictionCategories),
+    title: Type.String(),
+    description: Type.String(),
+    quote: Nullable(Type.String({ description: "Words of the target, not of this service" })),
+    url: Nullable(Type.String()),
+    events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the events in the trace that prove it" }),
+    lostSeconds: Nullable(Type.Number()),
+    lostUsd: Nullable(Type.Number()),
+    seenIn: Type.Object(
+      { runs: Type.Integer(), of: Type.Integer() },
+      { description: "Reports of the prompt up to this one that show it, of how many" },
+    ),
+    state: OneOf(frictionStates),
+  },
+  { title: "FrictionPoint" },
+);
 export type FrictionPoint = Static<typeof FrictionPoint>;
 
-export const Recommendation = Type.Object({
-  id: Id,
-  priority: Type.Integer({ minimum: 1 }),
-  title: Type.String(),
-  action: Type.String({ description: "What to change, and where" }),
-  url: Nullable(Type.String()),
-  frictionIds: Type.Array(Id, { minItems: 1 }),
-  expectedGain: Nullable(Type.Number({ description: "Points of the score that its friction cost" })),
-});
+export const Recommendation = Type.Object(
+  {
+    id: Id,
+    priority: Type.Integer({ minimum: 1 }),
+    title: Type.String(),
+    action: Type.String({ description: "What to change, and where" }),
+    url: Nullable(Type.String()),
+    frictionIds: Type.Array(Id, { minItems: 1 }),
+    expectedGain: Nullable(Type.Number({ description: "Points of the score that its friction cost" })),
+  },
+  { title: "Recommendation" },
+);
 export type Recommendation = Static<typeof Recommendation>;
 
-export const Report = Type.Object({
-  ...RunReport.properties,
-  createdAt: Time,
-  run: Type.Object({
-    runId: Id,
-    statusUrl: Url,
-    runUrl: Url,
-    evalRequestId: Id,
-    attempt: Type.Integer(),
-    urlMap: Type.Record(Type.String(), Type.String()),
-    templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
+export const Report = Type.Object(
+  {
+    ...RunReport.properties,
     createdAt: Time,
-    startedAt: Nullable(Time),
-    completedAt: Nullable(Time),
-  }),
-  prompt: PromptSummary,
-  agent: RunAgent,
-  frictionPoints: Type.Array(FrictionPoint),
-  recommendations: Type.Array(Recommendation),
-});
+    run: Type.Object({
+      runId: Id,
+      statusUrl: Url,
+      runUrl: Url,
+      evalRequestId: Id,
+      attempt: Type.Integer(),
+      urlMap: Type.Record(Type.String(), Type.String()),
+      templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
+      createdAt: Time,
+      startedAt: Nullable(Time),
+      completedAt: Nullable(Time),
+    }),
+    prompt: PromptSummary,
+    agent: RunAgent,
+    frictionPoints: Type.Array(FrictionPoint),
+    recommendations: Type.Array(Recommendation),
+  },
+  { title: "Report" },
+);
 export type Report = Static<typeof Report>;
 
 export const TraceEvent = Type.Object(
@@ -116,14 +128,17 @@ export const TraceEvent = Type.Object(
     type: OneOf(eventTypes),
     source: OneOf(eventSources),
   },
-  { additionalProperties: true, description: "The other fields are those of the type" },
+  { title: "TraceEvent", additionalProperties: true, description: "The other fields are those of the type" },
 );
 
-export const Trace = Type.Object({
-  events: Type.Array(TraceEvent),
-  total: Type.Integer({ description: "Events that match, on all pages" }),
-  nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
-});
+export const Trace = Type.Object(
+  {
+    events: Type.Array(TraceEvent),
+    total: Type.Integer({ description: "Events that match, on all pages" }),
+    nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
+  },
+  { title: "Trace" },
+);
 export type Trace = Static<typeof Trace>;
 
 export const traceQuery = {

@@ -1,5 +1,5 @@
 import { eq, sql } from "drizzle-orm";
-import { type Agent, AgentFailure } from "../agents/agent.ts";
+import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { AllowRule } from "../config.ts";
 import { runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
@@ -8,7 +8,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import { createGuard } from "../net/guarded.ts";
 import type { Reports } from "../reports/reports.ts";
-import { openSession, readSession } from "./session.ts";
+import { openSession, readSession, type SessionId } from "./session.ts";
 
 type Parts = {
   agents: Record<string, Agent>;
@@ -28,6 +28,15 @@ export function createRunJob(
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
     if (!row) throw new Error(`job without its run ${id}`);
     return row;
+  };
+
+  const gradeOf = (session: SessionId) => {
+    try {
+      return gradeSession(readSession(db, session));
+    } catch (error) {
+      log.error({ run: session.runId, err: error }, "a session could not be graded");
+      throw new JobFailure(`infrastructure: the session could not be graded: ${String(error)}`, false);
+    }
   };
 
   return {
@@ -70,13 +79,15 @@ export function createRunJob(
           },
           { signal, guard: createGuard({ allow: allow(), urlMap: run.urlMap, userAgent, now }), now },
         );
-        for await (const event of events) {
-          signal.throwIfAborted();
-          writer.append(event, "agent");
-        }
+        for await (const event of untilAborted(events, signal)) writer.append(event, "agent");
         writer.close();
       } catch (error) {
-        if (stop.aborted || broken.signal.aborted) throw error;
+        if (stop.aborted) throw error;
+        if (broken.signal.aborted)
+          throw new JobFailure(
+            `infrastructure: the session could not be stored: ${String(broken.signal.reason)}`,
+            true,
+          );
         writer.close();
         if (timeout.aborted)
           throw new JobFailure(
@@ -87,7 +98,7 @@ export function createRunJob(
           throw new JobFailure(error.message, error.options.retryable, error.options.retryAfterMs);
         throw error;
       }
-      const grade = gradeSession(readSession(db, session));
+      const grade = gradeOf(session);
       log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
       return (tx) => {
         reports.insertReport(tx, run, lease.attempt, grade);
@@ -105,4 +116,25 @@ export function createRunJob(
         .run();
     },
   };
+}
+
+/** The events of an agent. An abort ends them at once, whether the agent heeds the signal or not. */
+async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSignal): AsyncGenerator<AgentEvent> {
+  const iterator = events[Symbol.asyncIterator]();
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => {});
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const next = await Promise.race([iterator.next(), aborted.promise]);
+      if (next.done) return;
+      yield next.value;
+    }
+  } finally {
+    signal.removeEventListener("abort", abort);
+    // Not awaited: an agent that hangs would never answer.
+    iterator.return?.()?.catch(() => {});
+  }
 }

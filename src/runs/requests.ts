@@ -49,35 +49,34 @@ export function createRequests(
      * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
      */
     requestEval(org: OrgId, promptId: string, input: EvalRequestInput): { evalRequestId: string; runIds: string[] } {
-      const prompt = ofPrompts.getPromptRow(org, promptId);
-      if (prompt.status === "archived")
-        throw conflict(
-          `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
-        );
-      checkUrlMap(input.urlMap);
-      const args = argsFor(prompt.templateVars, input.templateArgs ?? {});
-      const fill = (text: string) => fillTemplate(text, args ?? {});
-      const text = fill(prompt.text);
-      const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
-      const task: RunTask = {
-        title: prompt.title,
-        text,
-        endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-        startUrls: startUrls({ urlMap: input.urlMap, provider, additionalUrls: prompt.additionalUrls, text }),
-        declaredChecks: prompt.declaredChecks ?? [],
-        reviewBeforePublishing: prompt.reviewBeforePublishing,
-      };
-      const { idempotencyKey } = input;
+      const { urlMap, templateArgs = {}, idempotencyKey } = input;
       const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId, input });
-
       const accepted = tx(db, (t) => {
+        const prompt = ofPrompts.getPromptRow(org, promptId);
         const earlier =
           idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
         if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: [earlier.id] };
+        if (prompt.status === "archived")
+          throw conflict(
+            `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
+          );
+        checkUrlMap(urlMap);
+        const args = argsFor(prompt.templateVars, templateArgs);
+        const fill = (text: string) => fillTemplate(text, args ?? {});
+        const text = fill(prompt.text);
+        const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
+        const task: RunTask = {
+          title: prompt.title,
+          text,
+          endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+          startUrls: startUrls({ urlMap, provider, additionalUrls: prompt.additionalUrls, text }),
+          declaredChecks: prompt.declaredChecks ?? [],
+          reviewBeforePublishing: prompt.reviewBeforePublishing,
+        };
         const createdAt = now();
         const evalRequestId = newId(createdAt);
         t.insert(evalRequests)
-          .values({ id: evalRequestId, orgId: org, promptId, trigger: input.trigger, createdAt })
+          .values({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt })
           .run();
         const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
         for (const id of runIds) {
@@ -85,10 +84,10 @@ export function createRequests(
             .values({
               id,
               orgId: org,
-              promptId,
+              promptId: prompt.id,
               evalRequestId,
               status: "pending",
-              urlMap: input.urlMap,
+              urlMap,
               templateArgs: args,
               task,
               agent: prompt.agent ?? defaultAgent,
@@ -114,14 +113,13 @@ const hostName = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
 function checkUrlMap(urlMap: Record<string, string>): void {
   for (const [key, value] of Object.entries(urlMap)) {
     const origin = /^https?:\/\//i.test(key) && URL.canParse(key) ? new URL(key) : null;
-    const isOrigin =
-      origin !== null && origin.host !== "" && origin.username === "" && /^https?:\/\/[^/?#]+\/?$/i.test(key);
-    if (!isOrigin && !hostName.test(key))
+    const isOrigin = origin !== null && /^https?:\/\/[^/?#@]+\/?$/i.test(key);
+    if (!isOrigin && !(hostName.test(key) && URL.canParse(`https://${key}`)))
       throw badRequest(
         `urlMap: the key ${JSON.stringify(key)} must be a host name or an http(s) origin, as in docs.example.com`,
       );
     const target = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
-    if (!target || target.username !== "" || target.password !== "")
+    if (!(target?.username === "" && target.password === ""))
       throw badRequest(
         `urlMap: the value for ${JSON.stringify(key)} must be an absolute http(s) address without user info`,
       );

@@ -122,7 +122,7 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   return {
     /** Throws not_found. */
     getRun(org: OrgId, id: string): Run {
-      const row = byId.get({ org, id });
+      const row = byId.get({ org, id: id.toLowerCase() });
       if (!row) throw notFound(`no run has the id ${id}`);
       return toRun(row);
     },
@@ -130,7 +130,14 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
     /** Newest first. */
     listRuns(org: OrgId, { promptId, reportStatus }: RunFilter, { limit, offset }: Page): Paged<Run> {
       const plan = plans[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
-      const values = { org, limit, offset, promptId, reportStatus, counted: reportStatus ?? "any" };
+      const values = {
+        org,
+        limit,
+        offset,
+        promptId: promptId?.toLowerCase(),
+        reportStatus,
+        counted: reportStatus ?? "any",
+      };
       return { items: plan.rows.all(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
     },
   };

@@ -5,63 +5,7 @@ import { PromptSummary, promptExample } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
-export const Run = Type.Object({
-  runId: Id,
-  status: OneOf(runStatuses, "completed, failed and superseded are final; completed always has a report"),
-  report: Nullable(RunReport),
-  statusUrl: Type.String({ format: "uri", description: "Address to poll" }),
-  runUrl: Type.String({ format: "uri", description: "Page for people" }),
-  completedAt: Nullable(Time),
-  createdAt: Time,
-  failureReason: Nullable(
-    Type.String({
-      description: "timeout, budget, credentials, infrastructure, agent_crashed or cancelled, a colon, a sentence",
-    }),
-  ),
-  templateArgs: Type.Optional(
-    Nullable(
-      Type.Record(Type.String(), Type.String(), {
-        description: "Stored and returned as they are: put no secrets here",
-      }),
-    ),
-  ),
-  prompt: PromptSummary,
-  agent: RunAgent,
-  evalRequestId: Id,
-  startedAt: Nullable(Time),
-  attempt: Type.Integer({ minimum: 0, description: "Times that it was begun" }),
-});
-export type Run = Static<typeof Run>;
-
-export const RunRequest = Type.Object(
-  {
-    urlMap: Type.Record(Type.String(), Url, {
-      description: "Host names or origins, each with the address that stands in for it in this run; {} for none",
-    }),
-    templateArgs: Type.Optional(
-      Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
-        description: "A value for each variable of the prompt",
-      }),
-    ),
-  },
-  {
-    examples: [
-      { urlMap: { "docs.example.com": "https://preview-42.example.com" }, templateArgs: { language: "Python" } },
-    ],
-  },
-);
-export type RunRequest = Static<typeof RunRequest>;
-
-export const RunResponse = Type.Object({ runId: Id, statusUrl: Url, runUrl: Url });
-export type RunResponse = Static<typeof RunResponse>;
-
-export const runsQuery = {
-  promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),
-  reportStatus: Type.Optional(OneOf(reportStatuses, "Only runs whose report has this status")),
-  ...pageQuery,
-};
-
-export const runExample: Run = {
+export const runExample = {
   runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
   status: "completed",
   report: {
@@ -111,4 +55,70 @@ export const runExample: Run = {
   evalRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
   startedAt: "2026-11-21T09:31:00.100Z",
   attempt: 1,
+};
+
+export const Run = Type.Object(
+  {
+    runId: Id,
+    status: OneOf(runStatuses, "completed, failed and superseded are final; completed always has a report"),
+    report: Nullable(RunReport),
+    statusUrl: Type.String({ format: "uri", description: "Address to poll" }),
+    runUrl: Type.String({ format: "uri", description: "Page for people" }),
+    completedAt: Nullable(Time),
+    createdAt: Time,
+    failureReason: Nullable(
+      Type.String({
+        description: "timeout, budget, credentials, infrastructure, agent_crashed or cancelled, a colon, a sentence",
+      }),
+    ),
+    templateArgs: Type.Optional(
+      Nullable(
+        Type.Record(Type.String(), Type.String(), {
+          description: "Stored and returned as they are: put no secrets here",
+        }),
+      ),
+    ),
+    prompt: PromptSummary,
+    agent: RunAgent,
+    evalRequestId: Id,
+    startedAt: Nullable(Time),
+    attempt: Type.Integer({ minimum: 0, description: "Times that it was begun" }),
+  },
+  { title: "Run", examples: [runExample] },
+);
+export type Run = Static<typeof Run>;
+
+export const RunRequest = Type.Object(
+  {
+    urlMap: Type.Record(Type.String(), Url, {
+      description: "Host names or origins, each with the address that stands in for it in this run; {} for none",
+    }),
+    templateArgs: Type.Optional(
+      Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
+        description: "A value for each variable of the prompt",
+      }),
+    ),
+  },
+  {
+    title: "RunRequest",
+    examples: [
+      { urlMap: { "docs.example.com": "https://preview-42.example.com" }, templateArgs: { language: "Python" } },
+    ],
+  },
+);
+export type RunRequest = Static<typeof RunRequest>;
+
+export const RunResponse = Type.Object(
+  { runId: Id, statusUrl: Url, runUrl: Url },
+  {
+    title: "RunResponse",
+    examples: [{ runId: runExample.runId, statusUrl: runExample.statusUrl, runUrl: runExample.runUrl }],
+  },
+);
+export type RunResponse = Static<typeof RunResponse>;
+
+export const runsQuery = {
+  promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),
+  reportStatus: Type.Optional(OneOf(reportStatuses, "Only runs whose report has this status")),
+  ...pageQuery,
 };

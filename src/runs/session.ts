@@ -8,6 +8,7 @@ const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
 const keyShape = /evals_[0-9A-Za-z]{36}/g;
+const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-api-key$/i;
 const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 
 /** A run in one of its attempts: what its events belong to. */
@@ -30,6 +31,11 @@ export function openSession(
   onError: (error: unknown) => void,
 ): SessionWriter {
   const begunAt = now();
+  // What an attempt that was given back has left: it begins anew under the same number.
+  tx(db, (t) => {
+    const own = and(eq(sessionEvents.orgId, orgId), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
+    if (mayWrite()) t.delete(sessionEvents).where(own).run();
+  });
   let seq = 0;
   let buffer: (typeof sessionEvents.$inferInsert)[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -88,7 +94,9 @@ export function readSession(db: Db, { orgId, runId, attempt }: SessionId): Sessi
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then the longest texts are cut and `cutBytes` says by how much). */
 export function storable(fields: Record<string, unknown>): Record<string, unknown> {
-  const clean = mapTexts(fields, (text) => text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"));
+  const clean = mapTexts(fields, (text, key) =>
+    secretNames.test(key) ? "[redacted]" : text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"),
+  );
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return clean as Record<string, unknown>;
   for (let most = 8192; most >= 64; most /= 2) {
@@ -99,9 +107,10 @@ export function storable(fields: Record<string, unknown>): Record<string, unknow
   return { cutBytes: bytes };
 }
 
-function mapTexts(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === "string") return change(value);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change));
+/** `key`: the name under which a text stands, also as an item of a list; empty at the top. */
+function mapTexts(value: unknown, change: (text: string, key: string) => string, key = ""): unknown {
+  if (typeof value === "string") return change(value, key);
+  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change, key));
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, mapTexts(item, change)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapTexts(item, change, name)]));
 }
