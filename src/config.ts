@@ -47,6 +47,8 @@ function allowRule(text: string): AllowRule {
   const groups = match?.groups;
   if (!groups) return bad(allowSyntax);
   const port = groups.p6 ?? groups.port;
+  const range = groups.host?.split("/")[1];
+  if (range !== undefined && Number(range) > (groups.host?.includes(":") ? 128 : 32)) return bad(allowSyntax);
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) return bad("a port from 1 to 65535");
   return { host: (groups.v6 ?? groups.host ?? "").toLowerCase(), port: port === undefined ? null : Number(port) };
 }

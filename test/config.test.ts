@@ -80,6 +80,11 @@ test.each([
     "http://10.0.0.1",
     "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8",
   ],
+  [
+    "EVALD_ALLOW_PRIVATE",
+    "10.0.0.0/33",
+    "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8",
+  ],
   ["EVALD_ALLOW_PRIVATE", "10.0.0.1:0", "a port from 1 to 65535"],
   ["EVALD_LOG_LEVEL", "loud", "one of silent, fatal, error, warn, info, debug, trace"],
   ["EVALD_WELCOME", "yes", "0 or 1"],
