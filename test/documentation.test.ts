@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { parse } from "unbash";
 import { settingTable } from "../src/config.ts";
+import { toHtml } from "../src/web/docs.ts";
 import { testApp } from "./support/app.ts";
 
 const csp =
@@ -103,6 +104,14 @@ describe("documentation", () => {
   });
 });
 
+test("HTML in the text of a page stays text", () => {
+  const body = "<script>alert(1)</script>\n\nAn <img src=x> and [a link](/docs/runs).";
+  const doc = { slug: "test", section: "Test", title: "Test", description: "Test.", body };
+  expect(toHtml(doc, { baseUrl: "https://example.com/evals", base: "/evals" })).toBe(
+    '<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n<p>An &lt;img src=x&gt; and <a href="/evals/docs/runs">a link</a>.</p>\n',
+  );
+});
+
 describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links of %s", (baseUrl) => {
   const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
 
@@ -157,5 +166,7 @@ test("under a base path nothing answers outside of it", async () => {
   const app = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
   expect((await get(app, "https://example.com/evals")).status).toBe(200);
   expect((await get(app, "https://example.com/docs")).status).toBe(404);
-  expect((await get(app, "https://example.com/evals/robots.txt")).body).toContain("Disallow: /evals/api/\n");
+  const robots = (await get(app, "https://example.com/evals/robots.txt")).body;
+  expect(robots).toContain("Disallow: /evals/api/\n");
+  expect(robots).toContain("Sitemap: https://example.com/evals/sitemap.xml\n");
 });

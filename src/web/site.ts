@@ -23,13 +23,13 @@ export function llmsTxt(site: Site): string {
 
 It is a self-hosted service. A prompt is a task with an end goal; a run sends an agent to do it; a report grades what happened.
 Every page is also served as Markdown: its address with .md, or the header Accept: text/markdown.
+Every operation and field of the API, as OpenAPI 3.1: ${site.baseUrl}/openapi.json
 
 ${lists.join("\n\n")}
 
 ## Optional
 
 - [Index of the documentation](${site.baseUrl}/docs.md): all pages with one line each
-- [OpenAPI 3.1 description](${site.baseUrl}/openapi.json): every operation, field and example of the REST API
 `;
 }
 
