@@ -1,0 +1,86 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { validate } from "@readme/openapi-parser";
+import { testApp } from "./support/app.ts";
+
+const { app, send } = testApp({ env: { EVALD_BASE_URL: "https://evals.acme.dev/ax" } });
+const document = (await send("GET", "/ax/openapi.json", { headers: { authorization: "" } })).body;
+const folder = mkdtempSync(join(tmpdir(), "evald-openapi-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+type Operation = { operationId: string; security?: object[]; responses: Record<string, object> };
+
+const operations = Object.entries(document.paths as Record<string, Record<string, Operation>>).flatMap(
+  ([path, methods]) =>
+    Object.entries(methods).map(([method, each]) => ({ name: `${method.toUpperCase()} ${path}`, ...each })),
+);
+
+test("the description is as it was", () => {
+  expect(document).toMatchSnapshot();
+});
+
+test("every route that is served is described, and no other", () => {
+  const served = app.routes
+    .filter(({ method }) => method !== "HEAD")
+    .map(({ method, path }) => `${method} ${path.replace(/^\/ax/, "").replace(/:([A-Za-z]+)/g, "{$1}")}`);
+  expect(operations.map(({ name }) => name).sort()).toEqual([...new Set(served)].sort());
+});
+
+test("the five operations of the specification answer with the statuses that it lists", () => {
+  const statuses = (name: string) => Object.keys(operations.find((each) => each.name === name)?.responses ?? {});
+  expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "500"]);
+  expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "401", "404", "500"]);
+  // 409 and 413 are added: an archived prompt, a body above 1 MiB.
+  expect(statuses("POST /api/v1/prompts/{promptId}/run")).toEqual(["200", "400", "401", "404", "409", "413", "500"]);
+  expect(statuses("GET /api/v1/runs")).toEqual(["200", "400", "401", "500"]);
+  expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "401", "404", "500"]);
+});
+
+test("every operation under /api/ needs the bearer key, and is told apart by its id", () => {
+  const open = operations.filter(({ name, security }) => name.includes(" /api/") && !security?.length);
+  expect(open.map(({ name }) => name)).toEqual([]);
+  const ids = operations.map(({ operationId }) => operationId);
+  expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
+});
+
+test("no keyword is of another dialect", () => {
+  const foreign: string[] = [];
+  const walk = (value: unknown, path: string) => {
+    if (value === null || typeof value !== "object") return;
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === "$id" || key === "nullable") foreign.push(`${path}/${key}`);
+      walk(inner, `${path}/${key}`);
+    }
+  };
+  walk(document, "");
+  expect(foreign).toEqual([]);
+});
+
+test("the document is OpenAPI 3.1 by a parser of another house", async () => {
+  expect(await validate(structuredClone(document))).toMatchObject({ valid: true, warnings: [] });
+});
+
+const linters: [name: string, command: string[]][] = [
+  ["redocly", ["@redocly/cli@2.77.0", "lint", "--format=json", "openapi.json"]],
+  ["spectral", ["@stoplight/spectral-cli@6.16.3", "lint", "-F", "hint", "-r", "ruleset.yaml", "openapi.json"]],
+];
+// Examples are checked against their schemas by both.
+test.each(linters)(
+  "%s finds neither error nor warning",
+  async (_, command) => {
+    await Bun.write(join(folder, "openapi.json"), JSON.stringify(document));
+    await Bun.write(join(folder, "ruleset.yaml"), 'extends: ["spectral:oas"]\n');
+    const linter = Bun.spawn([process.execPath, "x", ...command], { cwd: folder, stdout: "pipe", stderr: "pipe" });
+    const [output, errors, code] = await Promise.all([
+      new Response(linter.stdout).text(),
+      new Response(linter.stderr).text(),
+      linter.exited,
+    ]);
+    expect({ code, output: code === 0 ? "" : output + errors }).toEqual({ code: 0, output: "" });
+    if (command.includes("--format=json"))
+      expect(JSON.parse(output).totals).toEqual({ errors: 0, warnings: 0, ignored: 0 });
+  },
+  180_000,
+);
