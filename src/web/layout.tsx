@@ -12,7 +12,7 @@ const cssMark = Bun.hash(css).toString(36);
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%233b5bdb'/%3E%3Cpath d='M4 11.5V8m4 3.5v-7m4 7V6.5' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
 
-export type Crumb = { name: string; path?: string };
+type Crumb = { name: string; path?: string };
 
 type Props = {
   site: Site;
