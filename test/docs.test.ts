@@ -101,6 +101,23 @@ describe("an HTML page", () => {
   });
 });
 
+test.each([
+  ["text/markdown", "[![a]("],
+  ["text/markdown", "[[a]"],
+  ["text/markdown", "<a <A "],
+  ["text/markdown", "``` "],
+  ["text/markdown", "> - "],
+  ["text/markdown", "# # "],
+  ["text/html", "<pre>"],
+  ["text/html", "<a href=x>"],
+  ["text/html", "<div class=x>"],
+  ["text/html", "<pre>   "],
+])("a hostile page of type %s made of %j is read in no more than linear time", (type, piece) => {
+  const begun = performance.now();
+  readPage(at, type, piece.repeat(30_000));
+  expect(performance.now() - begun).toBeLessThan(2000);
+});
+
 describe("a Markdown page", () => {
   test("comes with front matter, headings outside of code, links outside of code, samples without indentation", () => {
     const page = readPage(

@@ -31,6 +31,10 @@ export type Page = {
 
 /** HTML over this is cut before it is converted, in characters. */
 const maxHtml = 4_000_000;
+/** Headings, samples and links of one page that are looked at, each. */
+const maxParts = 3000;
+/** Part of a line in which links are looked for: no person writes longer ones. */
+const maxLine = 20_000;
 /** Under so many characters of text a page with scripts counts as empty. */
 const shellText = 200;
 
@@ -48,7 +52,7 @@ export function toMarkdown(html: string, url: string): string {
   try {
     const main = convert([...noise, "nav", "footer", "aside", "form", "button"]);
     const text = main.trim().length >= shellText ? main : convert(noise);
-    return text.replace(/\s*\[[¶#§]?\]\([^()\s]*(?:\s+"[^"]*")?\)/g, "").trim();
+    return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
   } catch {
     ready = false;
     return codeText(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
@@ -89,7 +93,7 @@ function readHtml(url: string, html: string): Page {
     language: found.language,
     markdown,
     headings,
-    links: found.links,
+    links: found.links.slice(0, maxParts),
     samples,
     anchors: shell || !found.hasHeadingIds ? null : found.anchors,
     problem: null,
@@ -101,7 +105,7 @@ function readHtml(url: string, html: string): Page {
 function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
   const lines = markdown.split("\n").map((line) => line.replace(/^[\s>]+/, "").trim());
   let from = 0;
-  return blocks.map(({ language, code }) => {
+  return blocks.slice(0, maxParts).map(({ language, code }) => {
     const first = code
       .split("\n")
       .map((line) => line.trim())
@@ -124,7 +128,7 @@ function readMarkdown(url: string, text: string): Page {
     markdown: body,
     headings,
     links: markdownLinks(body, blocks, url),
-    samples: blocks.map(({ language, code, line, closed }) => ({ language, code, line, closed })),
+    samples: blocks.slice(0, maxParts).map(({ language, code, line, closed }) => ({ language, code, line, closed })),
     anchors: null,
     problem: null,
   };
@@ -135,7 +139,7 @@ function readMarkdown(url: string, text: string): Page {
 function splitFrontMatter(text: string): { body: string; title: string } {
   const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
   if (!match) return { body: text, title: "" };
-  const title = /^title:\s*(["']?)(.*)\1\s*$/m.exec(match[1]!)?.[2] ?? "";
+  const title = /^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m.exec(match[1]!.slice(0, 5000))?.[2] ?? "";
   return { body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length), title: title.trim() };
 }
 
@@ -146,8 +150,8 @@ function fences(markdown: string): Fence[] {
   const lines = markdown.split("\n");
   const found: Fence[] = [];
   for (let i = 0; i < lines.length; i++) {
-    const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,}|~{3,})([^`]*)$/.exec(lines[i]!);
-    if (!open) continue;
+    const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(lines[i]!.slice(0, 1000));
+    if (!open || (open[2]?.startsWith("`") && open[3]?.includes("`"))) continue;
     const [, lead = "", mark = "", info = ""] = open;
     const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
     let end = i + 1;
@@ -181,17 +185,24 @@ function toLanguage(info: string): string | null {
 
 function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
   const inCode = codeLines(blocks);
-  return markdown.split("\n").flatMap((text, index) => {
-    const match = inCode.has(index + 1) ? null : /^\s{0,3}(#{1,6})\s+(.+?)\s*#*\s*$/.exec(text);
-    return match ? [{ level: match[1]!.length, text: plainText(match[2]!).slice(0, 150), line: index + 1 }] : [];
+  const found = markdown.split("\n").flatMap((text, index) => {
+    const match = inCode.has(index + 1) ? null : /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
+    const title = match ? plainText(match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "")) : "";
+    return match && title ? [{ level: match[1]!.length, text: title.slice(0, 150), line: index + 1 }] : [];
   });
+  return found.slice(0, maxParts);
 }
 
 const codeLines = (blocks: Fence[]) =>
   new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
 
 const plainText = (markdown: string) =>
-  codeText(markdown.replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[`*]|<[^>]+>/g, ""))
+  codeText(
+    markdown
+      .slice(0, 500)
+      .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replace(/[`*]|<[^>]+>/g, ""),
+  )
     .replace(/\s+/g, " ")
     .trim();
 
@@ -200,23 +211,37 @@ function markdownLinks(markdown: string, blocks: Fence[], url: string): DocLink[
   const found: DocLink[] = [];
   const add = (target: string, text: string) => {
     const address = codeText(target.replace(/^<|>$/g, ""));
-    if (URL.canParse(address, url)) found.push({ url: new URL(address, url).href, text: plainText(text) });
+    if (address && URL.canParse(address, url)) found.push({ url: new URL(address, url).href, text: plainText(text) });
   };
   for (const [index, raw] of markdown.split("\n").entries()) {
-    if (inCode.has(index + 1)) continue;
-    const line = raw.replace(/(`+)(?!`).*?[^`]\1(?!`)/g, (code) => code.replace(/[[\]()<>]/g, " "));
-    for (const match of line.matchAll(
-      /(!?)\[((?:[^[\]]|!?\[[^\]]*\](?:\([^)]*\))?)*)\]\(\s*(<[^>]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)/g,
-    ))
-      if (match[1] === "" && match[3]) add(match[3], match[2]!);
-    for (const match of line.matchAll(/<a\s[^>]*?href="([^"]+)"[^>]*>([^<]*)/gi)) add(match[1]!, match[2]!);
-    for (const match of line.matchAll(/<[A-Z]\w*\s[^>]*?href="([^"{]+)"/g))
-      add(match[1]!, /title="([^"]+)"/.exec(match.input)?.[1] ?? "");
-    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]+)>/g)) add(match[1]!, "");
-    const reference = /^\s{0,3}\[([^\]^]+)\]:\s*(\S+)/.exec(line);
+    if (inCode.has(index + 1) || found.length >= maxParts) continue;
+    const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
+    for (const { text, target } of inlineLinks(line)) add(target, text);
+    for (const match of line.matchAll(/<a\s[^<>]{0,300}?href="([^"]{1,2000})"[^<>]{0,300}>([^<]{0,300})/gi))
+      add(match[1]!, match[2]!);
+    for (const match of line.matchAll(/<[A-Z]\w{0,40}\s[^<>]{0,500}?href="([^"{]{1,2000})"/g))
+      add(match[1]!, /title="([^"]{1,300})"/.exec(line.slice(match.index, match.index + 1000))?.[1] ?? "");
+    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g)) add(match[1]!, "");
+    const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
     if (reference) add(reference[2]!, reference[1]!);
   }
   return found;
+}
+
+/** `[text](target)`, images inside of the text included, images themselves not. Looks back for the bracket that opens, never far. */
+function* inlineLinks(line: string): Generator<{ text: string; target: string }> {
+  for (let close = line.indexOf("]("); close >= 0; close = line.indexOf("](", close + 2)) {
+    let depth = 1;
+    let open = close - 1;
+    for (const last = Math.max(0, close - 500); open >= last; open--) {
+      if (line[open] === "]") depth++;
+      else if (line[open] === "[" && --depth === 0) break;
+    }
+    if (depth > 0 || line[open - 1] === "!") continue;
+    const rest = line.slice(close + 2, close + 2002).trimStart();
+    const target = rest.startsWith("<") ? /^<([^<>]*)>/.exec(rest)?.[1] : /^(?:[^\s()]|\([^\s()]*\))*/.exec(rest)?.[0];
+    if (target) yield { text: line.slice(open + 1, close), target };
+  }
 }
 
 /** Titles of error pages in the languages most met; the whole title or first heading must be one. */
@@ -225,6 +250,6 @@ const errorTitle =
 
 function looksLikeError(page: Page): boolean {
   if (page.samples.length > 0 || page.markdown.length > 3000) return false;
-  const titles = [page.title.split(/\s[|·–—-]\s/)[0] ?? "", page.headings[0]?.text ?? ""];
+  const titles = [page.title.slice(0, 200).split(/\s[|·–—-]\s/)[0] ?? "", page.headings[0]?.text ?? ""];
   return titles.some((title) => errorTitle.test(title.trim()));
 }

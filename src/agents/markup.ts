@@ -138,7 +138,7 @@ export function harvest(html: string, url: string): Markup {
         element.onEndTag(() => {
           const code = codeText(block?.code ?? "")
             .replace(/^\n/, "")
-            .replace(/\s+$/, "");
+            .trimEnd();
           const numbers = /^[\d\s]*$/.test(code);
           if (block && !numbers) page.preformatted.push({ language: block.language, code });
           block = null;
@@ -149,25 +149,27 @@ export function harvest(html: string, url: string): Markup {
         if (block && silent === 0) block.code += chunk.text;
       },
     })
-    .on("pre code", {
+    // No selector names a parent: a page of nested elements would take time by the square.
+    .on("code", {
       element(element) {
         if (block) block.language ??= languageOf(element, false);
       },
     })
-    .on("pre br", {
+    .on("br", {
       element() {
         if (block) block.code += "\n";
       },
     })
-    .on("pre button, pre .lineno, pre .linenos, pre .line-number, pre .linenumber, pre .hljs-ln-n, pre a.anchor", {
-      element: (element) =>
+    .on("button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor", {
+      element(element) {
+        if (!block || element.tagName === "td") return;
         during(
           element,
           () => silent++,
           () => silent--,
-        ),
+        );
+      },
     })
-
     .onDocument({
       text(chunk) {
         if (hidden === 0) page.textLength += chunk.text.replace(/\s+/g, " ").trim().length;

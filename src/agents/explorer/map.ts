@@ -49,12 +49,15 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<{ a
   const text = got.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
   const page = readPage(got.response.url, "text/markdown", text);
-  const lines = text.split("\n");
   // The sentence after a link tells what its page is about; it helps to choose.
+  const about = new Map<string, string>();
+  for (const line of text.split("\n"))
+    for (const match of line.slice(0, 1000).matchAll(/\[([^\][]{1,200})\]\(/g))
+      about.set(match[1]!, line.slice(0, 1000));
   const links = page.links.map(({ url: address, text: name }) => ({
     url: address,
     text: name,
-    context: lines.find((line) => line.includes(`[${name}](`))?.replace(/\(https?:[^)]*\)/g, " ") ?? "",
+    context: (about.get(name) ?? "").replace(/\([^()]*\)/g, " "),
   }));
   return { at: got.response.url, links };
 }
@@ -81,8 +84,8 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
     const got = await session.fetching.get(toCheck(url, named.includes(url) ? `${origin}/robots.txt` : null), log);
     if (!got.ok || got.response.status !== 200) continue;
     const xml = got.text();
-    const locations = [...xml.matchAll(/<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]+?)\s*(?:\]\]>)?\s*<\/loc>/gi)].map((match) =>
-      match[1]!.replaceAll("&amp;", "&"),
+    const locations = [...xml.matchAll(/<loc>((?:[^<]|<!\[CDATA\[){0,2000})<\/loc>/gi)].map((match) =>
+      match[1]!.replace("<![CDATA[", "").replace("]]>", "").replaceAll("&amp;", "&").trim(),
     );
     if (/<sitemapindex[\s>]/i.test(xml)) {
       queue.push(...locations.filter((location) => !queue.includes(location)));

@@ -6,8 +6,10 @@ import { cut, type ReadPage, type Session, type Steps, useTool } from "./session
 export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
 
 /** Samples longer than this, or nested deeper, are not handed to a parser. */
-const maxCode = 20_000;
+const maxCode = 10_000;
 const maxDepth = 200;
+/** Pieces of a sample that are tried one by one. */
+const maxPieces = 40;
 /** Broken samples that are told of one by one, over all pages. */
 const maxBroken = 50;
 
@@ -25,7 +27,7 @@ const familyOf = new Map(
 
 /** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose: such a one is never called broken. */
 const notMeantToParse =
-  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^\s*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^\s*\$ |^HTTP\/\d/im;
+  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^[ \t]*\$ |^HTTP\/\d/im;
 
 /** Parses a sample in the language that it names. Says broken only where no reading of the sample makes sense. */
 export async function judgeSample({ language, code, closed }: CodeSample): Promise<Verdict> {
@@ -64,9 +66,14 @@ function judgeScript(code: string): Verdict {
   const whole = readScript(code);
   if (!whole?.broken) return whole;
   // Statements, then what they print or another way to write a part of them: each makes sense on its own.
-  const parts = code.split(/\n\s*\n|\n(?=\{)|^\s*\/\/.*$/m).filter((part) => part.trim() !== "");
+  const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
-  if ([parts, lines].some((some) => some.length > 1 && some.every((part) => !readScript(part)?.broken))) return null;
+  if (
+    [parts, lines].some(
+      (some) => some.length > 1 && some.length <= maxPieces && some.every((part) => !readScript(part)?.broken),
+    )
+  )
+    return null;
   // A single line is as often the shape of a call as it is code.
   if (lines.length < 2 || signature.test(code) || beyondParser.test(code)) return null;
   return whole;
@@ -95,7 +102,8 @@ function readScript(code: string): Verdict {
 }
 
 /** `listen(port: number, done?: () => void): Server`: notation for people, no program. */
-const signature = /^\s*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^\s*[\w.$]+\([^)\n]*\w\??:\s/m;
+const signature =
+  /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*[\w.$]+\([^)\n]*\w\??:\s/m;
 
 function syntaxTrouble(transpiler: Bun.Transpiler, code: string): { message: string; line: number } | null {
   try {
@@ -118,7 +126,7 @@ function judgeJson(code: string): Verdict {
   if (whole.split(/\n(?=\S)/).every((line) => jsonTrouble(line) === null)) return fine;
   const withoutText = whole.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
   const relaxed =
-    /\/\/|\/\*|^\s*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
+    /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
   if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   const comma = /,(\s*)[}\]]/.exec(code);
   if (!comma) return { broken: true, message: trouble, line: 1 };
@@ -142,7 +150,7 @@ function judgeYaml(code: string): Verdict {
     return fine;
   } catch (caught) {
     // Block scalars, tags, anchors and flow over several lines are left alone: there a parser may be wrong where the author is right.
-    if (/[|>][+-]?\s*$|(^|\s)[&*!]\w|[{[]\s*$|<<:|^%/m.test(code)) return null;
+    if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(code)) return null;
     const tab = code.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
     const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
     return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
@@ -177,7 +185,7 @@ async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
   );
   if (!certain) return errors.length === 0 ? fine : null;
   // Output that an author mixed with commands, other shells and words with an apostrophe are not judged.
-  if (/\w'\w|\$env:|^PS |`\s*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
+  if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
   const line = picked ? 1 : lineAt(commands, certain.pos);
   return { broken: true, message: certain.message, line };
 }

@@ -9,6 +9,8 @@ const maxPages = 8;
 const maxLinks = 40;
 const atOnce = 4;
 const maxSites = 2;
+/** Characters of one page that afdocs gets to see; far above every size that it calls too large. */
+const maxText = 2_000_000;
 
 /** Checks of how pages are found; all others are of the pages themselves. */
 const discovery = new Set([
@@ -120,8 +122,10 @@ const met = (groups: string[][], { previousResults }: CheckContext) =>
 /** Checks of tabs pass where there are no tabs; that says nothing about the pages. */
 function nothingToSee({ id, status, details }: CheckResult): boolean {
   if (status !== "pass" || (id !== "tabbed-content-serialization" && id !== "section-header-quality")) return false;
-  const found = details?.tabbedPages ?? details?.analyses;
-  return !Array.isArray(found) || found.length === 0;
+  const headings = details?.analyses;
+  return id === "section-header-quality"
+    ? !Array.isArray(headings) || headings.length === 0
+    : !details?.totalGroupsFound;
 }
 
 /** Our own way out in the shape of that of afdocs. `kept` counts what robots.txt kept from it. */
@@ -166,7 +170,7 @@ function toHttp(
         ...(status === 429 && retryAfter && { retryAfter }),
       };
       fetchLedger?.onRecord(kind);
-      const text = got.text();
+      const text = got.text().slice(0, maxText);
       fetchLedger?.onBody(kind, text, got.contentType ?? "");
       return {
         ok: status >= 200 && status < 300,
