@@ -1,4 +1,4 @@
-import type { TSchema } from "@sinclair/typebox";
+import { CloneType, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { AppError, badRequest } from "./errors.ts";
 import { explain } from "./schema.ts";
@@ -27,7 +27,8 @@ export function jsonBody<const T extends TSchema>(schema: T) {
   };
   // "json" never runs: it tells the description of the API what the body is.
   const parsers: [typeof read, "json"] = [read, "json"];
-  return { parse: parsers, body: schema };
+  // Elysia closes the schema that it is given against unknown fields, so it is given a copy.
+  return { parse: parsers, body: CloneType(schema) };
 }
 
 /** The body as text; a body without a length is read only as far as it may go. */

@@ -91,7 +91,10 @@ function share(value: Json, schemas: JsonObject): Json {
   if (Array.isArray(value)) return value.map((item) => share(item, schemas));
   if (value === null || typeof value !== "object") return value;
   const inner = Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
+    Object.entries(value)
+      // Elysia closes schemas that it has served once; fields may be added to an answer at any time.
+      .filter(([key, item]) => key !== "additionalProperties" || item !== false)
+      .map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
   const { title, ...schema } = inner;
   if (typeof title !== "string" || !("type" in schema)) return inner;

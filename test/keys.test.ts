@@ -1,0 +1,159 @@
+import { afterAll, describe, expect, spyOn, test } from "bun:test";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { isKeyShaped } from "../src/auth/keys.ts";
+import { testApp } from "./support/app.ts";
+
+const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const folder = mkdtempSync(join(tmpdir(), "evald-keys-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const withKey = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
+
+test("a key has 42 characters, and no two are the same", () => {
+  const { service, a } = testApp();
+  const keys = Array.from({ length: 200 }, () => service.keys.createKey(a.org, "k").key);
+  expect(keys.filter((key) => !/^evals_[0-9A-Za-z]{36}$/.test(key) || !isKeyShaped(key))).toEqual([]);
+  expect(new Set(keys).size).toBe(200);
+  // Every character of the alphabet is used: 7,200 draws leave none out.
+  expect(new Set(keys.join("").replaceAll("evals_", "")).size).toBe(62);
+});
+
+test("2,000 typing errors are refused without a look into the database", async () => {
+  const { send, a, db } = testApp();
+  const typos = new Set<string>();
+  for (let i = 6; i < 42; i++)
+    for (const letter of base62) {
+      const typo = a.key.slice(0, i) + letter + a.key.slice(i + 1);
+      if (typo !== a.key) typos.add(typo);
+    }
+  const tried = [...typos].slice(0, 2000);
+  expect(tried.length).toBe(2000);
+  // Whatever asks the database now fails, and would be a 500.
+  db.$client.run("drop table api_keys");
+  const statuses = new Set<number>();
+  for (const typo of tried) statuses.add((await send("GET", "/api/v1/runs", withKey(typo))).status);
+  expect([...statuses]).toEqual([401]);
+  expect((await send("GET", "/api/v1/runs", withKey(a.key))).status).toBe(500);
+});
+
+test("a key stands nowhere in the data folder, its digest does", async () => {
+  const { send, a, db } = testApp({ dataDir: folder });
+  expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
+  db.$client.run("pragma wal_checkpoint(truncate)");
+  const bytes = Buffer.concat(readdirSync(folder).map((name) => readFileSync(join(folder, name))));
+  expect(bytes.includes(a.key)).toBe(false);
+  expect(bytes.includes(a.key.slice(6, 36))).toBe(false);
+  expect(bytes.includes(new Bun.CryptoHasher("sha256").update(a.key).digest())).toBe(true);
+  expect(bytes.includes(a.apiKey.display)).toBe(true);
+});
+
+test("a revoked key is refused on the next request, the other keys are not", async () => {
+  const { send, service, a } = testApp();
+  const second = service.keys.createKey(a.org, "second");
+  expect((await send("GET", "/api/v1/whoami", withKey(second.key))).status).toBe(200);
+  service.keys.revokeKey(a.org, second.apiKey.id);
+  expect((await send("GET", "/api/v1/whoami", withKey(second.key))).body).toEqual({
+    error: "unauthorized",
+    detail:
+      "the API key is unknown, expired or revoked; send the header Authorization: Bearer <API key>; evald key create makes one",
+  });
+  expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
+});
+
+test("another organisation's key cannot be revoked", async () => {
+  const { send, service, a, b } = testApp();
+  expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`no API key has the id ${a.apiKey.id}`);
+  expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
+});
+
+test("a key works until the moment at which it expires", async () => {
+  let time = 1_790_000_000_000;
+  const { send, service, a } = testApp({ now: () => time });
+  const { key } = service.keys.createKey(a.org, "short", time + 1000);
+  time += 999;
+  expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(200);
+  time += 1;
+  expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(401);
+});
+
+test("the last use of a key is written at most once a minute, and at the end", async () => {
+  let time = 1_790_000_000_000;
+  const { send, service, a, db } = testApp({ now: () => time });
+  const lastUse = () => service.keys.listKeys(a.org)[0]?.lastUsedAt;
+  const updates = spyOn(db, "update");
+  for (let second = 0; second < 180; second++) {
+    expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
+    service.keys.flushLastUsed();
+    time += 1000;
+  }
+  expect(updates).toHaveBeenCalledTimes(3);
+  expect(lastUse()).toBe(new Date(1_790_000_120_000).toISOString());
+  service.keys.flushLastUsed(true);
+  expect(updates).toHaveBeenCalledTimes(4);
+  expect(lastUse()).toBe(new Date(1_790_000_179_000).toISOString());
+});
+
+test("whoami tells the organisation and the key", async () => {
+  const { send, a, b } = testApp();
+  expect((await send("GET", "/api/v1/whoami")).body).toEqual({
+    organisation: { id: a.org, name: "A", timeZone: "UTC" },
+    key: { id: a.apiKey.id, name: "test" },
+  });
+  expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organisation.name).toBe("B");
+});
+
+describe("what another organisation has", async () => {
+  const { send, a, b, runJobs, service } = testApp();
+  const asB = withKey(b.key);
+  const text = "CANARY-B at https://canary.test/";
+  const promptId = (await send("POST", "/api/v1/prompts", { ...asB, body: { title: "CANARY-B", text } })).body.id;
+  const runId = (await send("POST", `/api/v1/prompts/${promptId}/run`, { ...asB, body: { urlMap: {} } })).body.runId;
+  await runJobs();
+  const { slug } = (await send("GET", `/api/v1/runs/${runId}`, asB)).body.report;
+  const providerId = service.providers.createProvider(b.org, { name: "CANARY-B" }).id;
+  const nowhere = "01990000-0000-7000-8000-000000000000";
+  const noSlug = "canary-b-00000000";
+  const go = { body: { urlMap: {} } };
+
+  const probes: [method: string, path: string, own: string, unknown: string, body?: { body: unknown }][] = [
+    ["GET", "/api/v1/prompts/{id}", promptId, nowhere],
+    ["PATCH", "/api/v1/prompts/{id}", promptId, nowhere, { body: { title: "mine" } }],
+    ["POST", "/api/v1/prompts/{id}/run", promptId, nowhere, go],
+    ["GET", "/api/v1/runs/{id}", runId, nowhere],
+    ["GET", "/api/v1/reports/{id}", slug, noSlug],
+    ["GET", "/api/v1/reports/{id}/trace", slug, noSlug],
+  ];
+  test.each(probes)(
+    "%s %s is not found, told apart from nothing by nothing",
+    async (method, path, own, unknown, body) => {
+      const theirs = await send(method, path.replace("{id}", own), body);
+      const nobodys = await send(method, path.replace("{id}", unknown), body);
+      expect([theirs.status, nobodys.status]).toEqual([404, 404]);
+      expect(JSON.stringify(theirs.body).replaceAll(own, "ID")).toBe(
+        JSON.stringify(nobodys.body).replaceAll(unknown, "ID"),
+      );
+      expect([...theirs.headers.keys()]).toEqual([...nobodys.headers.keys()]);
+      // Its owner does find it, so that the probe is none into the void.
+      expect((await send(method, path.replace("{id}", own), { ...body, ...asB })).status).toBe(200);
+    },
+  );
+
+  test("is in no list, no count and no choice", async () => {
+    const answers = [
+      await send("GET", "/api/v1/prompts?includeArchived=1"),
+      await send("GET", "/api/v1/runs"),
+      await send("GET", `/api/v1/runs?promptId=${promptId}`),
+      await send("GET", "/api/v1/runs?reportStatus=published"),
+    ];
+    expect(answers.map(({ status, headers, body }) => [status, headers.get("x-total-count"), body])).toEqual(
+      Array(4).fill([200, "0", []]),
+    );
+    const chosen = await send("POST", "/api/v1/prompts", { body: { text: "x", targetProviderId: providerId } });
+    const unknown = await send("POST", "/api/v1/prompts", { body: { text: "x", targetProviderId: nowhere } });
+    expect([chosen.status, unknown.status]).toEqual([400, 400]);
+    expect(chosen.body.detail.replace(providerId, "ID")).toBe(unknown.body.detail.replace(nowhere, "ID"));
+    expect(service.prompts.listPrompts(a.org, { limit: 1, offset: 0, includeArchived: true }).total).toBe(0);
+  });
+});

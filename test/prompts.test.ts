@@ -1,0 +1,284 @@
+import { describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { runs } from "../src/db/tables.ts";
+import { testApp } from "./support/app.ts";
+
+const at = 1_790_000_000_000;
+const setUp = () => {
+  const t = testApp({ now: () => at });
+  const create = (body: unknown) => t.send("POST", "/api/v1/prompts", { body });
+  return {
+    ...t,
+    create,
+    id: async (body: unknown): Promise<string> => (await create(body)).body.id,
+    change: (id: string, body: unknown) => t.send("PATCH", `/api/v1/prompts/${id}`, { body }),
+    /** The task as it was stored for the agent. */
+    taskOf: (runId: string) => t.db.select().from(runs).where(eq(runs.id, runId)).get()?.task,
+  };
+};
+
+test("a prompt is created with what is given, and with null for the rest", async () => {
+  const { create, send } = setUp();
+  const { status, body } = await create({ text: "Look around" });
+  expect(status).toBe(201);
+  expect(body).toEqual({
+    id: body.id,
+    title: null,
+    text: "Look around",
+    endGoal: null,
+    status: "active",
+    frequency: null,
+    runsPerEval: null,
+    targetProviderId: null,
+    additionalUrls: null,
+    templateVars: null,
+    templateDefaults: null,
+    declaredChecks: null,
+    agent: null,
+    model: null,
+    reviewBeforePublishing: false,
+    createdAt: "2026-09-21T14:13:20.000Z",
+  });
+  expect((await send("GET", `/api/v1/prompts/${body.id}`)).body).toEqual(body);
+});
+
+test("a prompt is created whole, changed in part and emptied by null", async () => {
+  const { create, change, service, a } = setUp();
+  const provider = service.providers.createProvider(a.org, { name: "Tool" });
+  const whole = {
+    title: "Upload",
+    text: "Upload {{file}}",
+    endGoal: "{{file}} is there",
+    frequency: "0 6 * * 1-5",
+    runsPerEval: 3,
+    targetProviderId: provider.id,
+    additionalUrls: [
+      { url: "https://docs.test/", name: "Docs", kind: "docs", owner: { team: ["a", 1, null, { b: true }] } },
+    ],
+    templateDefaults: { file: "a.txt" },
+    declaredChecks: [{ url: "https://api.test/files", status: 200, contains: "a.txt" }],
+    agent: "explorer",
+    model: null,
+    reviewBeforePublishing: true,
+  };
+  const { body: made } = await create(whole);
+  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
+  expect(made).toEqual({ ...whole, ...shared, templateVars: ["file"] });
+
+  const changed = await change(made.id, {
+    title: "Download",
+    text: "Download {{name}}",
+    templateDefaults: { file: "x", name: "y" },
+  });
+  expect([changed.status, changed.body]).toEqual([
+    200,
+    {
+      ...whole,
+      ...shared,
+      title: "Download",
+      text: "Download {{name}}",
+      templateVars: ["name", "file"],
+      templateDefaults: { file: "x", name: "y" },
+    },
+  ]);
+
+  const nothing = {
+    title: null,
+    endGoal: null,
+    frequency: null,
+    runsPerEval: null,
+    targetProviderId: null,
+    additionalUrls: null,
+    templateDefaults: null,
+    declaredChecks: null,
+    agent: null,
+    model: null,
+  };
+  const emptied = await change(made.id, nothing);
+  expect(emptied.body).toEqual({
+    ...shared,
+    ...nothing,
+    text: "Download {{name}}",
+    templateVars: ["name"],
+    reviewBeforePublishing: true,
+  });
+  // Nothing given, nothing changed; what only the service decides cannot be given.
+  const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });
+  expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
+});
+
+test("a prompt is paused, archived and brought back", async () => {
+  const { id, change, send } = setUp();
+  const own = await id({ text: "x" });
+  for (const [status, run] of [
+    ["paused", 200],
+    ["archived", 409],
+    ["paused", 200],
+    ["archived", 409],
+    ["active", 200],
+  ] as const) {
+    const answer = await change(own, { status });
+    expect([answer.status, answer.body.status]).toEqual([200, status]);
+    expect((await send("POST", `/api/v1/prompts/${own}/run`, { body: { urlMap: {} } })).status).toBe(run);
+  }
+});
+
+describe("what is refused names the field", () => {
+  const refused: [body: Record<string, unknown>, detail: string][] = [
+    [{}, "text is required: it must be a text that is not blank, of at most 100000 characters"],
+    [{ text: "" }, "text must be a text that is not blank, of at most 100000 characters"],
+    [{ text: " \n" }, "text must be a text that is not blank, of at most 100000 characters"],
+    [{ text: "x", title: "" }, "title must be a text that is not blank, of at most 200 characters"],
+    [{ text: "x", title: "a".repeat(201) }, "title must be a text that is not blank, of at most 200 characters"],
+    [{ text: "x", runsPerEval: 0 }, "runsPerEval must be an integer from 1 to 50"],
+    [{ text: "x", runsPerEval: 51 }, "runsPerEval must be an integer from 1 to 50"],
+    [{ text: "x", runsPerEval: 1.5 }, "runsPerEval must be an integer from 1 to 50"],
+    [{ text: "x", runsPerEval: "1" }, "runsPerEval must be an integer from 1 to 50"],
+    [{ text: "x", targetProviderId: "7" }, "targetProviderId must be a uuid"],
+    [{ text: "x", additionalUrls: {} }, "additionalUrls must be a list of at most 100"],
+    [{ text: "x", additionalUrls: ["https://a.test"] }, "additionalUrls.0 must be an object"],
+    [
+      { text: "x", additionalUrls: [{ name: "Docs" }] },
+      "additionalUrls.0.url is required: it must be an absolute http(s) URL, of at most 2000 characters",
+    ],
+    [
+      { text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "ftp://a.test" }] },
+      "additionalUrls.1.url must be an absolute http(s) URL, of at most 2000 characters",
+    ],
+    [{ text: "x", templateDefaults: { a: 1 } }, "templateDefaults.a must be a text, of at most 2000 characters"],
+    [{ text: "x", reviewBeforePublishing: null }, "reviewBeforePublishing must be true or false"],
+    [{ text: "x", agent: "nobody" }, 'agent: "nobody" is not available here; use explorer'],
+    [{ text: "x", model: "a/b" }, "model: no agent that is available here uses a model; leave it null"],
+    [
+      { text: "{{a}} {{b}} {{c}}", frequency: "daily", templateDefaults: { b: "x" } },
+      "frequency: a scheduled prompt needs templateDefaults for its variables: a, c",
+    ],
+  ];
+  test.each(refused)("%j", async (body, detail) => {
+    const { create, send } = setUp();
+    expect(await create(body)).toMatchObject({ status: 400, body: { error: "bad_request", detail } });
+    expect((await send("GET", "/api/v1/prompts")).body).toEqual([]);
+  });
+
+  test("a change is refused as a whole", async () => {
+    const { id, change, send } = setUp();
+    const own = await id({ text: "x", frequency: "daily" });
+    const statuses = [{ status: "deleted" }, { title: "new", runsPerEval: 0 }, { text: "{{a}}" }, { text: null }].map(
+      async (body) => (await change(own, body)).status,
+    );
+    expect(await Promise.all(statuses)).toEqual([400, 400, 400, 400]);
+    expect((await send("GET", `/api/v1/prompts/${own}`)).body).toMatchObject({
+      title: null,
+      text: "x",
+      status: "active",
+    });
+    expect((await change(own, { status: "deleted" })).body.detail).toBe(
+      "status must be one of active, paused, archived",
+    );
+  });
+});
+
+test("a frequency is a preset or five cron fields that come around", async () => {
+  const { create } = setUp();
+  const good = [
+    "hourly",
+    "daily",
+    "weekly",
+    "monthly",
+    "0 6 * * 1-5",
+    "*/15 2 * * *",
+    "0 0 29 2 *",
+    "0 0 31 * *",
+    " 0 6 * * * ",
+  ];
+  const bad = [
+    "",
+    "yearly",
+    "Daily",
+    "@daily",
+    "0 0 30 2 *",
+    "0 0 31 4,6,9,11 *",
+    "* * * * * *",
+    "* * * *",
+    "60 * * * *",
+    "a b c d e",
+  ];
+  const statusOf = async (frequency: string) => (await create({ text: "x", frequency })).status;
+  expect(await Promise.all(good.map(statusOf))).toEqual(good.map(() => 201));
+  expect(await Promise.all(bad.map(statusOf))).toEqual(bad.map(() => 400));
+  expect((await create({ text: "x", frequency: "0 0 30 2 *" })).body.detail).toBe(
+    'frequency: "0 0 30 2 *" never comes around; use hourly, daily, weekly, monthly or five cron fields, as in 0 6 * * 1-5',
+  );
+});
+
+test("runs of one evaluation are 1 to 50", async () => {
+  const { create } = setUp();
+  for (const runsPerEval of [1, 50])
+    expect((await create({ text: "x", runsPerEval })).body.runsPerEval).toBe(runsPerEval);
+});
+
+test("variables are listed in order of first appearance, once, and not where they are escaped", async () => {
+  const { create } = setUp();
+  const varsOf = async (text: string, endGoal: string | null = null) =>
+    (await create({ text, endGoal })).body.templateVars;
+  expect(await varsOf("{{b}} {{a}} {{b}}", "{{c}} {{a}}")).toEqual(["b", "a", "c"]);
+  expect(await varsOf("none")).toBeNull();
+  expect(await varsOf("\\{{a}} {{b}}")).toEqual(["b"]);
+  expect(await varsOf("\\{{a}}")).toBeNull();
+  expect(await varsOf("{{_x1}} {{Ab_9}}")).toEqual(["_x1", "Ab_9"]);
+  expect(await varsOf("{{1a}} {{a-b}} {{ a }} {{}} {a} {{a.b}}")).toBeNull();
+  expect(await varsOf("{{{a}}}")).toEqual(["a"]);
+});
+
+test("variables are filled in once: an argument is never read as a variable", async () => {
+  const { id, send, taskOf } = setUp();
+  const own = await id({ text: "{{a}} and {{b}}, \\{{a}} and $& stays", endGoal: "{{b}}{{b}}" });
+  const templateArgs = { a: "{{b}} $1 $& \\{{", b: "{{a}}" };
+  const { body } = await send("POST", `/api/v1/prompts/${own}/run`, { body: { urlMap: {}, templateArgs } });
+  expect(taskOf(body.runId)).toEqual({
+    title: null,
+    text: "{{b}} $1 $& \\{{ and {{a}}, {{a}} and $& stays",
+    endGoal: "{{a}}{{a}}",
+    startUrls: [],
+    declaredChecks: [],
+    reviewBeforePublishing: false,
+  });
+  expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(templateArgs);
+});
+
+test("a run keeps the task as it was accepted, whatever becomes of the prompt", async () => {
+  const { id, send, change, taskOf } = setUp();
+  const own = await id({ title: "One", text: "Read https://one.test/." });
+  const { body } = await send("POST", `/api/v1/prompts/${own}/run`, { body: { urlMap: {} } });
+  await change(own, { title: "Two", text: "Read https://two.test/", status: "archived" });
+  expect(taskOf(body.runId)).toMatchObject({
+    title: "One",
+    text: "Read https://one.test/.",
+    startUrls: ["https://one.test/"],
+  });
+});
+
+test("a session starts at the urlMap, the provider's docs, additionalUrls, then addresses in the text", async () => {
+  const { id, send, taskOf, service, a } = setUp();
+  const docsUrl = "https://docs.tool.test/start";
+  const { id: targetProviderId } = service.providers.createProvider(a.org, { name: "Tool", docsUrl });
+  const own = await id({
+    text: "See https://text.test/a, (https://text.test/b) and https://docs.tool.test/start!",
+    targetProviderId,
+    additionalUrls: [
+      { url: "https://more.test/" },
+      { url: "https://rival.test/", kind: "competitor" },
+      { url: "https://more.test/openapi.json", kind: "openapi" },
+    ],
+  });
+  const urlMap = { "more.test": "http://127.0.0.1:9", "new.test": "http://127.0.0.1:9" };
+  const { body } = await send("POST", `/api/v1/prompts/${own}/run`, { body: { urlMap } });
+  expect(taskOf(body.runId)?.startUrls).toEqual([
+    "https://more.test/",
+    "https://more.test/openapi.json",
+    "https://new.test/",
+    "https://docs.tool.test/start",
+    "https://text.test/a",
+    "https://text.test/b",
+  ]);
+});

@@ -1,0 +1,178 @@
+import { describe, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+
+const hourMs = 3600_000;
+
+/** A service with a prompt, and a way to trigger it under an Idempotency-Key. */
+async function setUp() {
+  let time = 1_790_000_000_000;
+  const t = testApp({ now: () => time });
+  const newPrompt = async () =>
+    (await t.send("POST", "/api/v1/prompts", { body: { text: "{{a}} and {{b}}" } })).body.id as string;
+  const promptId = await newPrompt();
+  const body = { urlMap: { "a.test": "https://b.test/" }, templateArgs: { a: "1", b: "2" } };
+  const trigger = (
+    key: string | null,
+    changed: { promptId?: string; body?: unknown; headers?: Record<string, string> } = {},
+  ) =>
+    t.send("POST", `/api/v1/prompts/${changed.promptId ?? promptId}/run`, {
+      body: changed.body ?? body,
+      headers: { ...(key === null ? {} : { "idempotency-key": key }), ...changed.headers },
+    });
+  const count = async () => Number((await t.send("GET", "/api/v1/runs?limit=1")).headers.get("x-total-count"));
+  return { ...t, promptId, newPrompt, body, trigger, count, pass: (ms: number) => (time += ms) };
+}
+
+describe("Idempotency-Key", () => {
+  test("the same request under the same key is the same run, however its JSON is ordered", async () => {
+    const { trigger, count } = await setUp();
+    const first = await trigger("build-1");
+    const again = await trigger("build-1");
+    const reordered = await trigger("build-1", {
+      body: '{ "templateArgs": {"b": "2", "a": "1"}, "extra": 1, "urlMap": {"a.test": "https://b.test/"} }',
+    });
+    expect([first.status, again.status, reordered.status]).toEqual([200, 200, 200]);
+    expect([again.body, reordered.body]).toEqual([first.body, first.body]);
+    expect(await count()).toBe(1);
+    expect((await trigger(null)).body.runId).not.toBe(first.body.runId);
+    expect((await trigger("build-2")).body.runId).not.toBe(first.body.runId);
+  });
+
+  test("another request under the same key is refused", async () => {
+    const { trigger, newPrompt, count } = await setUp();
+    await trigger("build-1");
+    const other = await newPrompt();
+    const answers = [
+      await trigger("build-1", { body: { urlMap: {}, templateArgs: { a: "1", b: "2" } } }),
+      await trigger("build-1", { body: { urlMap: { "a.test": "https://b.test/" }, templateArgs: { a: "1", b: "3" } } }),
+      await trigger("build-1", { promptId: other }),
+    ];
+    for (const { status, body } of answers)
+      expect([status, body]).toEqual([
+        409,
+        {
+          error: "conflict",
+          detail: "the Idempotency-Key was used for another request within 24 hours; use a new key",
+        },
+      ]);
+    expect(await count()).toBe(1);
+  });
+
+  test("a key is forgotten after 24 hours", async () => {
+    const { trigger, pass } = await setUp();
+    const first = (await trigger("nightly")).body.runId;
+    pass(24 * hourMs - 1);
+    expect((await trigger("nightly")).body.runId).toBe(first);
+    pass(1);
+    const second = (await trigger("nightly")).body.runId;
+    expect(second).not.toBe(first);
+    expect((await trigger("nightly")).body.runId).toBe(second);
+  });
+
+  test("a key still gives its run when the prompt has been archived or changed since", async () => {
+    const { trigger, send, promptId } = await setUp();
+    const first = await trigger("build-1");
+    await send("PATCH", `/api/v1/prompts/${promptId}`, { body: { text: "{{c}}", status: "archived" } });
+    expect((await trigger("build-1")).body).toEqual(first.body);
+    expect((await trigger("build-2")).status).toBe(409);
+  });
+
+  test("keys of two organisations are apart", async () => {
+    const { trigger, send, b } = await setUp();
+    const headers = { authorization: `Bearer ${b.key}` };
+    const theirs = (await send("POST", "/api/v1/prompts", { body: { text: "x" }, headers })).body.id;
+    await trigger("build-1");
+    const own = await trigger("build-1", { promptId: theirs, body: { urlMap: {} }, headers });
+    expect(own.status).toBe(200);
+    expect((await send("GET", "/api/v1/runs", { headers })).body.length).toBe(1);
+  });
+
+  test("a hundred at once are one run", async () => {
+    const { trigger, count } = await setUp();
+    const answers = await Promise.all(Array.from({ length: 100 }, () => trigger("storm")));
+    expect(new Set(answers.map(({ status, body }) => `${status} ${body.runId}`)).size).toBe(1);
+    expect(await count()).toBe(1);
+  });
+
+  test("a key is 1 to 255 visible characters", async () => {
+    const { trigger, count } = await setUp();
+    const bad = ["", "two words", "a".repeat(256), "caf\u00e9", "tab\tinside"];
+    const statuses: number[] = [];
+    for (const key of bad) statuses.push((await trigger(key)).status);
+    expect(statuses).toEqual([400, 400, 400, 400, 400]);
+    expect((await trigger("two words")).body.detail).toStartWith("idempotency-key must be a text that matches");
+    expect(await count()).toBe(0);
+    for (const key of ["a", "a".repeat(255), "~!@#"]) expect((await trigger(key)).status).toBe(200);
+  });
+
+  test("a refused request leaves its key free", async () => {
+    const { trigger } = await setUp();
+    expect((await trigger("build-1", { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");
+    expect((await trigger("build-1")).status).toBe(200);
+  });
+});
+
+test("a run is whole before and after it was made", async () => {
+  let time = 1_790_000_000_000;
+  const t = testApp({ now: () => time });
+  const prompt = (
+    await t.send("POST", "/api/v1/prompts", { body: { title: "Über uns!", text: "Read https://docs.test/" } })
+  ).body;
+  const { runId } = (await t.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } })).body;
+  const get = async () => (await t.send("GET", `/api/v1/runs/${runId}`)).body;
+  const pending = await get();
+  expect(pending).toEqual({
+    runId,
+    status: "pending",
+    report: null,
+    statusUrl: `http://localhost:3000/api/v1/runs/${runId}`,
+    runUrl: `http://localhost:3000/runs/${runId}`,
+    completedAt: null,
+    createdAt: "2026-09-21T14:13:20.000Z",
+    failureReason: null,
+    templateArgs: null,
+    prompt: {
+      id: prompt.id,
+      title: "Über uns!",
+      text: "Read https://docs.test/",
+      endGoal: null,
+      status: "active",
+      templateVars: null,
+      createdAt: "2026-09-21T14:13:20.000Z",
+    },
+    agent: { id: "explorer", version: null, model: null },
+    evalRequestId: pending.evalRequestId,
+    startedAt: null,
+    attempt: 0,
+  });
+  time += 5000;
+  await t.runJobs();
+  const done = await get();
+  expect(done).toEqual({
+    ...pending,
+    status: "completed",
+    report: done.report,
+    completedAt: "2026-09-21T14:13:25.000Z",
+    agent: { id: "explorer", version: "test", model: null },
+    startedAt: "2026-09-21T14:13:25.000Z",
+    attempt: 1,
+  });
+  expect(done.report.slug).toMatch(/^uber-uns-[0-9a-f]{8}$/);
+  expect(done.report.url).toBe(`http://localhost:3000/reports/${done.report.slug}`);
+  expect(done.report.status).toBe("published");
+});
+
+test("a prompt that asks for review gets a draft, which its filter finds", async () => {
+  const t = testApp();
+  const { id } = (
+    await t.send("POST", "/api/v1/prompts", { body: { text: "https://docs.test/", reviewBeforePublishing: true } })
+  ).body;
+  const { runId } = (await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body;
+  await t.runJobs();
+  const listed = await t.send("GET", `/api/v1/runs?reportStatus=draft&promptId=${id}`);
+  expect(
+    listed.body.map((run: { runId: string; report: { status: string } }) => [run.runId, run.report.status]),
+  ).toEqual([[runId, "draft"]]);
+  expect(listed.headers.get("x-total-count")).toBe("1");
+  expect((await t.send("GET", "/api/v1/runs?reportStatus=published")).body).toEqual([]);
+});
