@@ -137,10 +137,10 @@ const toDead = ({ target: { url, foundOn, text, own }, why }: Finding): Check =>
 
 /** The line of a page's Markdown on which a link to the address stands; null where it cannot be told. */
 function lineOf(page: ReadPage, address: string): number | null {
-  const { pathname } = new URL(address);
+  const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
   const lines = page.markdown.split("\n");
-  for (const part of [address, pathname, name]) {
+  for (const part of hash ? [address, hash] : [address, pathname, name]) {
     const index = part && part !== "/" ? lines.findIndex((line) => line.includes(part)) : -1;
     if (index >= 0) return index + 1;
   }

@@ -1,6 +1,6 @@
 import type { AgentContext, AgentEvent, Check, Task } from "../agent.ts";
 import type { Page } from "../docs.ts";
-import type { Fetched, Fetching, Log } from "./fetching.ts";
+import type { Fetching, Log } from "./fetching.ts";
 import type { Term } from "./goal.ts";
 
 /** A page that was read, and where its address came from. */
@@ -137,5 +137,3 @@ export function mayBePage(address: string, origins: Set<string>): boolean {
   const url = new URL(address);
   return /^https?:$/.test(url.protocol) && origins.has(url.origin) && !notPages.test(url.pathname);
 }
-
-export const status = (fetched: Fetched): number | null => (fetched.ok ? fetched.response.status : null);
