@@ -4,10 +4,10 @@ import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
 import { codeText, harvest, type Preformatted } from "./markup.ts";
 
 /** A heading of a page; `line` counts from 1 in the page's Markdown. */
-export type Heading = { level: number; text: string; line: number };
+type Heading = { level: number; text: string; line: number };
 
 /** A link of a page: absolute, fragment kept. */
-export type DocLink = { url: string; text: string };
+type DocLink = { url: string; text: string };
 
 /** A code block. `language` in lower case as the page names it, null if it names none; `closed` is false for a fence without end. */
 export type CodeSample = { language: string | null; code: string; line: number; closed: boolean };

@@ -24,7 +24,7 @@ export type Fetched =
 /** The events of one tool call, in the order in which they belong. */
 export type Log = { id: string | null; events: AgentEvent[] };
 
-export type Cut = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
+type Cut = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
 
 /** The only way out of an exploration: every request is counted, remembered and told of. */
 export type Fetching = {

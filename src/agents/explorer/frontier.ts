@@ -3,7 +3,7 @@ import { type Term, toStems } from "./goal.ts";
 import { mayBePage, pageKey } from "./session.ts";
 
 /** An address that was seen and not yet opened. */
-export type Candidate = {
+type Candidate = {
   url: string;
   text: string;
   provenance: Provenance;

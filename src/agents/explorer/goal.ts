@@ -38,7 +38,7 @@ const phrasal =
   /\b(back|set|log|sign|roll|clean|start|look|shut|check|time|fall|call|build|break|scale) (up|in|out|off|on|back|down)\b/g;
 
 /** The words of a text in lower case, in order, in any script. */
-export function toWords(text: string): string[] {
+function toWords(text: string): string[] {
   const lower = text
     .normalize("NFKC")
     .toLowerCase()
@@ -62,7 +62,7 @@ const endings = [
 ] as const;
 
 /** One form for the forms of a word: enough to bring `configure`, `configuring` and `configuration` together, no linguistics. */
-export function toStem(word: string): string {
+function toStem(word: string): string {
   if (!/^[a-z]{4,}$/.test(word)) return word;
   let stem = word;
   if (/ies$/.test(stem) && stem.length > 4) stem = `${stem.slice(0, -3)}y`;

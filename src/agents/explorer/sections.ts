@@ -3,7 +3,7 @@ import { type Term, toStems } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
 /** A part of a page under one heading, at most some thousand characters of it. */
-export type Section = {
+type Section = {
   url: string;
   heading: string;
   /** Title of the page and headings above, for people. */
@@ -30,7 +30,7 @@ const maxSection = 3000;
 const productName = 0.3;
 
 /** Splits a page at its headings. A section has a sample if one stands in it or right after it under the same heading. */
-export function toSections(page: ReadPage): Section[] {
+function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
   const bounds = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const sections: Section[] = [];

@@ -18,7 +18,7 @@ const notable = 0.4;
 const inHeading = 0.15;
 
 /** The share of the goal, weighted by rarity, that one section must hold; a long goal is never found word for word. */
-export const needed = (terms: number) => (terms <= 8 ? 0.65 : 0.55);
+const needed = (terms: number) => (terms <= 8 ? 0.65 : 0.55);
 
 /** Reads its way from the starts to the section that covers the goal, or to the end of means. */
 export async function* walk(session: Session): Steps {
