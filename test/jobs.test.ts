@@ -1,0 +1,444 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eq } from "drizzle-orm";
+import pino from "pino";
+import { type Agent, AgentFailure } from "../src/agents/agent.ts";
+import { openDb, tx } from "../src/db/open.ts";
+import { jobs, reports, runs } from "../src/db/tables.ts";
+import { createQueue, type Lease } from "../src/jobs/queue.ts";
+import { createService } from "../src/service.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "evald-jobs-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Lets everything else run until the condition holds. */
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
+
+describe("the states of a job", () => {
+  function openQueue() {
+    let time = 1_000_000;
+    let ids = 0;
+    const db = openDb(":memory:");
+    const queue = createQueue({ now: () => time, newId: () => `job-${++ids}` });
+    return {
+      db,
+      queue,
+      pass: (ms: number) => (time += ms),
+      enqueue: (...subjects: string[]) =>
+        tx(db, (t) => {
+          for (const subject of subjects) queue.enqueue(t, { kind: "run", subject, maxAttempts: 3 });
+        }),
+      claim: () => tx(db, (t) => queue.claim(t, "me", 30_000)),
+      get: (id: string) => db.select().from(jobs).where(eq(jobs.id, id)).get(),
+    };
+  }
+  const queued = {
+    id: "job-1",
+    kind: "run",
+    subject: "a",
+    state: "queued" as const,
+    availableAt: 0,
+    attempt: 0,
+    maxAttempts: 3,
+    fence: 0,
+    owner: null,
+    leaseUntil: null,
+    lastError: null,
+    createdAt: 1_000_000,
+    endedAt: null,
+  };
+
+  test("queued, claimed in order, settled", () => {
+    const { db, queue, enqueue, claim, get, pass } = openQueue();
+    enqueue("a", "b");
+    expect(get("job-1")).toEqual(queued);
+    const lease = claim() as Lease;
+    expect(lease).toEqual({ id: "job-1", kind: "run", subject: "a", fence: 1, attempt: 1, maxAttempts: 3 });
+    expect(claim()?.subject).toBe("b");
+    expect(claim()).toBeNull();
+    const running = { ...queued, state: "running" as const, attempt: 1, fence: 1, owner: "me", leaseUntil: 1_030_000 };
+    expect(get("job-1")).toEqual(running);
+    pass(10_000);
+    expect([queue.holds(db, lease), queue.heartbeat(db, lease, 30_000)]).toEqual([true, true]);
+    expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
+    expect(tx(db, (t) => queue.settle(t, lease, "done", null))).toBe(true);
+    expect(get("job-1")).toEqual({ ...running, state: "done", leaseUntil: null, endedAt: 1_010_000 });
+    expect(queue.countUnfinished(db)).toBe(1);
+  });
+
+  test("a subject has one job of a kind", () => {
+    const { enqueue } = openQueue();
+    enqueue("a");
+    expect(() => enqueue("a")).toThrow();
+  });
+
+  test("a retry spends the attempt and waits; a release does neither", () => {
+    const { db, queue, enqueue, claim, get, pass } = openQueue();
+    enqueue("a");
+    expect(queue.retry(db, claim() as Lease, 5000, "busy")).toBe(true);
+    const waiting = { ...queued, owner: "me", attempt: 1, fence: 1, availableAt: 1_005_000, lastError: "busy" };
+    expect(get("job-1")).toEqual(waiting);
+    expect([claim(), queue.nextDueAt(db)]).toEqual([null, 1_005_000]);
+    pass(4999);
+    expect(claim()).toBeNull();
+    pass(1);
+    const second = claim() as Lease;
+    expect([second.attempt, second.fence]).toEqual([2, 2]);
+    expect(queue.release(db, second)).toBe(true);
+    expect(get("job-1")).toEqual({ ...waiting, fence: 2, availableAt: 0 });
+    expect(claim()).toMatchObject({ attempt: 2, fence: 3 });
+    expect(queue.nextDueAt(db)).toBeNull();
+  });
+
+  test("only what has run out is rescued, at boot everything", () => {
+    const { db, queue, enqueue, claim, get, pass } = openQueue();
+    enqueue("a", "b");
+    claim();
+    pass(29_999);
+    claim();
+    expect(queue.rescue(db, "expired")).toBe(0);
+    pass(1);
+    expect(queue.rescue(db, "expired")).toBe(1);
+    expect(get("job-1")).toEqual({
+      ...queued,
+      attempt: 1,
+      fence: 1,
+      owner: "me",
+      lastError: "the process that held it went away",
+    });
+    expect(get("job-2")?.state).toBe("running");
+    expect(queue.rescue(db, "all")).toBe(1);
+    expect(get("job-2")?.state).toBe("queued");
+  });
+
+  test("what is written under an old fence changes nothing", () => {
+    const { db, queue, enqueue, claim, get } = openQueue();
+    enqueue("a");
+    const old = claim() as Lease;
+    queue.rescue(db, "all");
+    const writes = () => [
+      queue.holds(db, old),
+      queue.heartbeat(db, old, 30_000),
+      queue.retry(db, old, 0, "late"),
+      queue.release(db, old),
+      tx(db, (t) => queue.settle(t, old, "done", null)),
+      tx(db, (t) => queue.settle(t, old, "failed", "late")),
+    ];
+    const before = get("job-1");
+    expect([writes(), get("job-1")]).toEqual([Array(6).fill(false), before]);
+    claim();
+    const taken = get("job-1");
+    expect([writes(), get("job-1")]).toEqual([Array(6).fill(false), taken]);
+    expect(taken).toMatchObject({ state: "running", fence: 2, attempt: 2 });
+  });
+});
+
+/** A service whose agent is scripted, and a prompt to run. */
+async function setUp(
+  agent: Agent,
+  options: { env?: Record<string, string>; dataDir?: string; now?: () => number } = {},
+) {
+  const t = testApp({ agent, ...options });
+  const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+  return {
+    ...t,
+    trigger: async (): Promise<string> =>
+      (await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body.runId,
+    get: async (runId: string) => (await t.send("GET", `/api/v1/runs/${runId}`)).body,
+    jobOf: (runId: string) => t.db.select().from(jobs).where(eq(jobs.subject, runId)).get(),
+  };
+}
+
+describe("the runner", () => {
+  test("runs as many at once as it may, and everything in the end", async () => {
+    const gates: (() => void)[] = [];
+    let running = 0;
+    let most = 0;
+    const agent = scriptedAgent(async function* () {
+      most = Math.max(most, ++running);
+      await new Promise<void>((resolve) => gates.push(resolve));
+      running--;
+      yield end;
+    });
+    const { trigger, service, send } = await setUp(agent, { env: { EVALD_CONCURRENCY: "3" } });
+    for (let i = 0; i < 10; i++) await trigger();
+    service.runner.start();
+    await until(() => gates.length === 3);
+    for (let i = 0; i < 20; i++) await turn();
+    expect([running, gates.length]).toEqual([3, 3]);
+    while (service.queue.countUnfinished(service.deps.db) > 0) {
+      gates.shift()?.();
+      await turn();
+    }
+    await service.runner.stop(0);
+    expect(most).toBe(3);
+    const { body } = await send("GET", "/api/v1/runs");
+    expect(body.map(({ status }: { status: string }) => status)).toEqual(Array(10).fill("completed"));
+  });
+
+  test("a run is completed together with its report or not at all", async () => {
+    const agent = scriptedAgent(async function* () {
+      yield end;
+    });
+    const { trigger, service, get, db, jobOf } = await setUp(agent);
+    const runId = await trigger();
+    const insert = service.reports.insertReport;
+    let broken = true;
+    service.reports.insertReport = (...args) => {
+      insert(...args);
+      if (broken) throw new Error("the disk is full");
+    };
+    service.runner.start();
+    const seen = new Set<string>();
+    const look = () => {
+      const status = db.select({ status: runs.status }).from(runs).where(eq(runs.id, runId)).get()?.status;
+      seen.add(`${status} ${db.select().from(reports).all().length}`);
+    };
+    await until(() => {
+      look();
+      return jobOf(runId)?.attempt === 2;
+    });
+    broken = false;
+    await until(() => {
+      look();
+      return jobOf(runId)?.state === "done";
+    });
+    look();
+    await service.runner.stop(0);
+    expect([...seen].sort()).toEqual(["completed 1", "pending 0", "running 0"].filter((each) => seen.has(each)));
+    const { status, report } = await get(runId);
+    expect([status, report.outcome]).toEqual(["completed", "not_judged"]);
+  });
+
+  const failures: [name: string, error: () => Error, attempts: number, reason: string][] = [
+    [
+      "a crash is tried three times",
+      () => new TypeError("x is not a function"),
+      3,
+      "agent_crashed: x is not a function",
+    ],
+    [
+      "a fault that may pass is tried three times",
+      () => new AgentFailure("infrastructure", "the model is overloaded", { retryable: true }),
+      3,
+      "infrastructure: the model is overloaded",
+    ],
+    [
+      "a fault that stays is tried once",
+      () => new AgentFailure("credentials", "the model refused the key"),
+      1,
+      "credentials: the model refused the key",
+    ],
+    ["a spent budget is tried once", () => new AgentFailure("budget", "$2 are spent"), 1, "budget: $2 are spent"],
+  ];
+  test.each(failures)("%s", async (_, error, attempts, reason) => {
+    let begun = 0;
+    const agent = scriptedAgent(async function* () {
+      begun++;
+      yield { type: "thought", text: "here it comes", by: "rule" };
+      throw error();
+    });
+    const { trigger, runJobs, get, jobOf } = await setUp(agent);
+    const runId = await trigger();
+    await runJobs();
+    expect(await get(runId)).toMatchObject({
+      status: "failed",
+      report: null,
+      failureReason: reason,
+      completedAt: expect.any(String),
+      attempt: attempts,
+    });
+    expect([begun, jobOf(runId)]).toEqual([attempts, expect.objectContaining({ state: "failed", lastError: reason })]);
+  });
+
+  test("a second attempt that succeeds leaves no trace of the failure", async () => {
+    let begun = 0;
+    const agent = scriptedAgent(async function* () {
+      yield { type: "thought", text: `attempt ${++begun}`, by: "rule" };
+      if (begun === 1) throw new Error("once");
+      yield end;
+    });
+    const { trigger, runJobs, get, send } = await setUp(agent);
+    const runId = await trigger();
+    await runJobs();
+    const run = await get(runId);
+    expect(run).toMatchObject({ status: "completed", failureReason: null, attempt: 2 });
+    const { events } = (await send("GET", `/api/v1/reports/${run.report.slug}/trace`)).body;
+    expect(events.map(({ text }: { text?: string }) => text)).toEqual(["attempt 2", undefined]);
+  });
+
+  test("what the other side asks to wait is waited", async () => {
+    let time = 1_790_000_000_000;
+    let begun = 0;
+    const agent = scriptedAgent(async function* () {
+      if (++begun === 1)
+        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs: 60_000 });
+      yield end;
+    });
+    const { trigger, service, jobOf, get } = await setUp(agent, { now: () => time });
+    const runId = await trigger();
+    service.runner.start();
+    await until(() => jobOf(runId)?.lastError !== null);
+    expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + 60_000, attempt: 1 });
+    time += 59_999;
+    service.runner.wake();
+    for (let i = 0; i < 20; i++) await turn();
+    expect(begun).toBe(1);
+    time += 1;
+    service.runner.wake();
+    await until(() => jobOf(runId)?.state === "done");
+    await service.runner.stop(0);
+    expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
+  });
+
+  test("a stop gives work back without spending its attempt, and the next start begins it anew", async () => {
+    let begun = 0;
+    const agent = scriptedAgent(async function* (signal) {
+      yield { type: "thought", text: `begun ${++begun}`, by: "rule" };
+      // A full batch, so that something of the broken-off attempt is stored.
+      for (let i = 0; i < 100; i++) yield { type: "thought", text: "filler", by: "rule" };
+      if (begun === 1) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      yield end;
+    });
+    const { trigger, service, jobOf, runJobs, get, send } = await setUp(agent);
+    const runId = await trigger();
+    service.runner.start();
+    await until(() => begun === 1);
+    for (let i = 0; i < 5; i++) await turn();
+    expect((await send("GET", "/readyz")).status).toBe(200);
+    const stopped = service.runner.stop(0);
+    expect((await send("GET", "/readyz")).body).toEqual({
+      status: "not ready",
+      detail: "the runner is not taking work: draining",
+    });
+    await stopped;
+    expect(jobOf(runId)).toMatchObject({ state: "queued", attempt: 0, availableAt: 0 });
+    await runJobs();
+    const run = await get(runId);
+    expect([begun, run.status, run.attempt]).toEqual([2, "completed", 1]);
+    const trace = (await send("GET", `/api/v1/reports/${run.report.slug}/trace?search=begun`)).body;
+    expect([trace.total, trace.events[0].text]).toEqual([1, "begun 2"]);
+  });
+
+  test("a stop waits for what is nearly done, and claims nothing more", async () => {
+    let finish = () => {};
+    const agent = scriptedAgent(async function* () {
+      await new Promise<void>((resolve) => (finish = resolve));
+      yield end;
+    });
+    const { trigger, service, jobOf } = await setUp(agent, { env: { EVALD_CONCURRENCY: "1" } });
+    const [first, second] = [await trigger(), await trigger()];
+    service.runner.start();
+    await until(() => jobOf(first)?.state === "running");
+    const stopped = service.runner.stop(60_000);
+    finish();
+    await stopped;
+    expect([jobOf(first)?.state, jobOf(second)?.state]).toEqual(["done", "queued"]);
+  });
+
+  test("a new process takes back what the last one held, and the late result of the last one counts for nothing", async () => {
+    let finish = () => {};
+    const slow = scriptedAgent(async function* () {
+      await new Promise<void>((resolve) => (finish = resolve));
+      yield { type: "end", outcome: "excluded", reason: "late" };
+    });
+    const before = await setUp(slow, { dataDir: folder });
+    const runId = await before.trigger();
+    before.service.runner.start();
+    await until(() => before.jobOf(runId)?.state === "running");
+
+    const quick = scriptedAgent(async function* () {
+      yield end;
+    });
+    const db = openDb(folder);
+    const { config, baseUrl } = before.service.deps;
+    const after = createService({ db, config, log: pino({ level: "silent" }), agents: { explorer: quick }, baseUrl });
+    after.runner.start();
+    await until(() => after.queue.countUnfinished(db) === 0);
+    await after.runner.stop(0);
+    const run = after.runs.getRun(before.a.org, runId);
+    expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 2, "not_judged"]);
+
+    finish();
+    await before.service.runner.stop(60_000);
+    expect(after.runs.getRun(before.a.org, runId)).toEqual(run);
+    expect(db.select().from(reports).all().length).toBe(1);
+  });
+
+  test("a run that takes the service down three times is given up", async () => {
+    const agent = scriptedAgent(async function* () {
+      yield end;
+    });
+    const { trigger, db, runJobs, get } = await setUp(agent);
+    const runId = await trigger();
+    db.update(jobs).set({ state: "running", attempt: 3, fence: 3, leaseUntil: 0 }).run();
+    await runJobs();
+    expect(await get(runId)).toMatchObject({
+      status: "failed",
+      failureReason: "infrastructure: the service went away 3 times while this run was under way",
+    });
+  });
+
+  test("time that has run out ends a run, whether the agent heeds the signal or not", async () => {
+    const deaf = scriptedAgent(async function* () {
+      await new Promise(() => {});
+      yield end;
+    });
+    const heeding = scriptedAgent(async function* (signal) {
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      yield end;
+    });
+    const reasons = [deaf, heeding].map(async (agent) => {
+      const { trigger, runJobs, get } = await setUp(agent, { env: { EVALD_RUN_TIMEOUT_SECONDS: "1" } });
+      const runId = await trigger();
+      await runJobs();
+      const { status, attempt, failureReason } = await get(runId);
+      return { status, attempt, failureReason };
+    });
+    const failed = {
+      status: "failed",
+      attempt: 1,
+      failureReason: "timeout: the run took longer than 1 seconds and was stopped",
+    };
+    expect(await Promise.all(reasons)).toEqual([failed, failed]);
+  });
+
+  test("a database that cannot take the session is the service's fault, not the agent's", async () => {
+    const agent = scriptedAgent(async function* () {
+      // The same event id twice: the database refuses the row.
+      yield { type: "tool_call", id: "1", tool: "x".repeat(10), input: {} };
+      for (let i = 0; i < 100; i++) yield { type: "nonsense" } as never;
+      yield end;
+    });
+    const { trigger, runJobs, get } = await setUp(agent);
+    const runId = await trigger();
+    await runJobs();
+    const { status, failureReason } = await get(runId);
+    expect([status, failureReason.split(": ")[0]]).toEqual(["failed", "infrastructure"]);
+  });
+});
+
+test("readiness follows the runner and the database", async () => {
+  const { service, send, db } = testApp();
+  const ready = async () => {
+    const { status, body } = await send("GET", "/readyz", { headers: { authorization: "" } });
+    return [status, body.detail ?? body.status];
+  };
+  expect(await ready()).toEqual([503, "the runner is not taking work: idle"]);
+  service.runner.start();
+  expect(await ready()).toEqual([200, "ready"]);
+  db.$client.run("pragma query_only = on");
+  expect(await ready()).toEqual([503, expect.stringContaining("the database cannot be written")]);
+  db.$client.run("pragma query_only = off");
+  await service.runner.stop(0);
+  expect(await ready()).toEqual([503, "the runner is not taking work: draining"]);
+});
