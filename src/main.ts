@@ -1,5 +1,7 @@
 import { runProgram } from "./cli/program.ts";
 
-const code = await runProgram(process.argv.slice(2), process.env);
+// A person at a terminal reads what is said; a log collector reads everything.
+const env = process.stderr.isTTY ? { EVALD_LOG_LEVEL: "warn", ...process.env } : process.env;
+const code = await runProgram(process.argv.slice(2), env);
 // `serve` answers while the service goes on: only a failure or a command that is done ends the process.
 if (code !== 0) process.exit(code);
