@@ -92,25 +92,37 @@ export function readSession(db: Db, { orgId, runId, attempt }: SessionId): Sessi
     .map(({ seq, at, tMs, type, source, data }) => ({ ...data, seq, at, tMs, type, source }) as SessionEvent);
 }
 
-/** What may be stored: without secrets, and not above 32 KiB of JSON (then the longest texts are cut and `cutBytes` says by how much). */
+/** Ways to make a payload smaller, mildest first: so many characters of a text, so many items of a list. */
+const cuts = [
+  ...[8192, 4096, 2048, 1024, 512, 256, 128, 64].map((chars) => ({ chars, items: Number.POSITIVE_INFINITY })),
+  ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((items) => ({ chars: 256, items })),
+];
+
+/** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
 export function storable(fields: Record<string, unknown>): Record<string, unknown> {
   const clean = mapTexts(fields, (text, key) =>
     secretNames.test(key) ? "[redacted]" : text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"),
-  );
+  ) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
-  if (bytes <= maxPayloadBytes) return clean as Record<string, unknown>;
-  for (let most = 8192; most >= 64; most /= 2) {
-    const cut = mapTexts(clean, (text) => (text.length > most ? `${text.slice(0, most)}…` : text));
+  if (bytes <= maxPayloadBytes) return clean;
+  for (const { chars, items } of cuts) {
+    const shorter = (text: string) => (text.length > chars ? `${text.slice(0, chars)}…` : text);
+    const cut = mapTexts(clean, shorter, items) as Record<string, unknown>;
     const left = Buffer.byteLength(JSON.stringify(cut));
-    if (left <= maxPayloadBytes) return { ...(cut as Record<string, unknown>), cutBytes: bytes - left };
+    if (left <= maxPayloadBytes) return { ...cut, cutBytes: bytes - left };
   }
   return { cutBytes: bytes };
 }
 
-/** `key`: the name under which a text stands, also as an item of a list; empty at the top. */
-function mapTexts(value: unknown, change: (text: string, key: string) => string, key = ""): unknown {
+/** `key`: the name under which a text stands, also as an item of a list; empty at the top. `items`: what is kept of a list. */
+function mapTexts(
+  value: unknown,
+  change: (text: string, key: string) => string,
+  items = Number.POSITIVE_INFINITY,
+  key = "",
+): unknown {
   if (typeof value === "string") return change(value, key);
-  if (Array.isArray(value)) return value.map((item) => mapTexts(item, change, key));
+  if (Array.isArray(value)) return value.slice(0, items).map((item) => mapTexts(item, change, items, key));
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapTexts(item, change, name)]));
+  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapTexts(item, change, items, name)]));
 }

@@ -1,0 +1,248 @@
+import { describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import type { AgentEvent } from "../src/agents/agent.ts";
+import { sessionEvents } from "../src/db/tables.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
+
+/** A finished run of an agent that says these events, read through its report. */
+async function sessionOf(events: AgentEvent[]) {
+  let time = 1_790_000_000_000;
+  const agent = scriptedAgent(async function* () {
+    for (const event of events) {
+      yield event;
+      time += 10;
+    }
+  });
+  const t = testApp({ agent, now: () => time });
+  const body = { title: "A session", text: "See https://docs.test/", endGoal: "Seen" };
+  const prompt = (await t.send("POST", "/api/v1/prompts", { body })).body;
+  const { runId } = (
+    await t.send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: { "docs.test": "https://new.test/" } } })
+  ).body;
+  await t.runJobs();
+  const run = (await t.send("GET", `/api/v1/runs/${runId}`)).body;
+  const path = `/api/v1/reports/${run.report.slug}`;
+  return { ...t, prompt, run, path, trace: async (query = "") => t.send("GET", `${path}/trace${query}`) };
+}
+
+const thought = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
+const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "scripted" };
+const result = (output: Record<string, unknown>): AgentEvent => ({
+  type: "tool_result",
+  id: "1",
+  tool: "t",
+  ok: true,
+  output,
+});
+
+describe("the trace", () => {
+  const script = [
+    thought("zero"),
+    result({ text: 'one "Quoted" line\nand more' }),
+    thought("two"),
+    thought("three 50%_"),
+    end,
+  ];
+
+  test("is what the agent said, in order and stamped", async () => {
+    const { trace } = await sessionOf(script);
+    const { status, body } = await trace();
+    const stamp = (seq: number) => ({
+      seq,
+      at: new Date(1_790_000_000_000 + seq * 10).toISOString(),
+      tMs: seq * 10,
+      source: "agent",
+    });
+    expect([status, body]).toEqual([
+      200,
+      {
+        events: [
+          { ...stamp(0), type: "thought", text: "zero", by: "rule" },
+          {
+            ...stamp(1),
+            type: "tool_result",
+            id: "1",
+            tool: "t",
+            ok: true,
+            output: { text: 'one "Quoted" line\nand more' },
+          },
+          { ...stamp(2), type: "thought", text: "two", by: "rule" },
+          { ...stamp(3), type: "thought", text: "three 50%_", by: "rule" },
+          { ...stamp(4), type: "end", outcome: "not_judged", reason: "scripted" },
+        ],
+        total: 5,
+        nextSeq: null,
+      },
+    ]);
+  });
+
+  test("is filtered by types and text, and paged by fromSeq", async () => {
+    const { trace } = await sessionOf(script);
+    const read = async (query: string) => {
+      const { events, total, nextSeq } = (await trace(query)).body;
+      return [events.map(({ seq }: { seq: number }) => seq), total, nextSeq];
+    };
+    expect(await read("?types=thought")).toEqual([[0, 2, 3], 3, null]);
+    expect(await read("?types=end,tool_result")).toEqual([[1, 4], 2, null]);
+    expect(await read("?types=message")).toEqual([[], 0, null]);
+    expect(await read("?limit=2")).toEqual([[0, 1], 5, 2]);
+    expect(await read("?limit=2&fromSeq=2")).toEqual([[2, 3], 5, 4]);
+    expect(await read("?limit=2&fromSeq=4")).toEqual([[4], 5, null]);
+    expect(await read("?limit=5")).toEqual([[0, 1, 2, 3, 4], 5, null]);
+    expect(await read("?types=thought&limit=1&fromSeq=1")).toEqual([[2], 3, 3]);
+    expect(await read("?fromSeq=1000000000")).toEqual([[], 5, null]);
+    expect(await read("?search=TWO")).toEqual([[2], 1, null]);
+    expect(await read(`?search=${encodeURIComponent('"quoted" line\nand')}`)).toEqual([[1], 1, null]);
+    expect(await read("?search=50%25_")).toEqual([[3], 1, null]);
+    expect(await read("?search=t_o")).toEqual([[], 0, null]);
+  });
+
+  const bounds: [query: string, detail: string][] = [
+    ["limit=0", "limit must be an integer from 1 to 500"],
+    ["limit=501", "limit must be an integer from 1 to 500"],
+    ["limit=1.5", "limit must be an integer from 1 to 500"],
+    ["fromSeq=-1", "fromSeq must be an integer from 0 to 1000000000"],
+    ["fromSeq=", "fromSeq must be an integer from 0 to 1000000000"],
+    ["search=", "search must be a text that is not blank, of at most 200 characters"],
+    [`search=${"a".repeat(201)}`, "search must be a text that is not blank, of at most 200 characters"],
+    ["limit=1&limit=1", "limit stands more than once in the query; give it once"],
+    [
+      "types=thought,rumour",
+      'types: "rumour" is no event type; use thought, message, tool_call, tool_result, http, usage, error, interruption, limit, milestone, end',
+    ],
+  ];
+  test("refuses what is out of bounds", async () => {
+    const { trace } = await sessionOf([end]);
+    for (const [query, detail] of bounds)
+      expect(await trace(`?${query}`)).toMatchObject({ status: 400, body: { error: "bad_request", detail } });
+    for (const query of ["limit=1", "limit=500", "fromSeq=0"]) expect((await trace(`?${query}`)).status).toBe(200);
+  });
+});
+
+test("a report is whole", async () => {
+  const { send, path, run, prompt } = await sessionOf([thought("nothing"), end]);
+  const { status, body } = await send("GET", path);
+  expect([status, body]).toEqual([
+    200,
+    {
+      ...run.report,
+      createdAt: "2026-09-21T14:13:20.020Z",
+      run: {
+        runId: run.runId,
+        statusUrl: run.statusUrl,
+        runUrl: run.runUrl,
+        evalRequestId: run.evalRequestId,
+        attempt: 1,
+        urlMap: { "docs.test": "https://new.test/" },
+        templateArgs: null,
+        createdAt: "2026-09-21T14:13:20.000Z",
+        startedAt: "2026-09-21T14:13:20.000Z",
+        completedAt: "2026-09-21T14:13:20.020Z",
+      },
+      prompt: {
+        id: prompt.id,
+        title: "A session",
+        text: "See https://docs.test/",
+        endGoal: "Seen",
+        status: "active",
+        templateVars: null,
+        createdAt: "2026-09-21T14:13:20.000Z",
+      },
+      agent: { id: "explorer", version: "test", model: null },
+      frictionPoints: body.frictionPoints,
+      recommendations: body.recommendations,
+    },
+  ]);
+});
+
+describe("what is stored of an event", () => {
+  const stored = async (event: AgentEvent) => {
+    const { trace, db, run } = await sessionOf([event, end]);
+    const row = db.select().from(sessionEvents).where(eq(sessionEvents.runId, run.runId)).all()[0];
+    return { event: (await trace()).body.events[0], bytes: Buffer.byteLength(JSON.stringify(row?.data)) };
+  };
+  const cap = 32 * 1024;
+
+  test("32 KiB stay whole; above, the longest texts are cut and the cut is told", async () => {
+    const fields = { id: "1", tool: "t", ok: true };
+    const overhead = JSON.stringify({ ...fields, output: { text: "" } }).length;
+    const whole = await stored(result({ text: "a".repeat(cap - overhead) }));
+    expect([whole.bytes, whole.event.cutBytes, whole.event.output.text.length]).toEqual([
+      cap,
+      undefined,
+      cap - overhead,
+    ]);
+
+    const cut = await stored(result({ text: "a".repeat(cap - overhead + 1), short: "kept" }));
+    expect(cut.event).toMatchObject({ ...fields, output: { text: `${"a".repeat(8192)}…`, short: "kept" } });
+    // What is left of the text: 8192 letters and a mark of three bytes.
+    expect(cut.event.cutBytes).toBe(cap - overhead + 1 - 8195);
+    expect(cut.bytes).toBeLessThanOrEqual(cap);
+  });
+
+  test("many texts and letters of many bytes fit as well", async () => {
+    const many = await stored(result({ list: Array.from({ length: 100 }, () => "é".repeat(5000)) }));
+    expect(many.bytes).toBeLessThanOrEqual(cap);
+    expect(many.event.output.list.length).toBe(100);
+    expect(many.event.cutBytes).toBeGreaterThan(900_000);
+  });
+
+  test("a list that is too long keeps its first items, and the event its fields", async () => {
+    const items = Array.from({ length: 4000 }, (_, i) => ({ name: `item ${i}` }));
+    const { event, bytes } = await stored(result({ items }));
+    expect(bytes).toBeLessThanOrEqual(cap);
+    expect(event).toMatchObject({ id: "1", tool: "t", ok: true, output: { items: items.slice(0, 512) } });
+    expect(event.cutBytes).toBeGreaterThan(70_000 - cap);
+  });
+
+  test("no key and no credential is stored", async () => {
+    const key = `evals_${"aB3".repeat(12)}`;
+    const { event } = await stored(
+      result({
+        text: `curl -H "Authorization: Bearer sk-live-12345678" -d ${key} and basic dXNlcjpwYXNz`,
+        headers: { authorization: "Token abc", Cookie: ["a=1", "b=2"], "set-cookie": "c=3", accept: "text/html" },
+        nested: [{ deep: { value: `x${key}y` } }],
+      }),
+    );
+    expect(event.output).toEqual({
+      text: 'curl -H "Authorization: Bearer [redacted]" -d evals_[redacted] and basic [redacted]',
+      headers: {
+        authorization: "[redacted]",
+        Cookie: ["[redacted]", "[redacted]"],
+        "set-cookie": "[redacted]",
+        accept: "text/html",
+      },
+      nested: [{ deep: { value: "xevals_[redacted]y" } }],
+    });
+  });
+});
+
+test("events are written a hundred at a time, and the rest at the end", async () => {
+  const counts: [said: number, stored: number][] = [];
+  let stored = () => 0;
+  const agent = scriptedAgent(async function* () {
+    for (let said = 1; said <= 250; said++) {
+      yield thought(`${said}`);
+      if (said % 50 === 49 || said % 50 === 0) counts.push([said, stored()]);
+    }
+    yield end;
+  });
+  const t = testApp({ agent });
+  stored = () => t.db.select().from(sessionEvents).all().length;
+  const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+  await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+  await t.runJobs();
+  expect(counts).toEqual([
+    [49, 0],
+    [50, 0],
+    [99, 0],
+    [100, 100],
+    [149, 100],
+    [150, 100],
+    [199, 100],
+    [200, 200],
+    [249, 200],
+    [250, 200],
+  ]);
+  expect(stored()).toBe(251);
+});
