@@ -356,21 +356,29 @@ describe("the runner", () => {
     before.service.runner.start();
     await until(() => before.jobOf(runId)?.state === "running");
 
+    let finishNew = () => {};
     const quick = scriptedAgent(async function* () {
+      await new Promise<void>((resolve) => (finishNew = resolve));
       yield end;
     });
     const db = openDb(folder);
     const { config, baseUrl } = before.service.deps;
     const after = createService({ db, config, log: pino({ level: "silent" }), agents: { explorer: quick }, baseUrl });
     after.runner.start();
+    await until(() => before.jobOf(runId)?.attempt === 2);
+    const held = after.runs.getRun(before.a.org, runId);
+    expect([held.status, held.attempt]).toEqual(["running", 2]);
+
+    finish();
+    await before.service.runner.stop(60_000);
+    expect(after.runs.getRun(before.a.org, runId)).toEqual(held);
+    expect(db.select().from(reports).all()).toEqual([]);
+
+    finishNew();
     await until(() => after.queue.countUnfinished(db) === 0);
     await after.runner.stop(0);
     const run = after.runs.getRun(before.a.org, runId);
     expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 2, "not_judged"]);
-
-    finish();
-    await before.service.runner.stop(60_000);
-    expect(after.runs.getRun(before.a.org, runId)).toEqual(run);
     expect(db.select().from(reports).all().length).toBe(1);
   });
 

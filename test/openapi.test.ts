@@ -5,6 +5,8 @@ import { join } from "node:path";
 import { validate } from "@readme/openapi-parser";
 import { testApp } from "./support/app.ts";
 
+// What an earlier app of the same process has served must leave no trace in the description.
+await testApp().send("GET", "/api/v1/prompts");
 const { app, send } = testApp({ env: { EVALD_BASE_URL: "https://evals.acme.dev/ax" } });
 const document = (await send("GET", "/ax/openapi.json", { headers: { authorization: "" } })).body;
 const folder = mkdtempSync(join(tmpdir(), "evald-openapi-"));
