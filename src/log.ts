@@ -2,11 +2,19 @@ import pino, { type Logger } from "pino";
 import type { Config } from "./config.ts";
 
 const flushMs = 100;
+const keyShape = /evals_[0-9A-Za-z]{36}/g;
 
-/** Structured lines on stderr, written every 100 ms or 8 KiB: a write for each line would cost more than most requests. */
+/**
+ * Structured lines on stderr, written every 100 ms or 8 KiB: a write for each line would cost more than most requests. API keys never reach
+ * them: their shape is replaced wherever it stands.
+ */
 export function createLog(level: Config["logLevel"]): Logger {
   const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024 });
-  const log = pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, stderr);
+  const redacting = {
+    write: (line: string) => stderr.write(line.replace(keyShape, "evals_[redacted]")),
+    flush: (done?: (error?: Error) => void) => stderr.flush(done),
+  };
+  const log = pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);
   setInterval(() => log.flush(), flushMs).unref();
   return log;
 }

@@ -49,6 +49,23 @@ test("a key stands nowhere in the data folder, its digest does", async () => {
   expect(bytes.includes(a.apiKey.display)).toBe(true);
 });
 
+test("a key stands in no line of the log, wherever a caller puts it", async () => {
+  const key = `evals_${"aB3".repeat(12)}`;
+  const script = `
+    import { createLog } from ${JSON.stringify(join(import.meta.dir, "../src/log.ts"))};
+    createLog("info").error({ path: "/api/v1/runs/${key}", err: new Error("no run has the id ${key}") }, "${key}");
+  `;
+  const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "pipe" });
+  const log = await new Response(child.stderr).text();
+  expect(log).not.toContain(key);
+  const line = JSON.parse(log);
+  expect([line.path, line.msg, line.err.message]).toEqual([
+    "/api/v1/runs/evals_[redacted]",
+    "evals_[redacted]",
+    "no run has the id evals_[redacted]",
+  ]);
+});
+
 test("a revoked key is refused on the next request, the other keys are not", async () => {
   const { send, service, a } = testApp();
   const second = service.keys.createKey(a.org, "second");
