@@ -55,7 +55,7 @@ export function createRunner({
 }: RunnerOptions) {
   const active = new Map<string, { abort: AbortController; done: Promise<void> }>();
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let woken: ReturnType<typeof setImmediate> | undefined;
+  let woken = false;
   let state: "idle" | "serving" | "draining" = "idle";
   let broken: string | null = null;
 
@@ -150,8 +150,10 @@ export function createRunner({
 
   /** Many calls of one moment are one look. */
   function wake(): void {
-    woken ??= setImmediate(() => {
-      woken = undefined;
+    if (woken) return;
+    woken = true;
+    setImmediate(() => {
+      woken = false;
       pump();
     });
   }

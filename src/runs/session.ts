@@ -99,7 +99,7 @@ const cuts = [
 ];
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
-export function storable(fields: Record<string, unknown>): Record<string, unknown> {
+function storable(fields: Record<string, unknown>): Record<string, unknown> {
   const clean = mapTexts(fields, (text, key) =>
     secretNames.test(key) ? "[redacted]" : text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"),
   ) as Record<string, unknown>;
