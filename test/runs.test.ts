@@ -105,6 +105,14 @@ describe("Idempotency-Key", () => {
     for (const key of ["a", "a".repeat(255), "~!@#"]) expect((await trigger(key)).status).toBe(200);
   });
 
+  test("no name of an argument is too odd for a key", async () => {
+    const { trigger } = await setUp();
+    const odd = { a: "1", b: "2", toString: "3", valueOf: "4", constructor: "5" };
+    const body = { urlMap: { toString: "https://b.test/" }, templateArgs: odd };
+    const first = await trigger("build-1", { body });
+    expect([first.status, (await trigger("build-1", { body })).body]).toEqual([200, first.body]);
+  });
+
   test("a refused request leaves its key free", async () => {
     const { trigger } = await setUp();
     expect((await trigger("build-1", { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");

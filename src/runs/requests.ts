@@ -131,6 +131,8 @@ const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update
 /** JSON with sorted keys, so that the same request has the same digest however its keys are ordered. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, item) =>
-    item && typeof item === "object" && !Array.isArray(item) ? Object.fromEntries(Object.entries(item).sort()) : item,
+    item && typeof item === "object" && !Array.isArray(item)
+      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+      : item,
   );
 }
