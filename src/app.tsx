@@ -34,13 +34,14 @@ export function createApp(service: Service, basePath: string) {
     .use(runRoutes({ runs: service.runs, requests: service.requests, baseUrl: deps.baseUrl }, orgOf))
     .use(reportRoutes(service.reports, deps, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
-      response: { 200: Whoami, ...errors() },
-      ...operation("System", "whoami", "Tell which organisation and key a request speaks for"),
+      ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
+        200: Whoami,
+        ...errors(),
+      }),
     })
     .use(pageRoutes(service))
     .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
-      response: { 200: Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" }) },
-      detail: { tags: ["System"], operationId: "openapi", summary: "This description of the API", security: [] },
+      ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
     });
   // Taken before the prefix is put in front of every route: in the document it belongs to the server's address.
   const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
@@ -99,13 +100,14 @@ function whoami({ orgs }: Service, caller: Caller | undefined) {
   return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name } };
 }
 
+const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });
+
 const Health = Type.Object({ status: Type.String(), detail: Type.Optional(Type.String()) });
 
 const systemRoutes = (service: Service) =>
   new Elysia({ name: "system" })
     .get("/healthz", () => ({ status: "alive" }), {
-      response: { 200: Health },
-      detail: { tags: ["System"], operationId: "healthz", summary: "Whether the process is alive", security: [] },
+      ...operation("System", "healthz", "Whether the process is alive", { 200: Health }, { security: [] }),
     })
     .get(
       "/readyz",
@@ -115,15 +117,13 @@ const systemRoutes = (service: Service) =>
         set.status = 503;
         return { status: "not ready", detail: trouble };
       },
-      {
-        response: { 200: Health, 503: Health },
-        detail: {
-          tags: ["System"],
-          operationId: "readyz",
-          summary: "Whether the database can be written, the runner is alive and the service is not stopping",
-          security: [],
-        },
-      },
+      operation(
+        "System",
+        "readyz",
+        "Whether the database can be written, the runner is alive and the service is not stopping",
+        { 200: Health, 503: Health },
+        { security: [] },
+      ),
     );
 
 const pathOf = (url: string): string => {
@@ -143,7 +143,6 @@ function toAppError(error: unknown, code: unknown): AppError {
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
-  if (type === "response") return internal;
   // An id or slug that no address can hold names nothing.
   if (type === "params") return notFound("no such address; /openapi.json lists them all");
   return badRequest(valueError ? explain(valueError, `the ${type}`) : `the ${type} is not valid`);

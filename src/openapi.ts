@@ -96,10 +96,19 @@ function share(value: Json, schemas: JsonObject): Json {
       .filter(([key, item]) => key !== "additionalProperties" || item !== false)
       .map(([key, item]) => [key, key === "examples" ? item : share(item, schemas)]),
   );
-  const { title, ...schema } = inner;
-  if (typeof title !== "string" || !("type" in schema)) return inner;
+  const whole = orNull(inner);
+  const { title, ...schema } = whole;
+  if (typeof title !== "string" || !("type" in schema)) return whole;
   const nullable = Array.isArray(schema.type) && schema.type.includes("null");
   schemas[title] = { ...schema, type: nullable ? "object" : (schema.type as Json) };
   const reference = { $ref: `#/components/schemas/${title}` };
   return nullable ? { anyOf: [reference, { type: "null" }] } : reference;
+}
+
+/** A value or null is told as one schema of two types, which readers and generators take better than a choice. */
+function orNull(schema: JsonObject): JsonObject {
+  const { anyOf, ...rest } = schema;
+  const [value, none] = Array.isArray(anyOf) && anyOf.length === 2 ? (anyOf as JsonObject[]) : [];
+  if (none?.type !== "null" || typeof value?.type !== "string") return schema;
+  return { ...value, ...rest, type: [value.type, "null"] };
 }

@@ -3,6 +3,12 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { validate } from "@readme/openapi-parser";
+import { type TSchema, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { ApiError } from "../src/api.ts";
+import { Prompt, PromptSummary } from "../src/prompts/schema.ts";
+import { Report, Trace } from "../src/reports/schema.ts";
+import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 
 // What an earlier app of the same process has served must leave no trace in the description.
@@ -86,3 +92,32 @@ test.each(linters)(
   },
   180_000,
 );
+
+test("every answer is as its schema describes it", async () => {
+  const service = testApp();
+  const prompt = await service.send("POST", "/api/v1/prompts", {
+    body: { text: "Read http://127.0.0.1/ with {{tool}}" },
+  });
+  const path = `/api/v1/prompts/${prompt.body.id}`;
+  const run = await service.send("POST", `${path}/run`, { body: { urlMap: {}, templateArgs: { tool: "curl" } } });
+  await service.runJobs();
+  const got = async (where: string) => (await service.send("GET", where)).body;
+  const done = await got(`/api/v1/runs/${run.body.runId}`);
+  const answers: [TSchema, unknown][] = [
+    [Prompt, prompt.body],
+    [Prompt, await got(path)],
+    [Prompt, (await service.send("PATCH", path, { body: { status: "paused" } })).body],
+    [Type.Array(PromptSummary), await got("/api/v1/prompts")],
+    [RunResponse, run.body],
+    [Run, done],
+    [Type.Array(Run), await got("/api/v1/runs")],
+    [Report, await got(`/api/v1/reports/${done.report.slug}`)],
+    [Trace, await got(`/api/v1/reports/${done.report.slug}/trace`)],
+    [ApiError, await got("/api/v1/runs/none")],
+  ];
+  expect(
+    answers.flatMap(([schema, value]) =>
+      [...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`),
+    ),
+  ).toEqual([]);
+});

@@ -73,7 +73,6 @@ function listen(fetch: (request: Request) => Response | Promise<Response>, { hos
       fetch,
       reusePort: false,
       idleTimeout: 60,
-      maxRequestBodySize: 2 * 1024 * 1024,
     });
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;

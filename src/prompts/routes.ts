@@ -28,8 +28,10 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
           includeArchived: Type.Optional(Type.Literal("1", { description: "Archived prompts too" })),
           ...pageQuery,
         }),
-        response: { 200: listOf(PromptSummary, "Prompts, newest first"), ...errors(400) },
-        ...operation("Prompts", "listPrompts", "List the prompts of the organisation, newest first"),
+        ...operation("Prompts", "listPrompts", "List the prompts of the organisation, newest first", {
+          200: listOf(PromptSummary, "Prompts, newest first"),
+          ...errors(400),
+        }),
       },
     )
     .post(
@@ -40,14 +42,12 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
       },
       {
         ...jsonBody(PromptInput),
-        response: { 201: Prompt, ...errors(400, 413) },
-        ...operation("Prompts", "createPrompt", "Create a prompt"),
+        ...operation("Prompts", "createPrompt", "Create a prompt", { 201: Prompt, ...errors(400, 413) }),
       },
     )
     .get("/api/v1/prompts/:promptId", ({ request, params }) => prompts.getPrompt(orgOf(request), params.promptId), {
       params: path,
-      response: { 200: Prompt, ...errors(404) },
-      ...operation("Prompts", "getPrompt", "Get one prompt"),
+      ...operation("Prompts", "getPrompt", "Get one prompt", { 200: Prompt, ...errors(404) }),
     })
     .patch(
       "/api/v1/prompts/:promptId",
@@ -55,7 +55,9 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
       {
         params: path,
         ...jsonBody(PromptPatch),
-        response: { 200: Prompt, ...errors(400, 404, 413) },
-        ...operation("Prompts", "updatePrompt", "Change a prompt, pause it, archive it or bring it back"),
+        ...operation("Prompts", "updatePrompt", "Change a prompt, pause it, archive it or bring it back", {
+          200: Prompt,
+          ...errors(400, 404, 413),
+        }),
       },
     );

@@ -12,8 +12,10 @@ export const reportRoutes = (reports: Reports, deps: Pick<Deps, "db">, orgOf: Or
   new Elysia({ name: "reports" })
     .get("/api/v1/reports/:slug", ({ request, params }) => reports.getReport(orgOf(request), params.slug), {
       params: path,
-      response: { 200: Report, ...errors(404) },
-      ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations"),
+      ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations", {
+        200: Report,
+        ...errors(404),
+      }),
     })
     .get(
       "/api/v1/reports/:slug/trace",
@@ -21,7 +23,9 @@ export const reportRoutes = (reports: Reports, deps: Pick<Deps, "db">, orgOf: Or
       {
         params: path,
         query: Type.Object(traceQuery),
-        response: { 200: Trace, ...errors(400, 404) },
-        ...operation("Reports", "getSessionTrace", "Read the session behind a report, a page at a time"),
+        ...operation("Reports", "getSessionTrace", "Read the session behind a report, a page at a time", {
+          200: Trace,
+          ...errors(400, 404),
+        }),
       },
     );

@@ -33,10 +33,15 @@ export const runRoutes = ({ runs, requests, baseUrl }: Parts, orgOf: OrgOf) =>
         headers: Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey) }),
         params: Type.Object({ promptId: PathId("uuid of the prompt") }),
         ...jsonBody(RunRequest),
-        response: { 200: RunResponse, ...errors(400, 404, 409, 413) },
-        ...operation("Runs", "runPrompt", "Trigger a run of a prompt", {
-          description: "An accepted run is never lost. Follow it at statusUrl.",
-        }),
+        ...operation(
+          "Runs",
+          "runPrompt",
+          "Trigger a run of a prompt",
+          { 200: RunResponse, ...errors(400, 404, 409, 413) },
+          {
+            description: "An accepted run is never lost. Follow it at statusUrl.",
+          },
+        ),
       },
     )
     .get(
@@ -53,12 +58,16 @@ export const runRoutes = ({ runs, requests, baseUrl }: Parts, orgOf: OrgOf) =>
       },
       {
         query: Type.Object(runsQuery),
-        response: { 200: listOf(Run, "Runs, newest first"), ...errors(400) },
-        ...operation("Runs", "listRuns", "List the runs of the organisation, newest first"),
+        ...operation("Runs", "listRuns", "List the runs of the organisation, newest first", {
+          200: listOf(Run, "Runs, newest first"),
+          ...errors(400),
+        }),
       },
     )
     .get("/api/v1/runs/:runId", ({ request, params }) => runs.getRun(orgOf(request), params.runId), {
       params: Type.Object({ runId: PathId("uuid of the run") }),
-      response: { 200: Run, ...errors(404) },
-      ...operation("Runs", "getRun", "Get the status of a run, and its report once it is completed"),
+      ...operation("Runs", "getRun", "Get the status of a run, and its report once it is completed", {
+        200: Run,
+        ...errors(404),
+      }),
     });
