@@ -28,7 +28,7 @@ describe("the states of a job", () => {
     let time = 1_000_000;
     let ids = 0;
     const db = openDb(":memory:");
-    const queue = createQueue({ now: () => time, newId: () => `job-${++ids}` });
+    const queue = createQueue({ db, now: () => time, newId: () => `job-${++ids}` });
     return {
       db,
       queue,
@@ -68,11 +68,11 @@ describe("the states of a job", () => {
     const running = { ...queued, state: "running" as const, attempt: 1, fence: 1, owner: "me", leaseUntil: 1_030_000 };
     expect(get("job-1")).toEqual(running);
     pass(10_000);
-    expect([queue.holds(db, lease), queue.heartbeat(db, lease, 30_000)]).toEqual([true, true]);
+    expect([queue.holds(lease), queue.heartbeat(lease, 30_000)]).toEqual([true, true]);
     expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
     expect(tx(db, (t) => queue.settle(t, lease, "done", null))).toBe(true);
     expect(get("job-1")).toEqual({ ...running, state: "done", leaseUntil: null, endedAt: 1_010_000 });
-    expect(queue.countUnfinished(db)).toBe(1);
+    expect(queue.countUnfinished()).toBe(1);
   });
 
   test("a subject has one job of a kind", () => {
@@ -82,32 +82,32 @@ describe("the states of a job", () => {
   });
 
   test("a retry spends the attempt and waits; a release does neither", () => {
-    const { db, queue, enqueue, claim, get, pass } = openQueue();
+    const { queue, enqueue, claim, get, pass } = openQueue();
     enqueue("a");
-    expect(queue.retry(db, claim() as Lease, 5000, "busy")).toBe(true);
+    expect(queue.retry(claim() as Lease, 5000, "busy")).toBe(true);
     const waiting = { ...queued, owner: "me", attempt: 1, fence: 1, availableAt: 1_005_000, lastError: "busy" };
     expect(get("job-1")).toEqual(waiting);
-    expect([claim(), queue.nextDueAt(db)]).toEqual([null, 1_005_000]);
+    expect([claim(), queue.nextDueAt()]).toEqual([null, 1_005_000]);
     pass(4999);
     expect(claim()).toBeNull();
     pass(1);
     const second = claim() as Lease;
     expect([second.attempt, second.fence]).toEqual([2, 2]);
-    expect(queue.release(db, second)).toBe(true);
+    expect(queue.release(second)).toBe(true);
     expect(get("job-1")).toEqual({ ...waiting, fence: 2, availableAt: 0 });
     expect(claim()).toMatchObject({ attempt: 2, fence: 3 });
-    expect(queue.nextDueAt(db)).toBeNull();
+    expect(queue.nextDueAt()).toBeNull();
   });
 
   test("only what has run out is rescued, at boot everything", () => {
-    const { db, queue, enqueue, claim, get, pass } = openQueue();
+    const { queue, enqueue, claim, get, pass } = openQueue();
     enqueue("a", "b");
     claim();
     pass(29_999);
     claim();
-    expect(queue.rescue(db, "expired")).toBe(0);
+    expect(queue.rescue("expired")).toBe(0);
     pass(1);
-    expect(queue.rescue(db, "expired")).toBe(1);
+    expect(queue.rescue("expired")).toBe(1);
     expect(get("job-1")).toEqual({
       ...queued,
       attempt: 1,
@@ -116,7 +116,7 @@ describe("the states of a job", () => {
       lastError: "the process that held it went away",
     });
     expect(get("job-2")?.state).toBe("running");
-    expect(queue.rescue(db, "all")).toBe(1);
+    expect(queue.rescue("all")).toBe(1);
     expect(get("job-2")?.state).toBe("queued");
   });
 
@@ -124,12 +124,12 @@ describe("the states of a job", () => {
     const { db, queue, enqueue, claim, get } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
-    queue.rescue(db, "all");
+    queue.rescue("all");
     const writes = () => [
-      queue.holds(db, old),
-      queue.heartbeat(db, old, 30_000),
-      queue.retry(db, old, 0, "late"),
-      queue.release(db, old),
+      queue.holds(old),
+      queue.heartbeat(old, 30_000),
+      queue.retry(old, 0, "late"),
+      queue.release(old),
       tx(db, (t) => queue.settle(t, old, "done", null)),
       tx(db, (t) => queue.settle(t, old, "failed", "late")),
     ];
@@ -175,7 +175,7 @@ describe("the runner", () => {
     await until(() => gates.length === 3);
     for (let i = 0; i < 20; i++) await turn();
     expect([running, gates.length]).toEqual([3, 3]);
-    while (service.queue.countUnfinished(service.deps.db) > 0) {
+    while (service.queue.countUnfinished() > 0) {
       gates.shift()?.();
       await turn();
     }
@@ -375,7 +375,7 @@ describe("the runner", () => {
     expect(db.select().from(reports).all()).toEqual([]);
 
     finishNew();
-    await until(() => after.queue.countUnfinished(db) === 0);
+    await until(() => after.queue.countUnfinished() === 0);
     await after.runner.stop(0);
     const run = after.runs.getRun(before.a.org, runId);
     expect([run.status, run.attempt, run.report?.outcome]).toEqual(["completed", 2, "not_judged"]);

@@ -1,5 +1,7 @@
 import { and, asc, count, eq, lte, min, sql } from "drizzle-orm";
+import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
 import type { Db, Tx } from "../db/open.ts";
+import { preparedInsert } from "../db/rows.ts";
 import { jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 
@@ -30,17 +32,29 @@ export type Queue = ReturnType<typeof createQueue>;
  * The states of a job as single statements: queued → running → done | failed, and running → queued by `retry`, `release` and `rescue`.
  * Every write of a holder is fenced: it tells whether the holder still held the job, and changes nothing if not.
  */
-export function createQueue({ now, newId }: Pick<Deps, "now" | "newId">) {
+export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+  const insert = preparedInsert(db, jobs);
   const held = (lease: Lease) => and(eq(jobs.id, lease.id), eq(jobs.fence, lease.fence), eq(jobs.state, "running"));
-  const changed = (rows: unknown[]) => rows.length === 1;
+  const write = (through: Db | Tx, lease: Lease, values: SQLiteUpdateSetSource<typeof jobs>): boolean =>
+    through.update(jobs).set(values).where(held(lease)).returning({ id: jobs.id }).all().length === 1;
 
   return {
     /** Part of the transaction that makes the row which the job serves. */
-    enqueue(tx: Tx, job: { kind: string; subject: string; maxAttempts: number }): void {
+    enqueue(_tx: Tx, job: { kind: string; subject: string; maxAttempts: number }): void {
       const createdAt = now();
-      tx.insert(jobs)
-        .values({ ...job, id: newId(createdAt), state: "queued", availableAt: 0, attempt: 0, fence: 0, createdAt })
-        .run();
+      insert({
+        ...job,
+        id: newId(createdAt),
+        state: "queued",
+        availableAt: 0,
+        attempt: 0,
+        fence: 0,
+        owner: null,
+        leaseUntil: null,
+        lastError: null,
+        createdAt,
+        endedAt: null,
+      });
     },
 
     /** Takes the job that has been due for longest, if any is due. */
@@ -68,54 +82,24 @@ export function createQueue({ now, newId }: Pick<Deps, "now" | "newId">) {
     },
 
     /** Whether the lease still counts. */
-    holds: (tx: Tx | Db, lease: Lease): boolean =>
-      tx.select({ id: jobs.id }).from(jobs).where(held(lease)).get() !== undefined,
+    holds: (lease: Lease): boolean => db.select({ id: jobs.id }).from(jobs).where(held(lease)).get() !== undefined,
 
-    heartbeat: (db: Db, lease: Lease, leaseMs: number): boolean =>
-      changed(
-        db
-          .update(jobs)
-          .set({ leaseUntil: now() + leaseMs })
-          .where(held(lease))
-          .returning({ id: jobs.id })
-          .all(),
-      ),
+    heartbeat: (lease: Lease, leaseMs: number): boolean => write(db, lease, { leaseUntil: now() + leaseMs }),
 
     /** Ends a job for good. */
     settle: (tx: Tx, lease: Lease, state: "done" | "failed", lastError: string | null): boolean =>
-      changed(
-        tx
-          .update(jobs)
-          .set({ state, lastError, leaseUntil: null, endedAt: now() })
-          .where(held(lease))
-          .returning({ id: jobs.id })
-          .all(),
-      ),
+      write(tx, lease, { state, lastError, leaseUntil: null, endedAt: now() }),
 
     /** Puts a job back for later, the attempt spent. */
-    retry: (tx: Tx | Db, lease: Lease, delayMs: number, lastError: string): boolean =>
-      changed(
-        tx
-          .update(jobs)
-          .set({ state: "queued", availableAt: now() + delayMs, lastError, leaseUntil: null })
-          .where(held(lease))
-          .returning({ id: jobs.id })
-          .all(),
-      ),
+    retry: (lease: Lease, delayMs: number, lastError: string): boolean =>
+      write(db, lease, { state: "queued", availableAt: now() + delayMs, lastError, leaseUntil: null }),
 
     /** Gives a job back at once, as if it had not been begun. */
-    release: (tx: Tx | Db, lease: Lease): boolean =>
-      changed(
-        tx
-          .update(jobs)
-          .set({ state: "queued", availableAt: 0, attempt: sql`${jobs.attempt} - 1`, leaseUntil: null })
-          .where(held(lease))
-          .returning({ id: jobs.id })
-          .all(),
-      ),
+    release: (lease: Lease): boolean =>
+      write(db, lease, { state: "queued", availableAt: 0, attempt: sql`${jobs.attempt} - 1`, leaseUntil: null }),
 
     /** Takes back jobs whose holder is gone: every running one (`all`, at boot, under the data lock), or those whose lease ran out. */
-    rescue: (db: Db, which: "all" | "expired"): number =>
+    rescue: (which: "all" | "expired"): number =>
       db
         .update(jobs)
         .set({ state: "queued", availableAt: 0, leaseUntil: null, lastError: "the process that held it went away" })
@@ -126,14 +110,14 @@ export function createQueue({ now, newId }: Pick<Deps, "now" | "newId">) {
         .all().length,
 
     /** When the next queued job is due, epoch ms (0: at once); null if none is queued. */
-    nextDueAt: (db: Db): number | null =>
+    nextDueAt: (): number | null =>
       db
         .select({ at: min(jobs.availableAt) })
         .from(jobs)
         .where(eq(jobs.state, "queued"))
         .get()?.at ?? null,
 
-    countUnfinished: (db: Db): number =>
+    countUnfinished: (): number =>
       db.select({ n: count() }).from(jobs).where(sql`${jobs.state} in ('queued', 'running')`).get()?.n ?? 0,
   };
 }

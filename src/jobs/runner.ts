@@ -82,7 +82,7 @@ export function createRunner({
   async function work(lease: Lease, abort: AbortController): Promise<void> {
     const beat = setInterval(() => {
       try {
-        if (!queue.heartbeat(db, lease, leaseMs)) abort.abort(new Error("the job is held by another worker now"));
+        if (!queue.heartbeat(lease, leaseMs)) abort.abort(new Error("the job is held by another worker now"));
       } catch (error) {
         log.error({ job: lease.id, err: error }, "a heartbeat could not be written");
       }
@@ -103,7 +103,7 @@ export function createRunner({
       });
     } catch (error) {
       if (abort.signal.aborted) {
-        queue.release(db, lease);
+        queue.release(lease);
         return;
       }
       const known = error instanceof JobFailure;
@@ -116,7 +116,7 @@ export function createRunner({
       );
       if ((!known || error.retryable) && lease.attempt < lease.maxAttempts) {
         const delayMs = Math.max(known ? (error.retryAfterMs ?? 0) : 0, backoffMs(lease.attempt));
-        queue.retry(db, lease, delayMs, message);
+        queue.retry(lease, delayMs, message);
       } else fail(lease, message);
     } finally {
       clearInterval(beat);
@@ -140,7 +140,7 @@ export function createRunner({
 
   function tick(): void {
     try {
-      const lost = queue.rescue(db, "expired");
+      const lost = queue.rescue("expired");
       if (lost > 0) log.warn({ lost }, "took back jobs whose holder has fallen silent");
     } catch (error) {
       log.error({ err: error }, "silent holders cannot be looked for");
@@ -168,7 +168,7 @@ export function createRunner({
         if (!lease) break;
         begin(lease);
       }
-      const dueAt = active.size < concurrency ? queue.nextDueAt(db) : null;
+      const dueAt = active.size < concurrency ? queue.nextDueAt() : null;
       if (dueAt !== null) waitMs = Math.max(1, Math.min(pollMs, dueAt - now()));
       broken = null;
     } catch (error) {
@@ -181,7 +181,7 @@ export function createRunner({
   return {
     /** Takes back what a former process left behind, then serves. Call it under the data lock. */
     start(): void {
-      const orphans = queue.rescue(db, "all");
+      const orphans = queue.rescue("all");
       if (orphans > 0) log.warn({ orphans }, "took back jobs that a former process had begun");
       state = "serving";
       pump();

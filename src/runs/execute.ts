@@ -63,7 +63,7 @@ export function createRunJob(
       const writer = openSession(
         { db, now },
         session,
-        () => queue.holds(db, lease),
+        () => queue.holds(lease),
         (error) => broken.abort(error),
       );
       const description = agent.describe();

@@ -1,5 +1,6 @@
 import { and, desc, eq, gt } from "drizzle-orm";
 import { type Tx, tx } from "../db/open.ts";
+import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict } from "../errors.ts";
@@ -30,6 +31,9 @@ export function createRequests(
   { db, now, newId }: Deps,
   { prompts: ofPrompts, providers, queue, defaultAgent, onQueued }: Parts,
 ) {
+  const insertEvalRequest = preparedInsert(db, evalRequests);
+  const insertRun = preparedInsert(db, runs);
+
   /** The run that an idempotency key made within the last day; conflict if it was made by another request. */
   function findEarlier(t: Tx, org: OrgId, key: string, hash: string) {
     const row = t
@@ -75,28 +79,29 @@ export function createRequests(
         };
         const createdAt = now();
         const evalRequestId = newId(createdAt);
-        t.insert(evalRequests)
-          .values({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt })
-          .run();
+        insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
         const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
         for (const id of runIds) {
-          t.insert(runs)
-            .values({
-              id,
-              orgId: org,
-              promptId: prompt.id,
-              evalRequestId,
-              status: "pending",
-              urlMap,
-              templateArgs: args,
-              task,
-              agent: prompt.agent ?? defaultAgent,
-              attempt: 0,
-              createdAt,
-              idempotencyKey: idempotencyKey ?? null,
-              idempotencyHash,
-            })
-            .run();
+          insertRun({
+            id,
+            orgId: org,
+            promptId: prompt.id,
+            evalRequestId,
+            status: "pending",
+            urlMap,
+            templateArgs: args,
+            task,
+            agent: prompt.agent ?? defaultAgent,
+            agentVersion: null,
+            model: prompt.model,
+            attempt: 0,
+            failureReason: null,
+            createdAt,
+            startedAt: null,
+            completedAt: null,
+            idempotencyKey: idempotencyKey ?? null,
+            idempotencyHash,
+          });
           queue.enqueue(t, { kind: "run", subject: id, maxAttempts });
         }
         return { evalRequestId, runIds };

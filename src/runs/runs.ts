@@ -1,4 +1,5 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { rowReader } from "../db/rows.ts";
 import { prompts, type ReportStatus, reports, runCounts, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
@@ -36,6 +37,12 @@ const columns = {
   },
   report: runReportColumns,
 };
+
+const readRun = rowReader(columns.run);
+const readPrompt = rowReader(columns.prompt);
+const readReport = rowReader(columns.report);
+const promptAt = Object.keys(columns.run).length;
+const reportAt = promptAt + Object.keys(columns.prompt).length;
 
 const org = sql.placeholder("org");
 const page = { limit: sql.placeholder("limit"), offset: sql.placeholder("offset") };
@@ -98,8 +105,11 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
     both: pagePlan({ promptId: true, reportStatus: true }),
   };
 
-  function toRun(row: NonNullable<ReturnType<typeof byId.get>>): Run {
-    const { run, prompt, report } = row;
+  function toRun(row: unknown[]): Run {
+    const run = readRun(row, 0);
+    const prompt = readPrompt(row, promptAt);
+    // The slug comes first: without one there is no report.
+    const report = row[reportAt] === null ? null : readReport(row, reportAt);
     const { statusUrl, runUrl } = runUrls(baseUrl(), run.id);
     return {
       runId: run.id,
@@ -122,7 +132,7 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   return {
     /** Throws not_found. */
     getRun(org: OrgId, id: string): Run {
-      const row = byId.get({ org, id: id.toLowerCase() });
+      const [row] = byId.values({ org, id: id.toLowerCase() });
       if (!row) throw notFound(`no run has the id ${id}`);
       return toRun(row);
     },
@@ -138,7 +148,7 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
         reportStatus,
         counted: reportStatus ?? "any",
       };
-      return { items: plan.rows.all(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
+      return { items: plan.rows.values(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
     },
   };
 }

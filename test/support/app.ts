@@ -73,7 +73,7 @@ export function testApp({ agent = instantAgent, env = {}, dataDir = ":memory:", 
   /** Runs every queued job to its end. */
   async function runJobs(): Promise<void> {
     service.runner.start();
-    while (service.queue.countUnfinished(db) > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (service.queue.countUnfinished() > 0) await new Promise((resolve) => setImmediate(resolve));
     await service.runner.stop(0);
   }
 
