@@ -25,6 +25,7 @@ describe("an HTML page", () => {
       url: at,
       form: "html",
       title: "Start – Docs",
+      lead: "",
       language: "en",
       markdown: false,
       headings: [
@@ -32,9 +33,19 @@ describe("an HTML page", () => {
         { level: 2, text: "Install", line: 5 },
       ],
       links: [
-        { url: "https://docs.test/", text: "Home" },
-        { url: "https://docs.test/guide/next.html?a=1&b=2#part", text: "the next page" },
-        { url: "https://docs.test/guide/start.html#install", text: "¶" },
+        { url: "https://docs.test/", text: "Home", context: "Home", heading: "" },
+        {
+          url: "https://docs.test/guide/next.html?a=1&b=2#part",
+          text: "the next page",
+          context: "Read the next page.",
+          heading: "Start & run",
+        },
+        {
+          url: "https://docs.test/guide/start.html#install",
+          text: "¶",
+          context: "Install¶",
+          heading: "Start & run",
+        },
       ],
       samples: [
         { language: "sh", code: "npm i x > log", line: 8, closed: true },
@@ -52,9 +63,47 @@ describe("an HTML page", () => {
       "text/html",
       html(`<a href="b">b</a>`, `<base href="/x/"><meta http-equiv="Refresh" content="0; url='c.html'">`),
     );
-    expect(page.links).toEqual([
+    expect(page.links.map(({ url, text }) => ({ url, text }))).toEqual([
       { url: "https://docs.test/x/c.html", text: "redirect" },
       { url: "https://docs.test/x/b", text: "b" },
+    ]);
+  });
+
+  test("tells of each link what stands around it and above it", () => {
+    const page = readPage(
+      at,
+      "text/html",
+      html(
+        `<h2>Undoing things</h2>
+         <dl><dt><a href="reset">reset</a></dt><dd><p>Set HEAD to a state. It moves the branch.</p></dd>
+             <dt><a href="revert">revert</a></dt><dd><p>Undo a commit.</p></dd></dl>
+         <ul><li><a href="a">A</a> first<li><p><a href="b">B</a> second</p></ul>
+         <table><tr><td><a href="c">C</a></td><td>third</td></tr><tr><td>fourth</td></tr></table>
+         <p>One thing. See <a href="d">D</a> for another. And more.</p>
+         <h2>Else</h2><p><a href="e">E</a></p>`,
+      ),
+    );
+    expect(page.links.map(({ text, context, heading }) => [text, context, heading])).toEqual([
+      ["reset", "reset Set HEAD to a state.", "Undoing things"],
+      ["revert", "revert Undo a commit.", "Undoing things"],
+      ["A", "A first", "Undoing things"],
+      ["B", "B second", "Undoing things"],
+      ["C", "C third", "Undoing things"],
+      ["D", "See D for another.", "Undoing things"],
+      ["E", "E", "Else"],
+    ]);
+  });
+
+  test("says what it is about in its description or its first paragraph, and terms with definitions are headings", () => {
+    const text =
+      "<h1>N</h1><p>Finds the commit that brought a fault.</p><dl><dt>Undo it</dt><dd><pre>x</pre></dd></dl>";
+    expect(readPage(at, "text/html", html(text)).lead).toBe("Finds the commit that brought a fault.");
+    expect(readPage(at, "text/html", html(text, `<meta name="description" content="By &amp; by">`)).lead).toBe(
+      "By & by",
+    );
+    expect(readPage(at, "text/html", html(text)).headings.map((heading) => [heading.level, heading.text])).toEqual([
+      [1, "N"],
+      [7, "Undo it"],
     ]);
   });
 
@@ -112,6 +161,12 @@ test.each([
   ["text/html", "<a href=x>"],
   ["text/html", "<div class=x>"],
   ["text/html", "<pre>   "],
+  ["text/html", "<td><a href=x>y</a>"],
+  ["text/html", "<p>x<a href=x>y</a>. "],
+  ["text/markdown", "<Card\n"],
+  ["text/markdown", '<Card href="/a">\n'],
+  ["text/markdown", "[a](b) "],
+  ["text/markdown", "<dt>"],
 ])("a hostile page of type %s made of %j is read in no more than linear time", (type, piece) => {
   const begun = performance.now();
   readPage(at, type, piece.repeat(30_000));
@@ -120,12 +175,14 @@ test.each([
 
 describe("a Markdown page", () => {
   test("comes with front matter, headings outside of code, links outside of code, samples without indentation", () => {
+    const sentence = "Read the next page, [ref] and . Not this, not that.";
     const page = readPage(
       "https://docs.test/guide/start.md",
       "text/markdown",
       [
         "---",
         "title: 'The start'",
+        'description: "How to begin"',
         "---",
         "# Start",
         "Read [the *next* page](next.md#part), [ref] and <https://else.test/x>. Not `[this](code.md)`, not ![that](i.png).",
@@ -142,29 +199,36 @@ describe("a Markdown page", () => {
         "> bare",
         "```",
         '<Card title="Cards" href="/cards" />',
+        "<Card",
+        '  title="More"',
+        '  href="/more">',
+        "  All of it",
+        "</Card>",
         "[ref]: ./ref.md",
         "~~~js",
         "open();",
       ].join("\n"),
     );
-    expect({ ...page, markdown: page.markdown.split("\n").slice(0, 4) }).toEqual({
+    expect({ ...page, markdown: page.markdown.split("\n").slice(0, 5) }).toEqual({
       url: "https://docs.test/guide/start.md",
       form: "markdown",
       title: "The start",
+      lead: "How to begin",
       language: null,
-      markdown: ["", "", "", "# Start"],
-      headings: [{ level: 1, text: "Start", line: 4 }],
+      markdown: ["", "", "", "", "# Start"],
+      headings: [{ level: 1, text: "Start", line: 5 }],
       links: [
-        { url: "https://docs.test/guide/next.md#part", text: "the next page" },
-        { url: "https://else.test/x", text: "" },
-        { url: "https://docs.test/cards", text: "Cards" },
-        { url: "https://docs.test/guide/ref.md", text: "ref" },
+        { url: "https://docs.test/guide/next.md#part", text: "the next page", context: sentence, heading: "Start" },
+        { url: "https://else.test/x", text: "", context: sentence, heading: "Start" },
+        { url: "https://docs.test/cards", text: "Cards", context: "", heading: "Start" },
+        { url: "https://docs.test/more", text: "More", context: "All of it", heading: "Start" },
+        { url: "https://docs.test/guide/ref.md", text: "ref", context: "", heading: "Start" },
       ],
       samples: [
-        { language: "sh", code: "# no heading\nnpm i", line: 8, closed: true },
-        { language: "python", code: "x = 1", line: 12, closed: true },
-        { language: null, code: "> bare", line: 15, closed: true },
-        { language: "js", code: "open();", line: 20, closed: false },
+        { language: "sh", code: "# no heading\nnpm i", line: 9, closed: true },
+        { language: "python", code: "x = 1", line: 13, closed: true },
+        { language: null, code: "> bare", line: 16, closed: true },
+        { language: "js", code: "open();", line: 26, closed: false },
       ],
       anchors: null,
       problem: null,

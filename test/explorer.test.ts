@@ -146,7 +146,17 @@ describe("a site where everything is in order", () => {
         line: 5,
         terms: ["verify", "signature", "webhook", "event"],
         share: 1,
-        headingShare: expect.any(Number),
+        headingShare: 1,
+        sections: [
+          {
+            url: `${site.url}/docs/webhooks.md`,
+            heading: "Webhooks > Verify a signature",
+            line: 5,
+            terms: ["verify", "signature", "webhook", "event"],
+            share: 1,
+            headingShare: 1,
+          },
+        ],
         pages: 2,
       },
     ]);
@@ -565,6 +575,103 @@ test.each([
   ["configure and configuring", ["configure"]],
 ])("the goal %j is looked for as %j", (goal, words) => {
   expect(toTerms(goal).map(({ word }) => word)).toEqual(words);
+});
+
+describe("the way", () => {
+  const linked = (...links: [string, string][]) =>
+    links.map(([to, text]) => `<li><a href="${to}">${text}</a></li>`).join("");
+  const wayOf = (events: AgentEvent[], site: Site) =>
+    milestone(events, "page_read").map(({ url }) => String(url).replace(site.url, ""));
+  const filler = (paths: string[]) =>
+    Object.fromEntries(paths.map((path) => [path, page(path, prose("other things"))]));
+
+  test("ends only with a limit or the last link, however little the links promise", async () => {
+    const paths = Array.from({ length: 12 }, (_, i) => `/p${i}`);
+    const site = open({
+      "/": page("Home", `${prose("things")}<ul>${linked(...paths.map((path): [string, string] => [path, path]))}</ul>`),
+      ...filler(paths),
+      "/p11": page("Undo a commit", `${prose("undoing a commit")}<pre>git reset --soft HEAD^</pre>`),
+    });
+    const events = await explore({ text: "Undo a commit", startUrls: [`${site.url}/`] });
+    expect(wayOf(events, site)).toEqual(["/", ...paths]);
+    expect(milestone(events, "goal_covered").map(({ url }) => url)).toEqual([`${site.url}/p11`]);
+    const none = await explore({ text: "Bake bread", startUrls: [`${site.url}/`] });
+    expect(milestone(none, "goal_not_covered").map(({ budget, pages }) => ({ budget, pages }))).toEqual([
+      { budget: "links", pages: 13 },
+    ]);
+  });
+
+  test("goes by what stands around a link, to maps and beginners' pages first, and stays near the start", async () => {
+    const site = open({
+      "/": page(
+        "Tool",
+        `${prose("things")}
+         <dl><dt><a href="/a">tool-a</a></dt><dd>Lists nothing.</dd>
+             <dt><a href="/b">tool-b</a></dt><dd>Finds the commit that introduced a fault.</dd></dl>
+         <p>See <a href="/tutorial">tutorial</a> to get started.</p><p><a href="/docs">Documentation</a></p>`,
+      ),
+      "/b": page("tool-b", prose("nothing much")),
+      "/tutorial": page("Tutorial", `${prose("beginning")}<a href="/deep">Deep</a>`),
+      ...filler(["/a", "/docs", "/deep"]),
+    });
+    const events = await explore({ text: "Find the commit that introduced a fault", startUrls: [`${site.url}/`] });
+    expect(wayOf(events, site)).toEqual(["/", "/b", "/tutorial", "/docs", "/a", "/deep"]);
+    expect(
+      ofType(events, "thought")
+        .map(({ text }) => text.replaceAll(site.url, ""))
+        .filter((text) => text.includes("(/")),
+    ).toEqual([
+      'Next I open "tool-b" (/b), from a link on /: what stands around the link speaks of commit, introduced, fault.',
+      'Little speaks for any one page yet. I try "tutorial" (/tutorial), from a link on /: pages like it lead further.',
+      'Little speaks for any one page yet. I try "Documentation" (/docs), from a link on /: pages like it lead further.',
+      'Nothing left names a word of the goal. I try "tool-a" (/a), from a link on /.',
+      'Nothing left names a word of the goal. I try "Deep" (/deep), from a link on /tutorial.',
+    ]);
+  });
+
+  const twoParts = {
+    "/": page("Home", `${prose("things")}<ul>${linked(["/http", "Serve HTTP"], ["/sql", "Select a row"])}</ul>`),
+    "/http": page("Serve HTTP requests", `${prose("serving requests")}<pre>serve()</pre>`),
+    "/sql": page("Select a row from a database", `${prose("a row of a database")}<pre>row()</pre>`),
+  };
+
+  test("a goal of two parts is covered by two sections on two pages", async () => {
+    const site = open(twoParts);
+    const events = await explore({
+      text: "Serve HTTP requests and select a row from a database",
+      startUrls: [`${site.url}/`],
+    });
+    expect(
+      milestone(events, "goal_covered").map(({ url, terms, sections }) => ({
+        url,
+        terms,
+        sections: (sections as { url: string; terms: string[] }[]).map((each) => [each.url, each.terms]),
+      })),
+    ).toEqual([
+      {
+        url: `${site.url}/http`,
+        terms: ["serve", "http", "requests", "select", "row", "database"],
+        sections: [
+          [`${site.url}/http`, ["serve", "http", "requests"]],
+          [`${site.url}/sql`, ["select", "row", "database"]],
+        ],
+      },
+    ]);
+  });
+
+  test("a goal of one part is not pieced together, and words that are scattered over a page do not cover it", async () => {
+    const site = open(twoParts);
+    const one = await explore({
+      text: "Serve HTTP requests to select a row from a database",
+      startUrls: [`${site.url}/`],
+    });
+    expect(milestone(one, "goal_covered")).toEqual([]);
+    const words = ["rotate", "secret", "webhook", "nightly"];
+    const far = words.map((word) => `<p>${word} ${"some other words ".repeat(90)}</p>`).join("");
+    const scattered = open({ "/": page("Rotate", `${far}<pre>rotate()</pre>`) });
+    const events = await explore({ text: words.join(" "), startUrls: [`${scattered.url}/`] });
+    expect(milestone(events, "goal_covered")).toEqual([]);
+  });
 });
 
 test("real docs in Markdown: a page of Bun's, found from the guides, in time", async () => {

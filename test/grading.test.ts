@@ -91,7 +91,7 @@ test("a session becomes this grade", () => {
     coverage: 0.45,
     methodology: {
       id: "1",
-      hash: "b00423c3c6fbe6ad6b6b945d373ecd874321b4a8c862f39a74c78b22d149e9ca",
+      hash: "c4f1fb25d3772c2c5544cb17e78517a94767fb324b7507ec834180a54d3be2e2",
       judge: null,
     },
     frictions: [
@@ -481,8 +481,8 @@ test("fifty frictions at most, the last of which says what else there is; every 
   expect(frictions).toHaveLength(50);
   expect(frictions.at(-1)).toMatchObject({
     severity: "medium",
-    title: "26 more friction points not listed here",
-    description: "A report lists 49 of them. Not listed: 21 × dead link and 5 × broken sample.",
+    title: "22 more friction points not listed here",
+    description: "A report lists 49 of them. Not listed: 21 × dead link and 1 × broken sample.",
     events: [5],
   });
   expect(recommendations).toHaveLength(1);
@@ -556,12 +556,60 @@ test("advice is grouped by remedy and names pages, changes and what they gain", 
   expect(recommendations.map(({ title, action }) => ({ title, action }))).toEqual([
     {
       title: "Name the language of code samples on 2 pages",
-      action: "2 pages: /c line 3 and /d line 7. Write the language after each opening fence.",
+      action: "/c line 3 and /d line 7. Write the language after each opening fence.",
     },
     { title: "Mend dead links on Acme docs (2)", action: `On ${site}/, links that lead nowhere: /a and /b. Drop it.` },
   ]);
-  expect(recommendations.every((each) => each.frictions.length === 2)).toBe(true);
-  expect(titles(frictions)).toContain("Code samples without a language: /c");
+  expect(recommendations.map((each) => each.frictions.length)).toEqual([1, 2]);
+  expect(titles(frictions)).toContain("Code samples without a language on 2 pages");
+});
+
+test("samples without a language are one friction of the site, the same whatever pages were met, and none where few lack it", () => {
+  const labels = (path: string, share: number) =>
+    check("sample", "sample-labelled", share, {
+      subject: `${site}${path}`,
+      url: `${site}${path}`,
+      line: 3,
+      message: `${share * 100} of 100 code samples name their language`,
+    });
+  const of = (...checks: Check[]) => gradeSession(rules(...startPage, ...tested(...checks)));
+  // SHA-256 of "broken_sample\nsample-labelled http://docs.acme.dev"
+  const one = of(labels("/a", 0));
+  const more = of(labels("/b", 0.5), labels("/", 0.9), labels("/c", 0.91));
+  expect(one.frictions.map(({ title, fingerprint }) => [title, fingerprint])).toEqual([
+    ["Code samples without a language on /a", "8bea429e563b99a3"],
+  ]);
+  expect(more.frictions.map(({ title, description, fingerprint }) => [title, description, fingerprint])).toEqual([
+    [
+      "Code samples without a language on 2 pages",
+      "Code samples that name their language, of all on the page: /b (50 of 100) and Acme docs (90 of 100).",
+      "8bea429e563b99a3",
+    ],
+  ]);
+  expect(of(labels("/c", 0.91))).toMatchObject({ frictions: [], recommendations: [] });
+  const scoreOf = (share: number) => of(labels("/c", share)).score!;
+  expect(scoreOf(1)).toBeGreaterThan(scoreOf(0.91));
+});
+
+test("a goal that several sections cover is told with each of them, the main one first", () => {
+  const place = (path: string, heading: string) => ({ url: `${site}${path}`, heading, terms: ["x"] });
+  const grade = gradeSession(
+    rules(
+      ...startPage,
+      http("t2", "/sql", { foundOn: `${site}/` }),
+      read("/sql", "SQLite"),
+      milestone("goal_terms", { terms: ["serve", "row"] }),
+      milestone("goal_covered", {
+        ...place("/", "Acme docs > Serve"),
+        pages: 2,
+        sections: [place("/", "Acme docs > Serve"), place("/sql", "SQLite > Rows")],
+      }),
+    ),
+  );
+  expect(grade.keyFinding).toBe(
+    "The words of the goal were found after 2 pages under “Serve” on Acme docs and under “Rows” on SQLite.",
+  );
+  expect(grade.dimensions.find(({ name }) => name === "Efficiency")?.score).toBe(100);
 });
 
 test("limits and goals that were not covered are told with their words", () => {

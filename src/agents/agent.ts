@@ -102,7 +102,7 @@ export type AgentEvent =
 /**
  * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
  * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
- * `goal_covered` {url, heading, terms, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
+ * `goal_covered` {url, heading, terms, sections: those that cover it together, the one of `url` first, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
  */
 export type MilestoneName =
   | "started"

@@ -1,13 +1,12 @@
 import { readFileSync } from "node:fs";
 import { htmlToMarkdownResult, initSync } from "mdream/wasm";
 import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
-import { codeText, harvest, type Preformatted } from "./markup.ts";
+import { codeText } from "./entities.ts";
+import { type DocLink, harvest, type Preformatted } from "./markup.ts";
+import { markdownLinks, plainText } from "./mdlinks.ts";
 
-/** A heading of a page; `line` counts from 1 in the page's Markdown. */
+/** A heading of a page, or the term of a definition (level 7); `line` counts from 1 in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
-
-/** A link of a page: absolute, fragment kept. */
-type DocLink = { url: string; text: string };
 
 /** A code block. `language` in lower case as the page names it, null if it names none; `closed` is false for a fence without end. */
 export type CodeSample = { language: string | null; code: string; line: number; closed: boolean };
@@ -17,10 +16,13 @@ export type Page = {
   url: string;
   form: "markdown" | "html";
   title: string;
+  /** What the page says it is about: its own description, else its first paragraph. */
+  lead: string;
   /** What the page says its language is, in lower case. */
   language: string | null;
   markdown: string;
   headings: Heading[];
+  /** Absolute, fragments kept. */
   links: DocLink[];
   samples: CodeSample[];
   /** Names that a fragment may point to; null where they cannot be known. */
@@ -33,8 +35,6 @@ export type Page = {
 const maxHtml = 4_000_000;
 /** Headings, samples and links of one page that are looked at, each. */
 const maxParts = 3000;
-/** Part of a line in which links are looked for: no person writes longer ones. */
-const maxLine = 20_000;
 /** Under so many characters of text a page with scripts counts as empty. */
 const shellText = 200;
 
@@ -90,6 +90,7 @@ function readHtml(url: string, html: string): Page {
     url,
     form: "html",
     title,
+    lead: found.description || firstParagraph(markdown),
     language: found.language,
     markdown,
     headings,
@@ -117,17 +118,18 @@ function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
 }
 
 function readMarkdown(url: string, text: string): Page {
-  const { body, title: front } = splitFrontMatter(text);
+  const { body, title: front, description } = splitFrontMatter(text);
   const blocks = fences(body);
   const headings = findHeadings(body, blocks);
   const page: Page = {
     url,
     form: "markdown",
     title: front || headings[0]?.text || "",
+    lead: description || firstParagraph(body),
     language: null,
     markdown: body,
     headings,
-    links: markdownLinks(body, blocks, url),
+    links: markdownLinks(body, codeLines(blocks), headings, url).slice(0, maxParts),
     samples: blocks.slice(0, maxParts).map(({ language, code, line, closed }) => ({ language, code, line, closed })),
     anchors: null,
     problem: null,
@@ -136,11 +138,28 @@ function readMarkdown(url: string, text: string): Page {
 }
 
 /** Front matter is blanked, not cut, so that lines keep their numbers. */
-function splitFrontMatter(text: string): { body: string; title: string } {
+function splitFrontMatter(text: string): { body: string; title: string; description: string } {
   const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
-  if (!match) return { body: text, title: "" };
-  const title = /^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m.exec(match[1]!.slice(0, 5000))?.[2] ?? "";
-  return { body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length), title: title.trim() };
+  if (!match) return { body: text, title: "", description: "" };
+  const head = match[1]!.slice(0, 5000);
+  const named = (key: RegExp) => (key.exec(head)?.[2] ?? "").trim();
+  return {
+    body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length),
+    title: named(/^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+    description: named(/^description:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+  };
+}
+
+/** The first line of prose among the first lines of a page. */
+function firstParagraph(markdown: string): string {
+  const prose = markdown
+    .slice(0, 10_000)
+    .split("\n")
+    .find(
+      (line) =>
+        /^\s*[\p{L}\p{N}*_`]/u.test(line) && !/^\s*(```|\* |\d+[.)])/.test(line) && plainText(line).length >= 25,
+    );
+  return plainText(prose ?? "").slice(0, 300);
 }
 
 type Fence = CodeSample & { endLine: number };
@@ -186,63 +205,17 @@ function toLanguage(info: string): string | null {
 function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
   const inCode = codeLines(blocks);
   const found = markdown.split("\n").flatMap((text, index) => {
-    const match = inCode.has(index + 1) ? null : /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
-    const title = match ? plainText(match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "")) : "";
-    return match && title ? [{ level: match[1]!.length, text: title.slice(0, 150), line: index + 1 }] : [];
+    if (inCode.has(index + 1)) return [];
+    const match = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
+    const term = match ? null : /<dt>(.{1,200}?)<\/dt>/.exec(text.slice(0, 500))?.[1];
+    const title = plainText(match ? match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") : (term ?? ""));
+    return title ? [{ level: match ? match[1]!.length : 7, text: title.slice(0, 150), line: index + 1 }] : [];
   });
   return found.slice(0, maxParts);
 }
 
 const codeLines = (blocks: Fence[]) =>
   new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
-
-const plainText = (markdown: string) =>
-  codeText(
-    markdown
-      .slice(0, 500)
-      .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
-      .replace(/[`*]|<[^>]+>/g, ""),
-  )
-    .replace(/\s+/g, " ")
-    .trim();
-
-function markdownLinks(markdown: string, blocks: Fence[], url: string): DocLink[] {
-  const inCode = codeLines(blocks);
-  const found: DocLink[] = [];
-  const add = (target: string, text: string) => {
-    const address = codeText(target.replace(/^<|>$/g, ""));
-    if (address && URL.canParse(address, url)) found.push({ url: new URL(address, url).href, text: plainText(text) });
-  };
-  for (const [index, raw] of markdown.split("\n").entries()) {
-    if (inCode.has(index + 1) || found.length >= maxParts) continue;
-    const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
-    for (const { text, target } of inlineLinks(line)) add(target, text);
-    for (const match of line.matchAll(/<a\s[^<>]{0,300}?href="([^"]{1,2000})"[^<>]{0,300}>([^<]{0,300})/gi))
-      add(match[1]!, match[2]!);
-    for (const match of line.matchAll(/<[A-Z]\w{0,40}\s[^<>]{0,500}?href="([^"{]{1,2000})"/g))
-      add(match[1]!, /title="([^"]{1,300})"/.exec(line.slice(match.index, match.index + 1000))?.[1] ?? "");
-    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g)) add(match[1]!, "");
-    const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
-    if (reference) add(reference[2]!, reference[1]!);
-  }
-  return found;
-}
-
-/** `[text](target)`, images inside of the text included, images themselves not. Looks back for the bracket that opens, never far. */
-function* inlineLinks(line: string): Generator<{ text: string; target: string }> {
-  for (let close = line.indexOf("]("); close >= 0; close = line.indexOf("](", close + 2)) {
-    let depth = 1;
-    let open = close - 1;
-    for (const last = Math.max(0, close - 500); open >= last; open--) {
-      if (line[open] === "]") depth++;
-      else if (line[open] === "[" && --depth === 0) break;
-    }
-    if (depth > 0 || line[open - 1] === "!") continue;
-    const rest = line.slice(close + 2, close + 2002).trimStart();
-    const target = rest.startsWith("<") ? /^<([^<>]*)>/.exec(rest)?.[1] : /^(?:[^\s()]|\([^\s()]*\))*/.exec(rest)?.[0];
-    if (target) yield { text: line.slice(open + 1, close), target };
-  }
-}
 
 /** Titles of error pages in the languages most met; the whole title or first heading must be one. */
 const errorTitle =

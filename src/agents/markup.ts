@@ -1,11 +1,17 @@
+import { codeText, oneLine } from "./entities.ts";
+
 /** A `<pre>` of a page: its text as a reader copies it, and the language that its own or its wrapper's attributes name. */
 export type Preformatted = { language: string | null; code: string };
+
+/** `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; both empty where there is none. */
+export type DocLink = { url: string; text: string; context: string; heading: string };
 
 /** What is in an HTML page besides its prose. */
 export type Markup = {
   title: string;
+  description: string;
   language: string | null;
-  links: { url: string; text: string }[];
+  links: DocLink[];
   preformatted: Preformatted[];
   /** Values of `id`, and of `name` on anchors. */
   anchors: Set<string>;
@@ -25,6 +31,7 @@ type Element = HTMLRewriterTypes.Element;
 export function harvest(html: string, url: string): Markup {
   const page: Markup = {
     title: "",
+    description: "",
     language: null,
     links: [],
     preformatted: [],
@@ -38,7 +45,8 @@ export function harvest(html: string, url: string): Markup {
   let base = url;
   let titleOpen = true;
   let hidden = 0;
-  let link: { href: string; text: string; label: string } | null = null;
+  let link: { href: string; text: string; label: string; at: number } | null = null;
+  const surroundings = createSurroundings();
   let block: { language: string | null; code: string; depth: number } | null = null;
   let silent = 0;
   const wrappers: (string | null)[] = [];
@@ -50,11 +58,13 @@ export function harvest(html: string, url: string): Markup {
   };
   const endLink = () => {
     if (!link) return;
-    const { href, text, label } = link;
+    const { href, text, label, at } = link;
     link = null;
     const address = codeText(href).trim();
     if (!URL.canParse(address, base)) return;
-    page.links.push({ url: new URL(address, base).href, text: oneLine(text) || oneLine(label) });
+    const found = { url: new URL(address, base).href, text: oneLine(text) || oneLine(label), context: "", heading: "" };
+    page.links.push(found);
+    surroundings.place(found, at);
   };
 
   new HTMLRewriter()
@@ -90,13 +100,19 @@ export function harvest(html: string, url: string): Markup {
         page.asksForScript ||= /javascript/i.test(chunk.text);
       },
     })
+    .on('meta[name="description"]', {
+      element(element) {
+        page.description ||= oneLine(element.getAttribute("content") ?? "").slice(0, 300);
+      },
+    })
     .on("meta[http-equiv]", {
       element(element) {
         const target = /^\s*\d+\s*[;,]\s*url\s*=\s*['"]?([^'"]+)/i.exec(
           codeText(element.getAttribute("content") ?? ""),
         )?.[1];
         if (element.getAttribute("http-equiv")?.toLowerCase() !== "refresh" || !target) return;
-        if (URL.canParse(target, base)) page.links.unshift({ url: new URL(target, base).href, text: "redirect" });
+        if (URL.canParse(target, base))
+          page.links.unshift({ url: new URL(target, base).href, text: "redirect", context: "", heading: "" });
       },
     })
     .on("[id], a[name]", {
@@ -112,7 +128,7 @@ export function harvest(html: string, url: string): Markup {
       element(element) {
         endLink();
         const label = codeText(element.getAttribute("aria-label") ?? element.getAttribute("title") ?? "");
-        link = { href: element.getAttribute("href") ?? "", text: "", label };
+        link = { href: element.getAttribute("href") ?? "", text: "", label, at: surroundings.at() };
         if (element.canHaveContent) element.onEndTag(endLink);
         else endLink();
       },
@@ -129,6 +145,9 @@ export function harvest(html: string, url: string): Markup {
           () => void wrappers.pop(),
         );
       },
+    })
+    .on(blockTags, {
+      element: ({ tagName }) => surroundings.enter(tagName),
     })
     .on("pre", {
       element(element) {
@@ -172,13 +191,75 @@ export function harvest(html: string, url: string): Markup {
     })
     .onDocument({
       text(chunk) {
-        if (hidden === 0) page.textLength += chunk.text.replace(/\s+/g, " ").trim().length;
+        if (hidden > 0) return;
+        page.textLength += chunk.text.replace(/\s+/g, " ").trim().length;
+        surroundings.add(chunk.text);
       },
     })
     .transform(html);
   endLink();
+  surroundings.end();
   page.title = oneLine(page.title);
   return page;
+}
+
+const blockTags = "p, li, dt, dd, tr, td, th, h1, h2, h3, h4, h5, h6, pre, div, section, blockquote, ul, ol, dl, table";
+/** After these a block goes on: the first paragraph of a list item, the definition of a term, the cells of a row. */
+const joining = /^(li|dd|tr|td|th)$/;
+/** Text of one block in which links are placed, and how far a sentence is looked for around a link, in characters. */
+const maxBlock = 20_000;
+const reach = 200;
+
+/** Follows the text of a page block by block, so that each link can be told what stands around it. */
+function createSurroundings() {
+  let text = "";
+  let heading = "";
+  let inHeading = false;
+  let blankFrom = 0;
+  let last = "";
+  let waiting: { link: DocLink; at: number; end: number }[] = [];
+
+  function flush(): void {
+    for (const { link, at, end } of waiting) link.context = sentenceAround(text, at, end);
+    if (inHeading) heading = oneLine(text.slice(0, 300));
+    waiting = [];
+    text = "";
+    inHeading = false;
+  }
+  return {
+    /** Where the text of a link begins. */
+    at: () => text.length,
+    add(chunk: string) {
+      if (text.length < maxBlock) text += chunk;
+    },
+    place(link: DocLink, at: number) {
+      link.heading = heading;
+      waiting.push({ link, at: Math.min(at, text.length), end: text.length });
+    },
+    enter(tag: string) {
+      const goesOn =
+        tag === "dd"
+          ? last !== "dd"
+          : /^t[dh]$/.test(tag) || (joining.test(last) && text.slice(blankFrom).trim() === "");
+      const fresh = !goesOn || tag === "li" || tag === "dt" || tag === "tr";
+      if (fresh) flush();
+      else if (text.length < maxBlock) text += " ";
+      inHeading ||= /^h[1-6]$/.test(tag);
+      last = joining.test(tag) || !goesOn ? tag : last;
+      blankFrom = text.length;
+    },
+    end: flush,
+  };
+}
+
+function sentenceAround(text: string, at: number, end: number): string {
+  const before = text.slice(Math.max(0, at - reach), at);
+  const after = text.slice(end, end + reach);
+  const begin = before.search(/[.!?。][\s)][^.!?。]*$/);
+  const stop = after.search(/[.!?。](\s|$)/);
+  return oneLine(
+    `${begin < 0 ? before : before.slice(begin + 1)}${text.slice(at, end).slice(0, reach)}${stop < 0 ? after : after.slice(0, stop + 1)}`,
+  );
 }
 
 /** `language-js`, `lang-js`, `highlight-source-js`, `highlight-python`, `sourceCode python`, `brush: js`, `data-lang="js"`. */
@@ -194,94 +275,4 @@ function languageOf(element: Element, wrapper: boolean): string | null {
     /(?:^|\s)sourceCode\s+([\w+#-]+)/.exec(name)?.[1] ??
     (wrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
   return match && !/^(text-wrap|default|wrapper|container|notranslate|none)$/.test(match) ? match.toLowerCase() : null;
-}
-
-const oneLine = (raw: string) => codeText(raw).replace(/\s+/g, " ").trim();
-
-/** The named references that are common in text; numeric ones are decoded whatever they are. */
-const named: Record<string, string> = {
-  amp: "&",
-  lt: "<",
-  gt: ">",
-  quot: '"',
-  apos: "'",
-  nbsp: " ",
-  copy: "©",
-  reg: "®",
-  trade: "™",
-  hellip: "…",
-  mdash: "—",
-  ndash: "–",
-  lsquo: "‘",
-  rsquo: "’",
-  ldquo: "“",
-  rdquo: "”",
-  laquo: "«",
-  raquo: "»",
-  bull: "•",
-  middot: "·",
-  para: "¶",
-  sect: "§",
-  times: "×",
-  rarr: "→",
-  larr: "←",
-  uarr: "↑",
-  darr: "↓",
-  le: "≤",
-  ge: "≥",
-  ne: "≠",
-  equals: "=",
-  num: "#",
-  lbrace: "{",
-  lcub: "{",
-  rbrace: "}",
-  rcub: "}",
-  lsqb: "[",
-  rsqb: "]",
-  lpar: "(",
-  rpar: ")",
-  colon: ":",
-  comma: ",",
-  period: ".",
-  sol: "/",
-  bsol: "\\",
-  grave: "`",
-  ast: "*",
-  lowbar: "_",
-  dollar: "$",
-  percnt: "%",
-  plus: "+",
-  vert: "|",
-  tab: "\t",
-  Tab: "\t",
-  NewLine: "\n",
-  auml: "ä",
-  ouml: "ö",
-  uuml: "ü",
-  Auml: "Ä",
-  Ouml: "Ö",
-  Uuml: "Ü",
-  szlig: "ß",
-  eacute: "é",
-  egrave: "è",
-  ecirc: "ê",
-  agrave: "à",
-  aacute: "á",
-  acirc: "â",
-  ccedil: "ç",
-  iacute: "í",
-  oacute: "ó",
-  uacute: "ú",
-  ntilde: "ñ",
-};
-
-/** Decodes character references. A no-break space becomes a plain one, as it does for whoever copies it. */
-export function codeText(raw: string): string {
-  return raw
-    .replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]+));/g, (whole, decimal, hex, name) => {
-      if (name) return named[name] ?? whole;
-      const point = decimal ? Number(decimal) : Number.parseInt(hex, 16);
-      return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
-    })
-    .replaceAll(" ", " ");
 }

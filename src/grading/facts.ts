@@ -22,7 +22,14 @@ export type Failure = {
 };
 
 export type GoalFound =
-  | { state: "covered"; seq: number; tMs: number; url: string | null; heading: string | null; pages: number }
+  | {
+      state: "covered";
+      seq: number;
+      tMs: number;
+      /** The sections that cover it together, the main one first. */
+      sections: { url: string | null; heading: string | null }[];
+      pages: number;
+    }
   | {
       state: "missed";
       seq: number;
@@ -106,7 +113,8 @@ export function factsOf(unordered: SessionEvent[]): Facts {
         .filter(
           (e) => e.name === "goal_covered" || (e.name === "section_matched" && strings(e.detail.terms).length > 0),
         )
-        .map((e) => samePage(String(e.detail.url))),
+        .flatMap((e) => [e.detail, ...sectionsOf(e.detail)])
+        .map(({ url }) => samePage(String(url))),
     ),
     goalFound: goalOf(milestone("goal_covered") ?? milestone("goal_not_covered"), pages.length),
     failures: failuresOf(events),
@@ -133,19 +141,22 @@ const lastHeading = (path: unknown) =>
     80,
   );
 
+/** What a milestone lists beside the main section, which stands in it first again. */
+const sectionsOf = ({ sections }: Record<string, unknown>): Record<string, unknown>[] =>
+  Array.isArray(sections) ? sections.filter((each) => typeof each === "object" && each !== null) : [];
+
 function goalOf(said: EventOf<"milestone"> | undefined, pagesRead: number): GoalFound | null {
   if (said === undefined) return null;
   const { seq, tMs, detail } = said;
   const pages = numberOr(detail.pages, pagesRead);
-  if (said.name === "goal_covered")
-    return {
-      state: "covered",
-      seq,
-      tMs,
-      url: stringOrNull(detail.url),
-      heading: lastHeading(detail.heading),
-      pages,
-    };
+  if (said.name === "goal_covered") {
+    const [, ...more] = sectionsOf(detail);
+    const sections = [detail, ...more].map(({ url, heading }) => ({
+      url: stringOrNull(url),
+      heading: lastHeading(heading),
+    }));
+    return { state: "covered", seq, tMs, sections, pages };
+  }
   const best = (detail.bestSection ?? {}) as Record<string, unknown>;
   return {
     state: "missed",

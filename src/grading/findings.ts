@@ -1,9 +1,10 @@
 import { type Entry, entryOf, severityOf } from "./catalogue.ts";
 import { type Facts, failed, type SeenCheck } from "./facts.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
+import { table } from "./methodology.ts";
 import type { Friction } from "./score.ts";
 import { wayFindings } from "./way.ts";
-import { line, lineOrNull, sameAddress, samePage, sameSubject, sentence, shortAddress } from "./words.ts";
+import { count, line, lineOrNull, list, sameAddress, samePage, sameSubject, sentence, shortAddress } from "./words.ts";
 
 /** One finding for each thing, however many events tell of it; in the order in which they were first met. */
 export function findingsOf(facts: Facts): Finding[] {
@@ -32,14 +33,50 @@ function checkFindings(facts: Facts): Finding[] {
     facts.checks.filter((check) => check.status !== "skip"),
     (check) => check.id,
   );
-  return facts.checks
-    .filter((check) => check.status === "fail" || check.status === "warn")
-    .map((check) => {
-      const entry = entryOf(check);
-      const same = standing.get(check.id) ?? [];
-      const everywhere = same.reduce((sum, each) => sum + each.share, 0) / same.length;
-      return checkFinding(check, entry, severityOf(check, entry, everywhere), facts);
-    });
+  const bad = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
+  const labels = bad.filter((check) => check.id === "sample-labelled");
+  const unlabelled = labels.filter((check) => check.share <= table.quality.samplesLabelled.frictionUpTo);
+  return [
+    ...bad
+      .filter((check) => !labels.includes(check))
+      .map((check) => {
+        const entry = entryOf(check);
+        const same = standing.get(check.id) ?? [];
+        const everywhere = same.reduce((sum, each) => sum + each.share, 0) / same.length;
+        return checkFinding(check, entry, severityOf(check, entry, everywhere), facts);
+      }),
+    ...[...Map.groupBy(unlabelled, siteOf)].map(([site, checks]) => labelsFinding(site, checks, facts)),
+  ];
+}
+
+const siteOf = ({ subject }: SeenCheck) => (URL.canParse(subject) ? new URL(subject).origin : subject);
+
+/** One finding for a site, whatever pages a session met: the habit is the same on all of them. */
+function labelsFinding(site: string, checks: SeenCheck[], facts: Facts): Finding {
+  const [first] = checks as [SeenCheck, ...SeenCheck[]];
+  const entry = entryOf(first);
+  const pages = checks.map((check) => ({ check, name: pageName(facts, check.url) }));
+  const told = pages.map(({ check, name }) => `${name} (${line(check.message, 60).replace(/ code samples.*/, "")})`);
+  const where = checks.length === 1 ? pages[0]!.name : count(checks.length, "page");
+  const title = `${entry.title} on ${where}`;
+  return {
+    fingerprint: fingerprint(entry.category, `${first.id} ${sameAddress(site)}`),
+    severity: worst(checks.map((check) => severityOf(check, entry, check.share))),
+    phase: entry.phase,
+    category: entry.category,
+    title: line(title, 160),
+    description: line(`Code samples that name their language, of all on the page: ${list(told, 12)}.`, 800),
+    quote: lineOrNull(first.quote),
+    url: lineOrNull(first.url, 2000),
+    events: inOrder(checks.map((check) => check.seq)),
+    cause: { ...noCause, checks: checks.map((check) => check.key) },
+    remedy: { key: `${first.id} ${site}`, title: `${entry.remedy} on ${where}`, kind: "labels" },
+    place: list(
+      pages.map(({ check, name }) => `${name}${check.line === null ? "" : ` line ${check.line}`}`),
+      8,
+    ),
+    fix: checks.map((check) => lineOrNull(check.fix, 500)).find((fix) => fix !== null) ?? null,
+  };
 }
 
 function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severity"], facts: Facts): Finding {
@@ -85,8 +122,6 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
     return { title: `${entry.title} on ${page}: ${place}`, place };
   }
   if (check.group === "sample") {
-    if (check.id === "sample-labelled")
-      return { title: `${entry.title}: ${page}`, place: `${page}${at.replace(",", "")}` };
     return {
       title: `${entry.title}: ${page}${at}`,
       place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
@@ -101,7 +136,6 @@ function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy
   const page = pageName(facts, check.url);
   if (check.group === "link")
     return { key: `links ${samePage(check.url)}`, title: `Mend dead links on ${page}`, kind: "links" };
-  if (check.id === "sample-labelled") return { key: check.id, title: entry.remedy, kind: "labels" };
   if (check.group === "sample")
     return { key: `samples ${samePage(check.url)}`, title: `Mend code samples on ${page}`, kind: "samples" };
   if (check.group === "declared")

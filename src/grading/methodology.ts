@@ -25,7 +25,8 @@ export const table = {
     pages: { weight: 0.4 },
     links: { weight: 0.2 },
     samplesParse: { weight: 0.2 },
-    samplesLabelled: { weight: 0.1 },
+    // Every label counts in the number; a page that names the language of more than this share is no friction.
+    samplesLabelled: { weight: 0.1, frictionUpTo: 0.9 },
     contract: { weight: 0.1 },
   },
   recovery: { fromMessage: 100, afterDocs: 60, notAtAll: 0 },

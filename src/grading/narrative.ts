@@ -44,9 +44,11 @@ function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendatio
 function foundWords(facts: Facts): string | null {
   const found = facts.goalFound;
   if (found?.state !== "covered") return null;
-  const heading = found.heading === null ? "" : ` under “${found.heading}”`;
-  const page = found.url === null ? "" : ` on ${pageName(facts, found.url)}`;
-  return `The words of the goal were found after ${count(found.pages, "page")}${heading}${page}`;
+  const places = found.sections.map(({ url, heading }) =>
+    [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
+  );
+  const where = list(places.filter(Boolean));
+  return `The words of the goal were found after ${count(found.pages, "page")}${where && ` ${where}`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {

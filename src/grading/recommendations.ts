@@ -3,7 +3,7 @@ import { type Facts, failed } from "./facts.ts";
 import { type Cause, type Finding, joinCauses, worst } from "./finding.ts";
 import { round1, severityRank, table } from "./methodology.ts";
 import type { Friction, Recommendation } from "./score.ts";
-import { count, line, list, sentence } from "./words.ts";
+import { line, list, sentence } from "./words.ts";
 
 /** One piece of advice for each change that would mend listed frictions, the one that gains most first. */
 export function recommendationsOf(
@@ -34,8 +34,7 @@ export function recommendationsOf(
 
 function titleOf(group: Finding[]): string {
   const { title, kind } = group[0]!.remedy;
-  if (kind === "labels" && group.length > 1) return `${title} on ${group.length} pages`;
-  return group.length > 1 ? `${title} (${group.length})` : title;
+  return group.length > 1 && kind !== "labels" ? `${title} (${group.length})` : title;
 }
 
 function actionOf(group: Finding[]): string {
@@ -49,7 +48,7 @@ function actionOf(group: Finding[]): string {
   const placed = !first.title.startsWith(first.place.replace(/…$/, ""));
   const texts = {
     links: `${first.url === null ? "Links" : `On ${first.url}, links`} that lead nowhere: ${places}. ${fix || "Point each to where its page is now, or drop it."}`,
-    labels: `${count(group.length, "page")}: ${places}. ${fix || "Write the language after each opening fence."}`,
+    labels: `${places}. ${fix || "Write the language after each opening fence."}`,
     samples: `On ${first.url}: ${places}. ${fix || "Correct the samples so that they can be copied and run."}`,
     check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${seenAt(group)}`,
     way: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Concerned: ${places}.` : fix ? "" : first.description}`,
@@ -89,7 +88,7 @@ function without(cause: Cause, facts: Facts): Facts {
     interruptions: facts.interruptions.filter((each) => !cause.interruptions.includes(each.seq)),
     goalFound:
       cause.goal && found?.state === "missed"
-        ? { state: "covered", seq: found.seq, tMs: 0, url: null, heading: null, pages: Math.max(1, found.pages) }
+        ? { state: "covered", seq: found.seq, tMs: 0, sections: [], pages: Math.max(1, found.pages) }
         : found,
   };
 }

@@ -25,7 +25,19 @@ function serveMarkdown(folder: string) {
 
 /** Real documentation on loopback: two Debian packages of HTML and the Markdown of an npm package. */
 export const realDocs = {
-  sqlite: { serve: () => serveFolder("/usr/share/doc/sqlite3"), start: "/", goal: "Create a full-text search index with FTS5 and run a query ranked by bm25" },
-  git: { serve: () => serveFolder("/usr/share/doc/git-doc"), start: "/", goal: "Undo the last commit but keep its changes staged" },
-  bun: { serve: () => serveMarkdown(bunDocs), start: "/docs", goal: "Serve HTTP with Bun.serve and read a row from SQLite" },
+  sqlite: {
+    serve: () => serveFolder("/usr/share/doc/sqlite3"),
+    start: "/",
+    goal: "Create a full-text search index with FTS5 and run a query ranked by bm25",
+  },
+  git: {
+    serve: () => serveFolder("/usr/share/doc/git-doc"),
+    start: "/",
+    goal: "Undo the last commit but keep its changes staged",
+  },
+  bun: {
+    serve: () => serveMarkdown(bunDocs),
+    start: "/docs/runtime/bun-apis",
+    goal: "Serve HTTP with Bun.serve and read a row from SQLite",
+  },
 };

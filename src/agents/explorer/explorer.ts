@@ -2,7 +2,7 @@ import type { Agent, AgentContext, AgentEvent, Task } from "../agent.ts";
 import { checkContracts } from "./contract.ts";
 import { checkDeclared } from "./declared.ts";
 import { createFetching } from "./fetching.ts";
-import { toTerms } from "./goal.ts";
+import { partsOf, toTerms } from "./goal.ts";
 import { checkLinks } from "./links.ts";
 import { checkSamples } from "./samples.ts";
 import { type Session, thought } from "./session.ts";
@@ -35,6 +35,7 @@ async function* explore(
     context,
     fetching: createFetching(task.limits, context),
     terms: toTerms(goal),
+    parts: partsOf(goal),
     pages: [],
     origins: new Set([...task.startUrls, ...Object.keys(task.urlMap)].flatMap(originOf)),
     nextId: () => `t${++ids}`,

@@ -2,19 +2,22 @@ import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
 import { mayBePage, pageKey } from "./session.ts";
 
+/** Where the words of the goal stand that speak for an address; `hub`: nowhere, but its like usually leads further. */
+type Reason = "named" | "around" | "hub" | "none";
+
 /** An address that was seen and not yet opened. */
-type Candidate = {
+export type Candidate = {
   url: string;
   text: string;
   provenance: Provenance;
   foundOn: string | null;
-  /** Words of the goal that its text or its address holds. */
+  reason: Reason;
+  /** Words of the goal that its text or its address holds; if neither does, those around it. */
   terms: string[];
-  /** 0 to about 1: how much of the goal, weighted by rarity among all candidates. */
-  score: number;
 };
 
-export type Found = { url: string; text: string; context?: string };
+/** `context` is what stands around the link, `heading` what stands above it, `near` how well the section of the link fits the goal, 0 to 1. */
+export type Found = { url: string; text: string; context?: string; heading?: string; near?: number };
 
 export type Frontier = {
   add(links: Found[], provenance: Provenance, foundOn: string | null): void;
@@ -25,40 +28,80 @@ export type Frontier = {
   size(): number;
 };
 
-/** How much a word counts by where it stands. */
+/** How much a word counts by where it stands; in a text, the more of the text it is. */
 const inText = 1;
 const inPath = 0.8;
-const inContext = 0.5;
-/** A page that usually leads further is tried before one that tells nothing. */
-const hubBonus = 0.05;
-const hub =
-  /\b(quick ?start|getting.started|get.started|tutorial|guides?|how.?to|examples?|reference|api|docs?|documentation|contents|overview|index|start)\b/i;
+const inContext = 0.4;
+const inHeading = 0.2;
+const unfocused = 0.6;
+/** Words around a link that count in full; among more, each says less. */
+const shortContext = 12;
+/** What it counts that the link stands in a section that fits, that many pages link to it, and what each step away from the starts takes. */
+const nearBonus = 0.06;
+const linkedBonus = 0.015;
+const depthCost = 0.015;
+/** Pages that usually lead further are tried before those that tell nothing, and before those that share one common word; less so after each. */
+const mapNames = "documentation|docs|(table of )?contents|toc|(site ?)?index";
+const hubNames =
+  "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
+const mapHub = new RegExp(`^(the )?(${mapNames})$`, "i");
+const wholeHub = new RegExp(`^(the )?(${hubNames})$`, "i");
+const partHub = new RegExp(`(?<![\\w-])(${mapNames}|${hubNames})(?![\\w-])|tutorial|everyday`, "i");
+const mapBonus = 0.26;
+const wholeBonus = 0.2;
+const partBonus = 0.16;
+const hubDecay = 0.75;
+/** A hub that lies deeper leads into something narrower. */
+const deeperHub = 0.6;
+/** A longer text names one thing, not a place to begin. */
+const maxHubWords = 4;
 const maxCandidates = 5000;
 
 /** Addresses seen on the way, to be opened best first. `origins` may grow while the way goes on. */
 export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number): Frontier {
-  type Entry = Omit<Candidate, "terms" | "score"> & {
+  type Entry = Omit<Candidate, "terms" | "reason"> & {
     key: string;
     order: number;
+    depth: number;
+    /** How much the text alone holds, to name an address by the text that says most. */
+    said: number;
     hits: Map<string, number>;
-    bonus: number;
+    /** Words that stand in the text or the address itself. */
+    named: Set<string>;
+    hub: number;
+    near: number;
+    linkedFrom: Set<string | null>;
   };
   const waiting = new Map<string, Entry>();
-  const gone = new Set<string>();
+  const gone = new Map<string, number>();
   const counts = new Map<string, number>();
-  const stems = new Map(terms.map((term) => [term.stem, term]));
+  const stems = new Set(terms.map(({ stem }) => stem));
   let order = 0;
+  let hubs = 0;
 
-  const hitsOf = ({ url, text, context = "" }: Found) => {
+  const hitsOf = ({ url, text, context = "", heading = "" }: Found) => {
     const hits = new Map<string, number>();
+    const named = new Set<string>();
     const mark = (words: string[], value: number) => {
       for (const stem of words) if (stems.has(stem)) hits.set(stem, Math.max(hits.get(stem) ?? 0, value));
     };
     const { pathname, search } = new URL(url);
-    mark(toStems(context), inContext);
-    mark(toStems(readable(pathname + search)), inPath);
-    mark(toStems(text), inText);
-    return hits;
+    const focused = (words: string[], value: number) => {
+      const held = words.filter((stem) => stems.has(stem)).length;
+      mark(words, value * (unfocused + (1 - unfocused) * (held / Math.max(1, words.length))));
+      return held;
+    };
+    const name = toStems(readable(lastOf(pathname) + search));
+    const folders = toStems(readable(pathname));
+    const words = toStems(text);
+    mark(toStems(heading), inHeading);
+    const around = toStems(context);
+    mark(around, inContext * Math.min(1, shortContext / Math.max(1, around.length)) ** 0.5);
+    mark(folders, inPath * unfocused);
+    focused(name, inPath);
+    const said = focused(words, inText);
+    for (const stem of [...folders, ...name, ...words]) if (stems.has(stem)) named.add(stem);
+    return { hits, named, said };
   };
 
   /** Rare among what was read and among what could be read. */
@@ -72,48 +115,81 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
 
   return {
     add(links, provenance, foundOn) {
+      const depth = foundOn === null ? 0 : (gone.get(pageKey(foundOn)) ?? 0) + 1;
       for (const link of links) {
         if (!mayBePage(link.url, origins) || waiting.size >= maxCandidates) continue;
         const key = pageKey(link.url);
         if (gone.has(key)) continue;
         const known = waiting.get(key);
-        const hits = hitsOf(link);
+        const { hits, named, said } = hitsOf(link);
         for (const stem of hits.keys()) if (!known?.hits.has(stem)) counts.set(stem, (counts.get(stem) ?? 0) + 1);
+        const near = link.near ?? 0;
+        const hub = hubOf(link) * deeperHub ** Math.max(0, depth - 1);
         if (known) {
           for (const [stem, value] of hits) known.hits.set(stem, Math.max(known.hits.get(stem) ?? 0, value));
-          known.text ||= link.text;
+          for (const stem of named) known.named.add(stem);
+          known.near = Math.max(known.near, near);
+          known.hub = Math.max(known.hub, hub);
+          known.linkedFrom.add(foundOn);
+          if (link.text && (said > known.said || !known.text)) [known.text, known.said] = [link.text, said];
           continue;
         }
         const url = link.url.replace(/#.*$/s, "");
-        const bonus = hub.test(link.text) || hub.test(readable(new URL(url).pathname)) ? hubBonus : 0;
-        waiting.set(key, { url, text: link.text, provenance, foundOn, key, order: order++, hits, bonus });
+        const { text } = link;
+        const linkedFrom = new Set([foundOn]);
+        const entry = { url, text, provenance, foundOn, key, order: order++, depth, said, hits, named, hub, near };
+        waiting.set(key, { ...entry, linkedFrom });
       }
     },
     take() {
       const weights = weigh();
       const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;
+      const wordsOf = ({ hits }: Entry) =>
+        hits.entries().reduce((sum, [stem, value]) => sum + (value * weights.get(stem)!) / total, 0);
+      const scoreOf = (entry: Entry) =>
+        wordsOf(entry) +
+        entry.hub * hubDecay ** hubs +
+        nearBonus * entry.near +
+        linkedBonus * Math.log2(entry.linkedFrom.size) -
+        depthCost * entry.depth;
       let best: Entry | null = null;
-      let bestScore = -1;
+      let bestScore = Number.NEGATIVE_INFINITY;
       for (const entry of waiting.values()) {
-        let score = entry.bonus;
-        for (const [stem, value] of entry.hits) score += (value * weights.get(stem)!) / total;
+        const score = scoreOf(entry);
         if (score > bestScore + 1e-12) [best, bestScore] = [entry, score];
       }
       if (!best) return null;
       waiting.delete(best.key);
-      gone.add(best.key);
-      const { url, text, provenance, foundOn, hits } = best;
-      const found = terms.filter(({ stem }) => hits.has(stem)).map(({ word }) => word);
-      return { url, text, provenance, foundOn, terms: found, score: bestScore };
+      gone.set(best.key, best.depth);
+      if (best.hub > 0) hubs++;
+      const { url, text, provenance, foundOn } = best;
+      const wordsIn = (stems: { has(stem: string): boolean }) =>
+        terms.filter(({ stem }) => stems.has(stem)).map(({ word }) => word);
+      const named = wordsIn(best.named);
+      const around = wordsIn(best.hits);
+      const byHub = best.hub * hubDecay ** (hubs - 1) > wordsOf(best);
+      const reason = byHub ? "hub" : named.length > 0 ? "named" : around.length > 0 ? "around" : "none";
+      return { url, text, provenance, foundOn, reason, terms: named.length > 0 ? named : around };
     },
     forget(url) {
       const key = pageKey(url);
+      gone.set(key, waiting.get(key)?.depth ?? gone.get(key) ?? 0);
       waiting.delete(key);
-      gone.add(key);
     },
     size: () => waiting.size,
   };
 }
+
+/** By its text and the last part of its path, without its extension, or because a sentence sends beginners there. */
+function hubOf({ url, text, context = "" }: Found): number {
+  const names = [text, lastOf(new URL(url).pathname).replace(/\.\w+$/, "")];
+  const short = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);
+  const has = (hub: RegExp) => short.some((name) => hub.test(name));
+  if (has(partHub) && /\b(to get started|start here|new to)\b/i.test(context)) return mapBonus;
+  return has(mapHub) ? mapBonus : has(wholeHub) ? wholeBonus : has(partHub) ? partBonus : 0;
+}
+
+const lastOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";
 
 /** The words of a path: percent-decoded, camel case and separators opened. */
 function readable(path: string): string {
@@ -123,5 +199,8 @@ function readable(path: string): string {
   } catch {
     // A stray percent sign: the path is read as it stands.
   }
-  return text.replace(/[-_/.?=&+]+/g, " ").replace(/([a-z0-9])([A-Z])/g, "$1 $2");
+  return text
+    .replace(/\.(html?|mdx?|php|aspx?|txt)$/i, "")
+    .replace(/[-_/.?=&+]+/g, " ")
+    .replace(/([a-z0-9])([A-Z])/g, "$1 $2");
 }

@@ -83,6 +83,12 @@ function toStem(word: string): string {
 
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
+/** How many things a goal asks for: what "and", "then" and the like or a comma join, each with a word of its own. */
+export function partsOf(goal: string): number {
+  const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e|und)\s|、|并|和/i);
+  return parts.filter((part) => toTerms(part).length >= 2).length;
+}
+
 /** What to look for (single letters only where they are the languages C and R): the words of the goal that carry meaning, in order, without doubles and without addresses. */
 export function toTerms(goal: string): Term[] {
   const text = goal.replace(/https?:\/\/\S+/gi, " ");

@@ -16,31 +16,41 @@ type Section = {
 /** A section held against the goal. Both shares are of the goal's terms, weighted by rarity, 0 to 1. */
 export type Match = {
   section: Section;
-  /** Of what stands in the section, its title and headings included. */
+  /** Of what stands together in one passage of the section, its title, headings and lead included. */
   share: number;
-  /** Of what its title and headings alone say. */
+  /** Of what its title and headings and the lead of its page alone say. */
   headingShare: number;
-  terms: string[];
-  missing: string[];
+  /** Of what its own heading alone says. */
+  nameShare: number;
+  /** Its bm25 as a share of the best of all sections. */
+  fit: number;
+  terms: Term[];
+  /** Those that its title and headings hold. */
+  named: Term[];
+  missing: Term[];
 };
 
 /** Longest section, in characters; longer ones are split at blank lines. */
 const maxSection = 3000;
+/** Words that count as standing together: about what a reader takes in at one look. What is scattered more widely says less. */
+const passage = 200;
 /** What the name of the product counts, compared with a word that is as common. */
 const productName = 0.3;
+
+/** What stands under it is written for people: no sample to copy. */
+const notation = /^(\d+\.)*\s*synopsis$/i;
 
 /** Splits a page at its headings. A section has a sample if one stands in it or right after it under the same heading. */
 function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
   const bounds = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
   const sections: Section[] = [];
-  const path: string[] = [page.title];
+  const above: { level: number; text: string }[] = [];
   for (const [index, heading] of bounds.entries()) {
     const end = bounds[index + 1]?.line ?? lines.length + 1;
-    if (heading.level > 0) {
-      path.length = Math.min(path.length, heading.level);
-      path.push(heading.text);
-    }
+    while (above.length > 0 && above.at(-1)!.level >= heading.level) above.pop();
+    above.push(heading);
+    const path = above.map(({ text }) => text);
     let start = heading.line;
     while (start < end) {
       let stop = start;
@@ -48,9 +58,11 @@ function toSections(page: ReadPage): Section[] {
       while (stop < end && (size < maxSection || lines[stop - 1]!.trim() !== "") && size < 2 * maxSection)
         size += lines[stop++ - 1]!.length + 1;
       const text = lines.slice(start - 1, stop - 1).join("\n");
-      const hasSample = page.samples.some(
-        ({ line, code }) => line >= start && line < Math.min(end, stop + 20) && code.trim().length > 2,
-      );
+      const hasSample =
+        !notation.test(heading.text) &&
+        page.samples.some(
+          ({ line, code }) => line >= start && line < Math.min(end, stop + 20) && code.trim().length > 2,
+        );
       if (text.trim() !== "")
         sections.push({
           url: page.url,
@@ -69,8 +81,10 @@ function toSections(page: ReadPage): Section[] {
 /** The sections of all pages read so far, to be searched by words. */
 export type SectionIndex = {
   add(page: ReadPage): Match[];
-  /** The sections that fit best, best first; ties in the order of reading. */
+  /** The sections that fit best, best first by bm25; ties in the order of reading. */
   search(limit: number): Match[];
+  /** How well each section of a page fits, by its heading: its bm25 as a share of the best of all pages. */
+  nearness(page: ReadPage): Map<string, number>;
   size(): number;
   /** How much a term tells, above 0: little if most pages hold it, next to nothing if most titles do, as they do the name of the product. */
   rarity(term: Term): number;
@@ -84,10 +98,17 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
   const insert = db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)");
   const query = terms.map(({ stem }) => `"${stem.replaceAll('"', "")}"`).join(" OR ");
-  const find = db.prepare<{ rowid: number }, [string, number]>(
-    "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?",
+  const find = db.prepare<{ rowid: number; score: number }, [string, number]>(
+    "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?",
   );
-  const all: { section: Section; found: Set<string>; named: Set<string> }[] = [];
+  const score = db.prepare<{ rowid: number; score: number }, [string]>(
+    "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?",
+  );
+  /** What stands together is one bit a term; only what no other passage of the section holds too. */
+  const all: { section: Section; passages: number[]; headings: number; name: number; lead: number }[] = [];
+  const bits = new Map(terms.map(({ stem }, index) => [stem, 1 << index]));
+  const maskOf = (stems: string[]) => stems.reduce((mask, stem) => mask | (bits.get(stem) ?? 0), 0);
+  const termsIn = (mask: number) => terms.filter((_, index) => mask & (1 << index));
   /** Pages that hold a term anywhere, and in their title. */
   const inPages = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
   const inTitles = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
@@ -98,17 +119,22 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     return Math.log(1 + (pages + 1) / (inPages.get(stem)! + 1)) * (product ? productName : 1);
   }
 
-  function toMatch({ section, found, named }: (typeof all)[number]): Match {
-    const total = terms.reduce((sum, term) => sum + rarity(term), 0);
-    const share = (has: Set<string>) =>
-      total === 0 ? 0 : terms.reduce((sum, term) => sum + (has.has(term.stem) ? rarity(term) : 0), 0) / total;
-    const has = terms.filter(({ stem }) => found.has(stem));
+  function toMatch({ section, passages, headings, name, lead }: (typeof all)[number], fit: number): Match {
+    const weights = terms.map(rarity);
+    const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+    const shareOf = (mask: number) =>
+      weights.reduce((sum, weight, index) => sum + (mask & (1 << index) ? weight : 0), 0) / total;
+    const [own = 0] = passages.toSorted((a, b) => shareOf(b | lead) - shareOf(a | lead) || shareOf(b) - shareOf(a));
+    const best = own | lead;
     return {
       section,
-      share: share(found),
-      headingShare: share(named),
-      terms: has.map(({ word }) => word),
-      missing: terms.filter((term) => !has.includes(term)).map(({ word }) => word),
+      share: shareOf(best),
+      headingShare: shareOf(headings | lead),
+      nameShare: shareOf(name),
+      fit,
+      terms: termsIn(best),
+      named: termsIn(headings),
+      missing: termsIn(~best),
     };
   }
 
@@ -118,15 +144,17 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
       const inPage = new Set<string>();
       const title = new Set(toStems(page.title));
       db.transaction(() => {
+        const lead = maskOf(toStems(page.lead));
         for (const section of toSections(page)) {
           const heading = toStems(section.path.join(" "));
           const body = toStems(section.text);
-          const words = new Set([...heading, ...body]);
-          const found = new Set(terms.map(({ stem }) => stem).filter((stem) => words.has(stem)));
-          const named = new Set(heading.filter((stem) => found.has(stem)));
-          all.push({ section, found, named });
-          for (const stem of found) inPage.add(stem);
-          if (found.size > 0) insert.run(all.length, heading.join(" "), body.join(" "));
+          const headings = maskOf(heading);
+          const found = headings | maskOf(body);
+          const bitsOf = body.map((stem) => bits.get(stem) ?? 0);
+          const name = maskOf(toStems(section.heading));
+          all.push({ section, passages: passagesOf(bitsOf, headings), headings, name, lead });
+          for (const { stem } of termsIn(found)) inPage.add(stem);
+          if (found !== 0) insert.run(all.length, heading.join(" "), body.join(" "));
         }
       })();
       pages++;
@@ -136,13 +164,38 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
       }
       return all
         .slice(begin)
-        .map(toMatch)
+        .map((one) => toMatch(one, 0))
         .sort((a, b) => b.share - a.share || Number(b.section.hasSample) - Number(a.section.hasSample));
     },
-    search: (limit) => (query === "" ? [] : find.all(query, limit).map(({ rowid }) => toMatch(all[rowid - 1]!))),
+    search(limit) {
+      const rows = query === "" ? [] : find.all(query, limit);
+      return rows.map(({ rowid, score }) => toMatch(all[rowid - 1]!, score / rows[0]!.score));
+    },
+    nearness(page) {
+      const near = new Map<string, number>();
+      if (query === "") return near;
+      const scores = score.all(query);
+      const best = scores.reduce((least, row) => Math.min(least, row.score), 0) || -1;
+      for (const row of scores) {
+        const { url, heading } = all[row.rowid - 1]!.section;
+        if (url === page.url) near.set(heading, Math.max(near.get(heading) ?? 0, row.score / best));
+      }
+      return near;
+    },
     size: () => all.length,
     rarity,
     unseen: () => terms.filter(({ stem }) => !inPages.get(stem)).map(({ word }) => word),
     [Symbol.dispose]: () => db.close(),
   };
+}
+
+/** The terms of each passage of a text, with those that its headings hold; those that another passage holds as well are left out. */
+function passagesOf(words: number[], named: number): number[] {
+  const held = words.flatMap((mask, at) => (mask === 0 ? [] : [{ mask, at }]));
+  const masks = new Set<number>([named]);
+  for (let first = 0, last = 0; first < held.length; first++) {
+    while (last < held.length && held[last]!.at < held[first]!.at + passage) last++;
+    masks.add(held.slice(first, last).reduce((sum, { mask }) => sum | mask, named));
+  }
+  return [...masks].filter((mask) => ![...masks].some((other) => other !== mask && (mask & other) === mask));
 }

@@ -15,6 +15,8 @@ export type Session = {
   context: AgentContext;
   fetching: Fetching;
   terms: Term[];
+  /** How many things the goal asks for. */
+  parts: number;
   /** In the order in which they were read, those with problems included. */
   pages: ReadPage[];
   /** Origins whose pages may be read: those of the starts, of the urlMap and those to which a start redirected. */

@@ -1,24 +1,15 @@
-import type { AgentEvent, Provenance } from "../agent.ts";
+import type { AgentEvent } from "../agent.ts";
 import { AgentFailure } from "../agent.ts";
-import { createFrontier, type Frontier } from "./frontier.ts";
+import { type Cover, findCover, needed, notable } from "./cover.ts";
+import { type Candidate, createFrontier, type Frontier } from "./frontier.ts";
+import type { Term } from "./goal.ts";
 import { readMap } from "./map.ts";
 import { type Opened, openPage, readBefore } from "./reading.ts";
 import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 
-/** Pages in a row, opened with little hope, after which the way is given up. */
-const maxBarren = 5;
-/** A candidate under this share of the goal is opened with little hope: it names the product at most. */
-const hope = 0.1;
 /** Hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
-/** Share of the goal from which a section is worth a word. */
-const notable = 0.4;
-/** Part of the goal that title and headings of a section must name: what is only mentioned in passing does not cover it. */
-const inHeading = 0.15;
-
-/** The share of the goal, weighted by rarity, that one section must hold; a long goal is never found word for word. */
-const needed = (terms: number) => (terms <= 8 ? 0.65 : 0.55);
 
 /** Reads its way from the starts to the section that covers the goal, or to the end of means. */
 export async function* walk(session: Session): Steps {
@@ -80,19 +71,16 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
   }
 }
 
-type Ended = "covered" | "no_words" | "pages" | "requests" | "wall_clock" | "links" | "barren";
+type Ended = "covered" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
 async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
   const { task, fetching, pages } = session;
   if (session.terms.length === 0) return "no_words";
-  let barren = 0;
   for (;;) {
-    if (findCover(session, index)) return "covered";
+    if (findCover(index, session)) return "covered";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
-    if (next.score >= hope) barren = 0;
-    else if (++barren > maxBarren) return "barren";
     yield thought(why(next));
     const { url, provenance, foundOn } = next;
     const opened = yield* openPage(session, { url, provenance, foundOn });
@@ -107,19 +95,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
   }
 }
 
-function why({
-  url,
-  text,
-  provenance,
-  foundOn,
-  terms,
-}: {
-  url: string;
-  text: string;
-  provenance: Provenance;
-  foundOn: string | null;
-  terms: string[];
-}): string {
+function why({ url, text, provenance, foundOn, reason, terms }: Candidate): string {
   const name = text ? `"${cut(text, 80)}" (${url})` : url;
   const from =
     provenance === "guessed"
@@ -127,9 +103,11 @@ function why({
       : `from ${provenance === "link" ? "a link on" : provenance === "llms.txt" ? "" : "the sitemap"} ${foundOn ?? ""}`
           .replace(/\s+/g, " ")
           .trim();
-  return terms.length > 0
-    ? `Next I open ${name}, ${from}: it speaks of ${terms.join(", ")}.`
-    : `Nothing left names a word of the goal. I try ${name}, ${from}.`;
+  if (reason === "hub")
+    return `Little speaks for any one page yet. I try ${name}, ${from}: pages like it lead further.`;
+  if (reason === "none") return `Nothing left names a word of the goal. I try ${name}, ${from}.`;
+  const words = terms.join(", ");
+  return `Next I open ${name}, ${from}: ${reason === "named" ? `it speaks of ${words}` : `what stands around the link speaks of ${words}`}.`;
 }
 
 /** Takes in a page: its sections to the index, its links to the frontier. */
@@ -137,7 +115,9 @@ async function* digest(frontier: Frontier, index: SectionIndex, page: ReadPage):
   for (const address of page.addresses) frontier.forget(address);
   if (page.problem !== null) return;
   const matches = index.add(page);
-  frontier.add(page.links, "link", page.url);
+  const near = index.nearness(page);
+  const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
+  frontier.add(links, "link", page.url);
   const best = matches[0];
   if (best && best.share >= notable)
     yield milestone("section_matched", { ...place(best), hasSample: best.section.hasSample });
@@ -152,31 +132,23 @@ const milestone = (
   detail,
 });
 
+const round = (share: number) => Math.round(share * 100) / 100;
+const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
+
 const place = ({ section, terms, share, headingShare }: Match) => ({
   url: section.url,
   heading: cut(section.path.join(" > "), 200),
   line: section.line,
-  terms,
-  share: Math.round(share * 100) / 100,
-  headingShare: Math.round(headingShare * 100) / 100,
+  terms: wordsOf(terms),
+  share: round(share),
+  headingShare: round(headingShare),
 });
-
-/** The section that covers the goal: enough of its words, one of them in a heading, and a sample to use. */
-function findCover(session: Session, index: SectionIndex): Match | null {
-  const least = needed(session.terms.length);
-  return (
-    index
-      .search(10)
-      .find(({ share, headingShare, section }) => share >= least && headingShare >= inHeading && section.hasSample) ??
-    null
-  );
-}
 
 async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
   const { task, terms, pages, fetching } = session;
   if (ended === "pages") yield { type: "limit", limit: "pages", value: task.limits.maxPages, unit: "pages" };
   const read = pages.filter(({ problem }) => problem === null).length;
-  const words = terms.map(({ word }) => word);
+  const words = wordsOf(terms);
   const matches = yield* useTool(session, "search_docs", { terms: words }, async () => {
     const found = index.search(5);
     const output = {
@@ -185,12 +157,17 @@ async function* conclude(session: Session, index: SectionIndex, ended: Ended): S
     };
     return { ok: true, output, value: found };
   });
-  const cover = findCover(session, index);
+  const cover = findCover(index, session);
   if (cover) {
-    yield thought(
-      `The section "${cut(cover.section.path.join(" > "), 120)}" holds ${cover.terms.join(", ")} and a sample to use: I take the goal as covered by the docs.`,
-    );
-    yield milestone("goal_covered", { ...place(cover), pages: read });
+    yield thought(found(cover));
+    const sections = cover.sections.map(place);
+    yield milestone("goal_covered", {
+      ...sections[0],
+      terms: wordsOf(cover.terms),
+      share: round(cover.share),
+      sections,
+      pages: read,
+    });
     return;
   }
   const best = matches.reduce<Match | null>((top, match) => (top && top.share >= match.share ? top : match), null);
@@ -202,8 +179,8 @@ async function* conclude(session: Session, index: SectionIndex, ended: Ended): S
       `No word of the goal occurs in the ${read} pages read${docsLanguage ? `, whose language is ${docsLanguage}` : ""}. I go by words alone, so a goal in another language or in other terms is beyond me.`,
     );
   yield milestone("goal_not_covered", {
-    covered: best?.terms ?? [],
-    missing: best?.missing ?? words,
+    covered: wordsOf(best?.terms ?? []),
+    missing: best ? wordsOf(best.missing) : words,
     unseen: words.filter((word) => unseen.has(word)),
     pages: read,
     budget: ended,
@@ -214,13 +191,22 @@ async function* conclude(session: Session, index: SectionIndex, ended: Ended): S
   if (fetching.cut() === null && ended !== "pages") yield thought(ending[ended]);
 }
 
+function found({ sections }: Cover): string {
+  const told = sections.map(
+    ({ section, terms }) => `"${cut(section.path.join(" > "), 120)}" holds ${wordsOf(terms).join(", ")}`,
+  );
+  const [one, ...more] = told;
+  return more.length === 0
+    ? `The section ${one} and a sample to use: I take the goal as covered by the docs.`
+    : `The goal has several parts. The section ${told.join("; the section ")}. Each has a sample to use: I take the goal as covered by the docs.`;
+}
+
 const ending: Record<Exclude<Ended, "pages">, string> = {
   covered: "",
   no_words: "The goal holds no word to look for.",
   requests: "",
   wall_clock: "",
   links: "There is no link left that I may open.",
-  barren: "The links that are left name no word of the goal; I stop here.",
 };
 
 function mostCommon(values: string[]): string | null {

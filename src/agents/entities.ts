@@ -1,0 +1,90 @@
+/** The named references that are common in text; numeric ones are decoded whatever they are. */
+const named: Record<string, string> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: " ",
+  copy: "©",
+  reg: "®",
+  trade: "™",
+  hellip: "…",
+  mdash: "—",
+  ndash: "–",
+  lsquo: "‘",
+  rsquo: "’",
+  ldquo: "“",
+  rdquo: "”",
+  laquo: "«",
+  raquo: "»",
+  bull: "•",
+  middot: "·",
+  para: "¶",
+  sect: "§",
+  times: "×",
+  rarr: "→",
+  larr: "←",
+  uarr: "↑",
+  darr: "↓",
+  le: "≤",
+  ge: "≥",
+  ne: "≠",
+  equals: "=",
+  num: "#",
+  lbrace: "{",
+  lcub: "{",
+  rbrace: "}",
+  rcub: "}",
+  lsqb: "[",
+  rsqb: "]",
+  lpar: "(",
+  rpar: ")",
+  colon: ":",
+  comma: ",",
+  period: ".",
+  sol: "/",
+  bsol: "\\",
+  grave: "`",
+  ast: "*",
+  lowbar: "_",
+  dollar: "$",
+  percnt: "%",
+  plus: "+",
+  vert: "|",
+  tab: "\t",
+  Tab: "\t",
+  NewLine: "\n",
+  auml: "ä",
+  ouml: "ö",
+  uuml: "ü",
+  Auml: "Ä",
+  Ouml: "Ö",
+  Uuml: "Ü",
+  szlig: "ß",
+  eacute: "é",
+  egrave: "è",
+  ecirc: "ê",
+  agrave: "à",
+  aacute: "á",
+  acirc: "â",
+  ccedil: "ç",
+  iacute: "í",
+  oacute: "ó",
+  uacute: "ú",
+  ntilde: "ñ",
+};
+
+/** Decodes character references. A no-break space becomes a plain one, as it does for whoever copies it. */
+export function codeText(raw: string): string {
+  return raw
+    .replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]+));/g, (whole, decimal, hex, name) => {
+      if (name) return named[name] ?? whole;
+      const point = decimal ? Number(decimal) : Number.parseInt(hex, 16);
+      return point > 0 && point <= 0x10ffff ? String.fromCodePoint(point) : whole;
+    })
+    .replaceAll(" ", " ");
+}
+
+/** A text of HTML as one line. */
+export const oneLine = (raw: string) => codeText(raw).replace(/\s+/g, " ").trim();

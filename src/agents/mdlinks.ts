@@ -1,0 +1,98 @@
+import { codeText } from "./entities.ts";
+import type { DocLink } from "./markup.ts";
+
+/** Part of a line in which links are looked for: no person writes longer ones. */
+const maxLine = 20_000;
+const maxLinks = 3000;
+
+/** Markdown without its marks, as one line. */
+export const plainText = (markdown: string) =>
+  codeText(
+    markdown
+      .slice(0, 500)
+      .replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1")
+      .replace(/[`*]|<[^>]+>/g, "")
+      .replace(/\\([!-/:-@[-`{-~])/g, "$1"),
+  )
+    .replace(/\s+/g, " ")
+    .trim();
+
+/** The links of a Markdown page outside of its code. `inCode` holds numbers of lines. */
+export function markdownLinks(
+  markdown: string,
+  inCode: Set<number>,
+  headings: { text: string; line: number }[],
+  url: string,
+): DocLink[] {
+  const lines = markdown.split("\n").map((line, index) => (inCode.has(index + 1) ? "" : line));
+  const found: DocLink[] = [];
+  let above = 0;
+  const add = (target: string, text: string, index: number, context: string) => {
+    const address = codeText(target.replace(/^<|>$/g, ""));
+    if (!address || !URL.canParse(address, url)) return;
+    while (above < headings.length && headings[above]!.line <= index + 1) above++;
+    const heading = headings[above - 1]?.text ?? "";
+    found.push({ url: new URL(address, url).href, text: plainText(text), context: plainText(context), heading });
+  };
+  const cards = Map.groupBy(componentLinks(lines), ({ index }) => index);
+  for (const [index, raw] of lines.entries()) {
+    if (found.length >= maxLinks) break;
+    const line = raw.slice(0, maxLine).replace(/(`{1,3})[^`]{1,500}\1/g, (code) => code.replace(/[[\]()<>]/g, " "));
+    const around = (at: number) => contextOf(lines, index, at);
+    for (const { text, target, at } of inlineLinks(line)) add(target, text, index, around(at));
+    for (const match of line.matchAll(/<a\s[^<>]{0,300}?href="([^"]{1,2000})"[^<>]{0,300}>([^<]{0,300})/gi))
+      add(match[1]!, match[2]!, index, around(match.index));
+    for (const { target, text, context } of cards.get(index) ?? []) add(target, text, index, context);
+    for (const match of line.matchAll(/<(https?:\/\/[^\s<>]{1,2000})>/g))
+      add(match[1]!, "", index, around(match.index));
+    const reference = /^ {0,3}\[([^\]^]{1,300})\]:\s*(\S{1,2000})/.exec(line);
+    if (reference) add(reference[2]!, reference[1]!, index, "");
+  }
+  return found;
+}
+
+/** Links that are made by components, over as many lines as they take: `<Card title="Start" href="/start">How to begin</Card>`. */
+function componentLinks(lines: string[]): { index: number; target: string; text: string; context: string }[] {
+  const text = lines.map((line) => line.slice(0, maxLine)).join("\n");
+  let index = 0;
+  let counted = 0;
+  return [...text.matchAll(/<([A-Z]\w{0,40})\s[^<>]{0,500}?href="([^"{\n]{1,2000})"/g)].map(
+    ({ 0: tag, 1: name, 2: target, ...match }) => {
+      for (; counted < match.index; counted++) if (text[counted] === "\n") index++;
+      const rest = text.slice(match.index, match.index + 1000);
+      const closing = /^[^<>]*\/>/.test(rest.slice(tag.length)) ? -1 : rest.indexOf(`</${name}>`);
+      const inside = rest.slice(tag.length, Math.max(tag.length, closing)).replace(/^[^<>]*>/, "");
+      return { index, target: target!, text: /title="([^"]{1,300})"/.exec(rest)?.[1] ?? "", context: inside };
+    },
+  );
+}
+
+/** Lines that begin something of their own. */
+const fresh = /^\s*([-*+|]|\d+[.)]|#|<\/?[A-Z]|$)/;
+const contextReach = 200;
+
+/** What stands around a place in a line: the line and, in a paragraph that is wrapped, its neighbours. */
+function contextOf(lines: string[], index: number, at: number): string {
+  const line = lines[index]!;
+  if (line.length > 2 * contextReach) return line.slice(Math.max(0, at - contextReach), at + contextReach);
+  const above = lines[index - 1] ?? "";
+  const before = fresh.test(line) || /^\s*[#<|]/.test(above) ? "" : above;
+  const after = /^\s*\|/.test(line) || fresh.test(lines[index + 1] ?? "") ? "" : lines[index + 1]!;
+  return `${before.slice(-contextReach)} ${line} ${after.slice(0, contextReach)}`;
+}
+
+/** `[text](target)`, images inside of the text included, images themselves not. Looks back for the bracket that opens, never far. */
+function* inlineLinks(line: string): Generator<{ text: string; target: string; at: number }> {
+  for (let close = line.indexOf("]("); close >= 0; close = line.indexOf("](", close + 2)) {
+    let depth = 1;
+    let open = close - 1;
+    for (const last = Math.max(0, close - 500); open >= last; open--) {
+      if (line[open] === "]") depth++;
+      else if (line[open] === "[" && --depth === 0) break;
+    }
+    if (depth > 0 || line[open - 1] === "!") continue;
+    const rest = line.slice(close + 2, close + 2002).trimStart();
+    const target = rest.startsWith("<") ? /^<([^<>]*)>/.exec(rest)?.[1] : /^(?:[^\s()]|\([^\s()]*\))*/.exec(rest)?.[0];
+    if (target) yield { text: line.slice(open + 1, close), target, at: open };
+  }
+}
