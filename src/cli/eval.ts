@@ -76,7 +76,7 @@ async function evaluate(
     say(`evald: no report: ${run.failureReason}`);
     return 1;
   }
-  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report));
+  print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { kept: false }));
   return meets(report, minScore) ? 0 : 1;
 }
 

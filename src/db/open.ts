@@ -29,6 +29,8 @@ export function openDb(dataDir: string): Db {
   client.run("pragma journal_size_limit = 67108864");
   client.run("pragma cell_size_check = ON");
   client.run("pragma temp_store = MEMORY");
+  // KiB. With the usual 2 MiB most reads of a run go to the operating system, which takes twice as long.
+  client.run("pragma cache_size = -32768");
   const db = drizzle({ client });
   migrate(db, { migrationsFolder });
   return db;

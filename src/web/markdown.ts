@@ -4,9 +4,9 @@ import { agentWords, frictionNames, httpUrl, outcomeWords, plain, timeWords, tit
 
 /**
  * A report as Markdown that reads well as plain text too. Words of the target are data: one line each, without control characters, and
- * nothing in them acts as markup.
+ * nothing in them acts as markup. A report that is not `kept` has no addresses of its own.
  */
-export function reportMarkdown(report: Report): string {
+export function reportMarkdown(report: Report, { kept = true } = {}): string {
   const { score, grade, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
   const names = frictionNames(report);
   const title = text(titleOf(report.prompt));
@@ -23,7 +23,7 @@ export function reportMarkdown(report: Report): string {
     recommendations.length > 0 &&
       `## What to change, in this order\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
     `## What stood in the way\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "Nothing that was looked at."}`,
-    `## How it was made\n\n${making(report)}`,
+    `## How it was made\n\n${making(report, kept)}`,
   ]
     .filter(Boolean)
     .join("\n\n")
@@ -78,10 +78,9 @@ function friction(point: FrictionPoint, name: string): string {
     .join("\n\n");
 }
 
-const making = ({ url, run, methodology }: Report) =>
+const making = ({ url, run, methodology }: Report, kept: boolean) =>
   [
-    `- Report: ${address(url)}`,
-    `- Run: ${address(run.runUrl)}`,
+    ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
     `- Method: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");
 
