@@ -206,13 +206,15 @@ function toCheck(result: CheckResult, share: number, weight: number, base: strin
   };
 }
 
-/** The first page of which a check that looks at several says that it is not in order. */
+/** The first of the pages that a check which looks at several finds worst. */
 function firstCulprit({ details }: CheckResult, urls: string[]): string | null {
   const results = (details?.pageResults ?? details?.tabbedPages) as
-    | { url?: string; status?: string; classification?: string; supported?: boolean }[]
+    | { url?: string; status?: string; supported?: boolean }[]
     | undefined;
   if (!Array.isArray(results)) return null;
-  const bad = results.find(({ status, supported }) => status === "fail" || status === "warn" || supported === false);
+  const bad =
+    results.find(({ status, supported }) => status === "fail" || supported === false) ??
+    results.find(({ status }) => status === "warn");
   return bad?.url && urls.includes(bad.url) ? bad.url : null;
 }
 
