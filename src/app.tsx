@@ -89,8 +89,6 @@ export function createApp(service: Service, basePath: string) {
     .use(routes);
 }
 
-export type App = ReturnType<typeof createApp>;
-
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
   key: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String() }),

@@ -1,7 +1,7 @@
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
 
-export const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
+const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 
 /** A setting that cannot be used; `message` names it, quotes its value and says what would be right. */
 export class ConfigError extends Error {

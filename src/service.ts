@@ -15,7 +15,7 @@ import { createRunJob } from "./runs/execute.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 
-export const userAgent = `evald/${version} (agent-experience evaluation; explorer)`;
+const userAgent = `evald/${version} (agent-experience evaluation; explorer)`;
 
 export type Service = ReturnType<typeof createService>;
 

@@ -1,11 +1,11 @@
 import type { Guard } from "../net/guarded.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
-export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
+const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
 export type Provenance = (typeof provenances)[number];
 
 /** What a check speaks about. `discovery` and `page` are static checks of a docs site, the rest are of single things. */
-export const checkGroups = ["discovery", "page", "link", "sample", "contract", "declared"] as const;
+const checkGroups = ["discovery", "page", "link", "sample", "contract", "declared"] as const;
 export type CheckGroup = (typeof checkGroups)[number];
 
 /** One statement about the target that was tested, whatever came of it. Every word of `quote` is the target's own. */
@@ -104,13 +104,7 @@ export type AgentEvent =
  * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
  * `goal_covered` {url, heading, terms, sections: those that cover it together, the one of `url` first, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
  */
-export type MilestoneName =
-  | "started"
-  | "goal_terms"
-  | "page_read"
-  | "section_matched"
-  | "goal_covered"
-  | "goal_not_covered";
+type MilestoneName = "started" | "goal_terms" | "page_read" | "section_matched" | "goal_covered" | "goal_not_covered";
 
 /** A stored event: what the agent said, where in the session it stands and who vouches for it. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
@@ -129,11 +123,11 @@ export type Task = {
   limits: TaskLimits;
 };
 
-export type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number };
+type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number };
 
 export type AgentContext = { signal: AbortSignal; guard: Guard; now: () => number };
 
-export type AgentDescription = {
+type AgentDescription = {
   id: string;
   version: string;
   model: string | null;
@@ -147,14 +141,7 @@ export type Agent = {
   run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
 };
 
-export const failureCauses = [
-  "timeout",
-  "budget",
-  "credentials",
-  "infrastructure",
-  "agent_crashed",
-  "cancelled",
-] as const;
+const failureCauses = ["timeout", "budget", "credentials", "infrastructure", "agent_crashed", "cancelled"] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
 /** What kept the evaluation itself from being made, in words for a person. */

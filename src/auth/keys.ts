@@ -68,8 +68,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   });
 
   return {
-    /** Makes a key. `key` is its only copy: the database keeps a digest. Throws bad_request for a blank name. */
-    createKey(org: OrgId, name: string, expiresAt: number | null = null): { key: string; apiKey: ApiKey } {
+    /** Makes a key that is good for `lifeMs`, or without end. `key` is its only copy: the database keeps a digest. Throws bad_request for a blank name. */
+    createKey(org: OrgId, name: string, lifeMs: number | null = null): { key: string; apiKey: ApiKey } {
       const trimmed = name.trim();
       if (trimmed === "" || trimmed.length > 200) throw badRequest("the name must have 1 to 200 characters");
       const key = newKey();
@@ -81,7 +81,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
         name: trimmed,
         display: `${key.slice(0, 10)}…${key.slice(-4)}`,
         createdAt,
-        expiresAt,
+        expiresAt: lifeMs === null ? null : createdAt + lifeMs,
         revokedAt: null,
         lastUsedAt: null,
       };

@@ -6,8 +6,6 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 /** An organisation as it is sent. */
 export type Org = { id: OrgId; name: string; timeZone: string; createdAt: string };
 
-export type Orgs = ReturnType<typeof createOrgs>;
-
 export function createOrgs({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const toOrg = (row: typeof orgs.$inferSelect): Org => ({
     id: row.id as OrgId,

@@ -16,8 +16,11 @@ export function addKey(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci)")
     .action(({ org, name, expiresDays }: { org?: string; name: string; expiresDays?: number }) => {
       const made = withData(configOf(), (service) => {
-        const expiresAt = expiresDays === undefined ? null : service.deps.now() + expiresDays * dayMs;
-        return service.keys.createKey(orgOf(service, org), name, expiresAt);
+        return service.keys.createKey(
+          orgOf(service, org),
+          name,
+          expiresDays === undefined ? null : expiresDays * dayMs,
+        );
       });
       say(`key ${made.apiKey.display} made; keep it now: it cannot be shown again`);
       print(made.key);

@@ -18,12 +18,10 @@ import { type Dimension, frictionCategories, type Metrics, phases, severities } 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
-export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
-export const jobStates = ["queued", "running", "done", "failed"] as const;
+const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+const jobStates = ["queued", "running", "done", "failed"] as const;
 
-export type RunStatus = (typeof runStatuses)[number];
 export type ReportStatus = (typeof reportStatuses)[number];
-export type PromptStatus = (typeof promptStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
 /** What a run was asked to do, as the prompt stood when it was accepted; variables are filled in. */

@@ -27,8 +27,6 @@ export type JobHandler = {
   failed(tx: Tx, lease: Lease, message: string): void;
 };
 
-export type Runner = ReturnType<typeof createRunner>;
-
 type RunnerOptions = Pick<Deps, "db" | "log" | "now"> & {
   queue: Queue;
   handlers: Record<string, JobHandler>;

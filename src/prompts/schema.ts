@@ -36,7 +36,7 @@ export const PromptSummary = Type.Object(
 );
 export type PromptSummary = Static<typeof PromptSummary>;
 
-export const DeclaredCheck = Type.Object(
+const DeclaredCheck = Type.Object(
   {
     url: httpUrl("Address to ask at the end, by GET"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),

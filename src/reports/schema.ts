@@ -5,9 +5,9 @@ import { frictionCategories, phases, severities } from "../grading/score.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
-export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
+const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
-export const ReportMetrics = Type.Object({
+const ReportMetrics = Type.Object({
   time: Type.String({ description: "2m 14s" }),
   timeDetail: Type.String(),
   errors: Type.Number(),
@@ -21,7 +21,7 @@ export const ReportMetrics = Type.Object({
   costUsd: Type.Optional(Nullable(Type.Number())),
 });
 
-export const ReportDimension = Type.Object({
+const ReportDimension = Type.Object({
   name: Type.String(),
   weight: Type.String({ description: "20%" }),
   score: Type.Number(),
@@ -120,7 +120,7 @@ export const Report = Type.Object(
 );
 export type Report = Static<typeof Report>;
 
-export const TraceEvent = Type.Object(
+const TraceEvent = Type.Object(
   {
     seq: Type.Integer({ minimum: 0 }),
     at: Time,
