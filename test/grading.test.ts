@@ -43,14 +43,14 @@ test("a session becomes this grade", () => {
     grade: "C+",
     nullNotice: null,
     keyFinding:
-      "The words of the goal were found after 8 pages under “npm” on Install. Most to gain (5.6 points): shorten the long HTML pages.",
+      "The words of the goal were found after 8 pages under “npm” on Install. Most to gain (6.7 points): shorten the way to the section that answers the goal.",
     verdict:
       "78.7 of 100 (C+), from the 45% of the weights that could be measured: Docs discoverability 77.5, Docs quality 75 and Efficiency 86.7. Whether the goal can be met was not judged: a rule-based explorer read the docs.",
     summary: {
       whatWorked:
         "The words of the goal were found after 8 pages under “npm” on Install. 2 pages read on the way. 2 of 4 static checks of the site passed. 2 of 3 links tested lead somewhere.",
       whatDidnt:
-        "4 friction points (2 medium, 2 low). The worst: Dead link on Acme docs: /instal/ (404). No llms.txt to start from. Slow page: Install took 3.5s.",
+        "5 friction points (2 medium, 3 low). The worst: Dead link on Acme docs: /instal/ (404). No llms.txt to start from. Slow page: Install took 3.5s.",
     },
     metrics: {
       time: "18s",
@@ -91,7 +91,7 @@ test("a session becomes this grade", () => {
     coverage: 0.45,
     methodology: {
       id: "1",
-      hash: "c4f1fb25d3772c2c5544cb17e78517a94767fb324b7507ec834180a54d3be2e2",
+      hash: "68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f",
       judge: null,
     },
     frictions: [
@@ -134,6 +134,18 @@ test("a session becomes this grade", () => {
       },
       {
         ...friction,
+        fingerprint: "3f1cf57c4ed60bef",
+        severity: "low",
+        phase: "discovery",
+        category: "other",
+        title: "The goal is far from the start: 8 pages until its words were found",
+        description:
+          "The explorer opened 8 pages, first those whose links spoke of the goal, before it came to “npm” on Install.",
+        url: "http://docs.acme.dev/install",
+        events: [16],
+      },
+      {
+        ...friction,
         fingerprint: "6df1a4af505891c9",
         severity: "low",
         phase: "integration",
@@ -147,6 +159,16 @@ test("a session becomes this grade", () => {
     recommendations: [
       {
         priority: 1,
+        title: "Shorten the way to the section that answers the goal",
+        action:
+          "Link “npm” on Install from the start page or an index, in words that its readers have for the goal: install and client.",
+        url: "http://docs.acme.dev/install",
+        frictions: ["3f1cf57c4ed60bef"],
+        // The way 100 instead of 70: Docs discoverability 92.5, 85.4 in all
+        expectedGain: 6.7,
+      },
+      {
+        priority: 2,
         title: "Shorten the long HTML pages",
         action: "Shorten the long HTML pages. page-size-html says so. See http://docs.acme.dev/install.",
         url: "http://docs.acme.dev/install",
@@ -155,7 +177,7 @@ test("a session becomes this grade", () => {
         expectedGain: 5.6,
       },
       {
-        priority: 2,
+        priority: 3,
         title: "Publish an llms.txt",
         action: "Publish one. See http://docs.acme.dev/.",
         url: "http://docs.acme.dev/",
@@ -164,7 +186,7 @@ test("a session becomes this grade", () => {
         expectedGain: 3.3,
       },
       {
-        priority: 3,
+        priority: 4,
         title: "Answer pages faster",
         action: "Answer each page within 3 s. Concerned: /install (3.5s).",
         url: "http://docs.acme.dev/install",
@@ -173,7 +195,7 @@ test("a session becomes this grade", () => {
         expectedGain: 3,
       },
       {
-        priority: 4,
+        priority: 5,
         title: "Mend dead links on Acme docs",
         action:
           "On http://docs.acme.dev/, links that lead nowhere: /instal/ (404). Point each to where its page is now, or drop it.",
@@ -202,8 +224,8 @@ test.each<[Outcome, string]>([
   const grade = gradeSession(session(...bad.slice(0, -1), end(outcome, "Because of that")));
   expect(grade).toMatchObject({ outcome, score: null, grade: null, nullNotice, dimensions: [], coverage: 0 });
   expect(grade.keyFinding).toBe(nullNotice);
-  expect(grade.frictions).toHaveLength(4);
-  expect(grade.recommendations.map((each) => each.expectedGain)).toEqual([null, null, null, null]);
+  expect(grade.frictions).toHaveLength(5);
+  expect(grade.recommendations.map((each) => each.expectedGain)).toEqual(Array(5).fill(null));
 });
 
 test("a session without an end, or without any event, has no score", () => {

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, readFileSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { buildExecutable, call, emptyFolder } from "./support/executable.ts";
 import { realDocs } from "./support/realdocs.ts";
 
@@ -83,6 +83,19 @@ const evidence: [RegExp, (name: Name, point: Point, match: RegExpExecArray) => v
     (name) => expect([...new Bun.Glob("**/*.{md,mdx,markdown}").scanSync(folders[name])]).toEqual([]),
   ],
   [/^Asking for Markdown does not bring Markdown$/, (name) => expect(answers[name].type).toStartWith("text/html")],
+  [
+    /^The goal is far from the start: (\d+) pages until its words were found$/,
+    (name, { url, description }, [, pages]) => {
+      expect(Number(pages)).toBeGreaterThan(6);
+      const [, heading] = /“([^”]+)”/.exec(description) ?? [];
+      expect(textOf(name, url)).toContain(heading!);
+      // The start page does lead there, but says none of the goal's words when it does.
+      const [, said] =
+        new RegExp(`href="${basename(url)}"[^>]*>([^<]*)</a>[\\s\\S]*?<p>\\s*([^<]*)`).exec(textOf(name, `${site}/`)) ??
+        [];
+      expect(said).not.toMatch(/undo|last|commit|keep|changes|staged/i);
+    },
+  ],
   [/^Cache headers may keep old docs alive$/, (name) => expect(answers[name].cache).toBeNull()],
   [
     /^HTML pages are too long for one read$/,

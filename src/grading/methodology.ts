@@ -17,7 +17,8 @@ export const table = {
   },
   notMetCap: 55,
   discoverability: {
-    way: { weight: 0.5, bestPages: 2, worstPages: 32, floor: 40 },
+    // A goal that is covered only after more pages than `frictionAbove` is a friction.
+    way: { weight: 0.5, bestPages: 2, worstPages: 32, floor: 40, frictionAbove: 6 },
     missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5 },
     checks: { weight: 0.3 },
   },

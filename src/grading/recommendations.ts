@@ -1,5 +1,5 @@
 import { type Measured, measure } from "./dimensions.ts";
-import { type Facts, failed } from "./facts.ts";
+import { type Facts, failed, type GoalFound } from "./facts.ts";
 import { type Cause, type Finding, joinCauses, worst } from "./finding.ts";
 import { round1, severityRank, table } from "./methodology.ts";
 import type { Friction, Recommendation } from "./score.ts";
@@ -86,9 +86,12 @@ function without(cause: Cause, facts: Facts): Facts {
     results: facts.results.map((result) => (asked.has(result.id) ? { ...result, ok: true } : result)),
     failures: facts.failures.filter((failure) => !cause.failures.includes(failure.seqs[0]!)),
     interruptions: facts.interruptions.filter((each) => !cause.interruptions.includes(each.seq)),
-    goalFound:
-      cause.goal && found?.state === "missed"
-        ? { state: "covered", seq: found.seq, tMs: 0, sections: [], pages: Math.max(1, found.pages) }
-        : found,
+    goalFound: cause.goal && found ? asFound(found) : found,
   };
 }
+
+/** A goal that was missed, as if it had been found after as many pages; one that was found, as if the way had been short. */
+const asFound = (found: GoalFound): GoalFound =>
+  found.state === "covered"
+    ? { ...found, pages: Math.min(found.pages, table.discoverability.way.bestPages) }
+    : { state: "covered", seq: found.seq, tMs: 0, sections: [], pages: Math.max(1, found.pages) };

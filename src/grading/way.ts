@@ -1,9 +1,10 @@
-import { type EventOf, type Facts, type Failure, failed, type GoalFound, type Http, isProbe } from "./facts.ts";
+import { type EventOf, type Facts, type Failure, failed, type Http, isProbe } from "./facts.ts";
 import { type Finding, fingerprint, noCause, pageName } from "./finding.ts";
+import { goalDrafts } from "./goal.ts";
 import { slowPageMs } from "./methodology.ts";
 import { count, duration, line, list, sameAddress, sentence, shortAddress } from "./words.ts";
 
-type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url"> &
+export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url"> &
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote">> & {
     subject: string;
     events: number[];
@@ -180,59 +181,6 @@ function slowDrafts(facts: Facts): Draft[] {
       events: [http.seq],
       remedy: ["slow", "Answer pages faster"],
     }));
-}
-
-function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
-  if (found?.state !== "missed" || facts.pages.length === 0) return [];
-  const words = (terms: string[]) =>
-    list(
-      terms.map((term) => line(term, 40)),
-      8,
-    );
-  const terms = found.covered.length + found.missing.length;
-  const read = count(found.pages, "page");
-  const best =
-    found.best === null ? "" : ` It comes nearest under “${found.best.heading}” on ${pageName(facts, found.best.url)}.`;
-  const unseen = found.unseen.length > 0 ? ` On none of the pages read: ${words(found.unseen)}.` : "";
-  const [title, description] = found.noOverlap
-    ? [
-        "No word of the goal stands in the pages read",
-        `The explorer goes by words and met none of these in ${read}: ${words(found.missing)}. The docs may use other words or another language.`,
-      ]
-    : found.noSample
-      ? [
-          "The goal is spoken of, but without a sample to copy",
-          `The words of the goal stand together in one section, which holds no code sample.${best}`,
-        ]
-      : [
-          `No section read holds the words of the goal; missing: ${words(found.missing)}`,
-          `After ${read}, the best section held ${found.covered.length} of the goal's ${count(terms, "word")}; it lacked ${words(found.missing)}.${best}${unseen}`,
-        ];
-  const covered = terms === 0 ? 0 : found.covered.length / terms;
-  return [
-    {
-      severity: found.noOverlap ? "low" : found.noSample || covered >= 0.5 ? "medium" : "high",
-      phase: "discovery",
-      category: "missing_docs",
-      subject: `goal ${line(facts.goal ?? found.missing.toSorted().join(" "), 2000).toLowerCase()}`,
-      title: title!,
-      description: description!,
-      url: found.best?.url ?? facts.starts[0] ?? null,
-      cause: { ...noCause, goal: true },
-      fix: found.noOverlap
-        ? `Check that the docs answer this goal in words that its users have. Looked for: ${words(found.missing)}.`
-        : found.noSample
-          ? "Add a code sample to the section that speaks of the goal."
-          : `Name the goal in the heading of the section that answers it, or write one with a sample, and link it from the start page. Words that are missing: ${words(found.missing)}.`,
-      events: [found.seq],
-      remedy: [
-        "goal",
-        found.noSample
-          ? "Show how the goal is reached with a code sample"
-          : "Answer the goal in one section, in the goal's words",
-      ],
-    },
-  ];
 }
 
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
