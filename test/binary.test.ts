@@ -186,8 +186,18 @@ test("what is configured wrongly stops the start with its name, its value and wh
     stdout: "",
     stderr: "error: unknown option '--jsn'\n(Did you mean --json?)\n",
   });
+  expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr:
+      'evald: EVALD_HOST is "nowhere.invalid", which is no address of this machine; use 127.0.0.1, or 0.0.0.0 for all of them\n',
+  });
+  expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^evald: the data folder \/dev\/null\/data cannot be made \(ENOTDIR/),
+  });
   expect((await wrong(["srve"])).code).toBe(2);
-  expect(existsSync(join(cwd, "data"))).toBe(false);
 });
 
 test("a stranger's bunfig.toml and .env in the folder are not read", async () => {

@@ -12,7 +12,7 @@ import { welcome } from "./welcome.ts";
 export function addServe(program: Command, configOf: () => Config): void {
   program
     .command("serve")
-    .description("run the service: API, pages, scheduler and runner, until it is told to stop")
+    .description("run the service: API, pages and runner, until it is told to stop")
     .addHelpText("after", "\nExamples:\n  evald serve\n  EVALD_PORT=8080 evald serve --data /var/lib/evald")
     .action(() => serve(configOf()));
 }
@@ -79,6 +79,10 @@ function listen(fetch: (request: Request) => Response | Promise<Response>, { hos
     if (code === "EADDRINUSE")
       throw new Error(
         `port ${port} of ${host} is taken by another program; set EVALD_PORT to a free one, or to 0 to take any`,
+      );
+    if (code === "EINVAL" || code === "EADDRNOTAVAIL")
+      throw new Error(
+        `EVALD_HOST is ${JSON.stringify(host)}, which is no address of this machine; use 127.0.0.1, or 0.0.0.0 for all of them`,
       );
     if (code === "EACCES")
       throw new Error(`port ${port} may not be opened by this user; set EVALD_PORT to one above 1023`);

@@ -19,7 +19,7 @@ const migrationsFolder = Bun.main.startsWith("/$bunfs/")
  * The order of the pragmas matters: without a busy timeout the change to WAL fails when another process is starting.
  */
 export function openDb(dataDir: string): Db {
-  if (dataDir !== ":memory:") mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  if (dataDir !== ":memory:") makeFolder(dataDir);
   const client = new Database(dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db"), { create: true });
   client.run("pragma busy_timeout = 5000");
   client.run("pragma journal_mode = WAL");
@@ -34,6 +34,15 @@ export function openDb(dataDir: string): Db {
   const db = drizzle({ client });
   migrate(db, { migrationsFolder });
   return db;
+}
+
+function makeFolder(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new AppError("unavailable", `the data folder ${dataDir} cannot be made (${why}); name another with --data`);
+  }
 }
 
 /** Lets the planner look at what has changed, and gives the WAL back to the file. */
@@ -65,7 +74,7 @@ export type DataLock = { release(): void };
  * file `evald.lock`: it ends with the process, however that ends, and leaves nothing to clean up.
  */
 export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolder(dataDir);
   const file = new Database(join(dataDir, "evald.lock"), { create: true });
   file.run("pragma busy_timeout = 0");
   const whose = () => {
