@@ -227,6 +227,21 @@ test("a first start welcomes with a key, once, and a graded report about its own
   expect(again.stderr()).not.toContain("evals_");
 }, 60_000);
 
+test("the welcome knows its public address before a proxy serves it", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
+  const key = (await service.said(/evals_[0-9A-Za-z]{36}/))[0];
+  const [, grade, slug] = await service.said(
+    /Example report\s+(\S+) [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
+  );
+  expect(grade).toStartWith("A");
+  const { body } = await client(service.url, key)("GET", `/ax/api/v1/reports/${slug}/trace?types=http&limit=1`);
+  expect(body.events).toMatchObject([
+    { url: "https://evals.acme.invalid/ax/docs", mappedUrl: `${service.url}/ax/docs`, status: 200 },
+  ]);
+  await service.stop();
+}, 60_000);
+
 test("eval: progress on stderr, the report on stdout, exit 1 below the bar or without a report", async () => {
   const cwd = emptyFolder();
   const site = docsSite();

@@ -62,7 +62,7 @@ async function serve(config: Config): Promise<void> {
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
 
-  if (config.welcome) await welcome(service, `${ownUrl}${basePath}`);
+  if (config.welcome) await welcome(service, ownUrl);
 }
 
 function listen(fetch: (request: Request) => Response | Promise<Response>, { host, port }: Config) {

@@ -3,16 +3,18 @@ import { say } from "./terminal.ts";
 
 /**
  * On the first start: an example organisation with a key, and a prompt about this service's own documentation that is run at once. Tells the
- * key, once, then the grade and where to read it. `ownUrl` is where the service really listens.
+ * key, once, then the grade and where to read it. `ownUrl` is where the service listens, which stands in for its public address in this run: a
+ * proxy before it may not be there yet.
  */
 export async function welcome(
   { orgs, keys, providers, prompts, requests, runs, reports, deps }: Service,
   ownUrl: string,
 ): Promise<void> {
   if (orgs.listOrgs().length > 0) return;
+  const url = deps.baseUrl();
   const org = orgs.createOrg("Example").id;
   const { key } = keys.createKey(org, "first start");
-  const provider = providers.createProvider(org, { name: "evald", docsUrl: `${ownUrl}/docs`, productUrl: ownUrl });
+  const provider = providers.createProvider(org, { name: "evald", docsUrl: `${url}/docs`, productUrl: url });
   const prompt = prompts.createPrompt(org, {
     title: "First report over REST",
     text: "With curl and an API key, trigger a run of a prompt of this service and wait for its report.",
@@ -20,7 +22,6 @@ export async function welcome(
       "A run was triggered with a POST request, its statusUrl was polled until completed, and the report was read.",
     targetProviderId: provider.id,
   });
-  const url = deps.baseUrl();
   say(`
 This is a first start: an example organisation was made, and its prompt is being run on this service's own documentation.
 
@@ -28,7 +29,9 @@ This is a first start: an example organisation was made, and its prompt is being
   See the runs          curl -H "Authorization: Bearer ${key}" ${url}/api/v1/runs
   Read the docs         ${url}/docs
 `);
-  const { runIds } = requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
+  const { origin } = new URL(url);
+  const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };
+  const { runIds } = requests.requestEval(org, prompt.id, { urlMap, trigger: "cli" });
   const runId = runIds[0] as string;
   let run = runs.getRun(org, runId);
   while (run.completedAt === null) {
