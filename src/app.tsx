@@ -65,7 +65,9 @@ export function createApp(service: Service, basePath: string) {
       const id = crypto.randomUUID();
       begun.set(request, { id, at: performance.now() });
       set.headers["x-request-id"] = id;
-      if (!pathOf(request.url).startsWith(apiPrefix)) return;
+      // The router looks for the path behind the eleventh character, wherever a short Host ends: both readings pass the gate.
+      const routed = request.url.slice(request.url.indexOf("/", 11));
+      if (!pathOf(request.url).startsWith(apiPrefix) && !routed.startsWith(apiPrefix)) return;
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
     })

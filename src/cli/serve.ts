@@ -39,7 +39,14 @@ async function serve(config: Config): Promise<void> {
   const ownUrl = `http://${urlHost(config.host)}:${port}`;
   baseUrl ||= ownUrl;
 
-  const flush = setInterval(() => service.keys.flushLastUsed(), 60_000);
+  const flushLastUsed = (all: boolean) => {
+    try {
+      service.keys.flushLastUsed(all);
+    } catch (error) {
+      log.error({ err: error }, "the last use of keys could not be written");
+    }
+  };
+  const flush = setInterval(() => flushLastUsed(false), 60_000);
   service.runner.start();
   say(`listening on ${ownUrl}`);
   if (baseUrl !== ownUrl) say(`known to people as ${baseUrl}`);
@@ -53,7 +60,7 @@ async function serve(config: Config): Promise<void> {
     clearInterval(flush);
     await service.runner.stop(config.drainMs);
     await server.stop(true);
-    service.keys.flushLastUsed(true);
+    flushLastUsed(true);
     closeDb(db);
     lock.release();
     log.flush();

@@ -92,7 +92,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
 
     /** Puts a job back for later, the attempt spent. */
     retry: (lease: Lease, delayMs: number, lastError: string): boolean =>
-      write(db, lease, { state: "queued", availableAt: now() + delayMs, lastError, leaseUntil: null }),
+      write(db, lease, { state: "queued", availableAt: now() + Math.ceil(delayMs), lastError, leaseUntil: null }),
 
     /** Gives a job back at once, as if it had not been begun. */
     release: (lease: Lease): boolean =>

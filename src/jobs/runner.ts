@@ -54,6 +54,7 @@ export function createRunner({
   const active = new Map<string, { abort: AbortController; done: Promise<void> }>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let woken = false;
+  let rescuedAt = Number.NEGATIVE_INFINITY;
   let state: "idle" | "serving" | "draining" = "idle";
   let broken: string | null = null;
 
@@ -136,14 +137,14 @@ export function createRunner({
     active.set(holding, { abort, done });
   }
 
-  function tick(): void {
+  function rescueSilent(): void {
+    rescuedAt = now();
     try {
       const lost = queue.rescue("expired");
       if (lost > 0) log.warn({ lost }, "took back jobs whose holder has fallen silent");
     } catch (error) {
       log.error({ err: error }, "silent holders cannot be looked for");
     }
-    pump();
   }
 
   /** Many calls of one moment are one look. */
@@ -159,6 +160,8 @@ export function createRunner({
   function pump(): void {
     if (state !== "serving") return;
     clearTimeout(timer);
+    // A busy service is woken so often that the timer never fires.
+    if (now() - rescuedAt >= pollMs) rescueSilent();
     let waitMs = pollMs;
     try {
       while (active.size < concurrency) {
@@ -173,7 +176,7 @@ export function createRunner({
       broken = error instanceof Error ? error.message : String(error);
       log.error({ err: error }, "jobs cannot be claimed");
     }
-    timer = setTimeout(tick, waitMs);
+    timer = setTimeout(pump, waitMs);
   }
 
   return {
