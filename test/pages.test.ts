@@ -126,6 +126,40 @@ describe("reports and runs", () => {
   });
 });
 
+test("a run and its report show what was asked for then, whatever becomes of the prompt", async () => {
+  const app = testApp();
+  const asked = {
+    title: "First title",
+    text: "Upload {{file}}. https://docs.example.com",
+    endGoal: "{{file}} is there.",
+  };
+  const { id } = (await app.send("POST", "/api/v1/prompts", { body: asked })).body;
+  const { runId } = (
+    await app.send("POST", `/api/v1/prompts/${id}/run`, {
+      body: { urlMap: { "docs.example.com": "https://preview-42.example.com/" }, templateArgs: { file: "a.txt" } },
+    })
+  ).body;
+  await app.send("PATCH", `/api/v1/prompts/${id}`, {
+    body: { title: "Other title", text: "Other text", endGoal: "Other goal" },
+  });
+  const shows = async (path: string) => {
+    const { body } = await app.send("GET", path);
+    for (const shown of ["First title", "Upload a.txt.", "a.txt is there."]) expect(body).toContain(shown);
+    expect(body).not.toContain("Other");
+    return body;
+  };
+  expect(await shows(`/runs/${runId}`)).toContain('href="https://preview-42.example.com/"');
+  await app.runJobs();
+  expect(await shows(`/runs/${runId}`)).toContain('href="https://preview-42.example.com/"');
+  const { slug } = (await app.send("GET", `/api/v1/runs/${runId}`)).body.report;
+  for (const path of [`/reports/${slug}`, `/reports/${slug}.md`]) await shows(path);
+  expect((await app.send("GET", `/reports/${slug}/session`)).body).toContain("<title>Session: First title");
+  expect((await app.send("GET", `/api/v1/reports/${slug}`)).body).toMatchObject({
+    task: { title: "First title", text: "Upload a.txt. https://docs.example.com", endGoal: "a.txt is there." },
+    prompt: { id, title: "Other title" },
+  });
+});
+
 describe("words of a target", () => {
   const app = testApp();
   const { slug } = runWithReport(app, hostileGrade, "<script>alert(1)</script> **bold** [a](javascript:alert(1))");

@@ -118,6 +118,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
           startedAt: run.startedAt === null ? null : iso(run.startedAt),
           completedAt: run.completedAt === null ? null : iso(run.completedAt),
         },
+        task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
         prompt: toPromptSummary(prompt),
         agent: { id: run.agent, version: run.agentVersion, model: run.model },
         frictionPoints: listFrictionPoints(report),

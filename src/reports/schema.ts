@@ -95,6 +95,15 @@ export const Recommendation = Type.Object(
 );
 export type Recommendation = Static<typeof Recommendation>;
 
+const RunTask = Type.Object(
+  {
+    title: Nullable(Type.String()),
+    text: Type.String(),
+    endGoal: Nullable(Type.String()),
+  },
+  { description: "What the run was asked to do: its prompt as it stood then, variables filled in" },
+);
+
 export const Report = Type.Object(
   {
     ...RunReport.properties,
@@ -111,6 +120,7 @@ export const Report = Type.Object(
       startedAt: Nullable(Time),
       completedAt: Nullable(Time),
     }),
+    task: RunTask,
     prompt: PromptSummary,
     agent: RunAgent,
     frictionPoints: Type.Array(FrictionPoint),

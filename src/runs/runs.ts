@@ -9,6 +9,7 @@ import { reportUrl, runReportColumns, runUrls, toRunReport } from "../reports/re
 import type { Run } from "./schema.ts";
 
 export type RunFilter = { promptId?: string; reportStatus?: ReportStatus };
+export type Asked = Pick<typeof runs.$inferSelect, "task" | "urlMap">;
 export type Runs = ReturnType<typeof createRuns>;
 
 const columns = {
@@ -135,6 +136,14 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       const [row] = byId.values({ org, id: id.toLowerCase() });
       if (!row) throw notFound(`no run has the id ${id}`);
       return toRun(row);
+    },
+
+    /** What a run was asked to do, as it was accepted. Throws not_found. */
+    getAsked(org: OrgId, id: string): Asked {
+      const own = and(eq(runs.orgId, org), eq(runs.id, id.toLowerCase()));
+      const row = db.select({ task: runs.task, urlMap: runs.urlMap }).from(runs).where(own).get();
+      if (!row) throw notFound(`no run has the id ${id}`);
+      return row;
     },
 
     /** Newest first. */

@@ -9,7 +9,7 @@ import { agentWords, frictionNames, httpUrl, outcomeWords, plain, timeWords, tit
 export function reportMarkdown(report: Report, { kept = true } = {}): string {
   const { score, grade, nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
   const names = frictionNames(report);
-  const title = text(titleOf(report.prompt));
+  const title = text(titleOf(report.task));
   return [
     score === null ? `# No score: ${title}` : `# ${grade} (${score} of 100): ${title}`,
     facts(report),
@@ -78,8 +78,10 @@ function friction(point: FrictionPoint, name: string): string {
     .join("\n\n");
 }
 
-const making = ({ url, run, methodology }: Report, kept: boolean) =>
+const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
   [
+    `- Task: ${text(task.text, 4000)}`,
+    ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
     ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
     `- Method: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");

@@ -148,8 +148,8 @@ export const pageRoutes = (service: Service) => {
       ({ request, params }) =>
         forOrg(request, (org, here) => {
           const run = runs.getRun(org, params.runId);
-          const urlMap = run.report ? reports.getReport(org, run.report.slug).run.urlMap : {};
-          return privateAnswer("html", toPage(<RunPage site={here} run={run} urlMap={urlMap} />));
+          const asked = runs.getAsked(org, run.runId);
+          return privateAnswer("html", toPage(<RunPage site={here} run={run} asked={asked} />));
         }),
       {
         params: Type.Object({ runId: Type.String({ description: "uuid of the run" }) }),

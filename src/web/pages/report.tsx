@@ -8,7 +8,7 @@ import { Advice, FrictionList } from "./findings.tsx";
 
 /** A whole report for people: the grade first, then what to change, then the proof. */
 export function ReportPage({ site, report }: { site: Site; report: Report }) {
-  const title = titleOf(report.prompt);
+  const title = titleOf(report.task);
   const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
   return (
@@ -134,7 +134,7 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
 }
 
 function Making({ site, report, path }: { site: Site; report: Report; path: string }) {
-  const { run, agent, methodology, prompt } = report;
+  const { run, agent, methodology, task } = report;
   const replaced = Object.entries(run.urlMap);
   return (
     <section>
@@ -162,11 +162,11 @@ function Making({ site, report, path }: { site: Site; report: Report; path: stri
         )}
       </dl>
       <h3>Task</h3>
-      <p class="task">{prompt.text}</p>
-      {prompt.endGoal && (
+      <p class="task">{task.text}</p>
+      {task.endGoal && (
         <>
           <h3>End goal</h3>
-          <p class="task">{prompt.endGoal}</p>
+          <p class="task">{task.endGoal}</p>
         </>
       )}
     </section>

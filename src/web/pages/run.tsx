@@ -1,3 +1,4 @@
+import type { Asked } from "../../runs/runs.ts";
 import type { Run } from "../../runs/schema.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
@@ -12,10 +13,10 @@ const statusWords: Record<Run["status"], string> = {
   superseded: "Superseded by a newer run",
 };
 
-/** A run while it goes on and after. `urlMap` is as it was asked for. */
-export function RunPage({ site, run, urlMap }: { site: Site; run: Run; urlMap: Record<string, string> }) {
+/** A run while it goes on and after, with what was asked of it. */
+export function RunPage({ site, run, asked: { task, urlMap } }: { site: Site; run: Run; asked: Asked }) {
   const { base } = site;
-  const title = titleOf(run.prompt);
+  const title = titleOf(task);
   const unfinished = run.completedAt === null;
   const mapped = Object.entries(urlMap);
   return (
@@ -58,11 +59,11 @@ export function RunPage({ site, run, urlMap }: { site: Site; run: Run; urlMap: R
       </dl>
 
       <h2>Task</h2>
-      <p class="task">{run.prompt.text}</p>
-      {run.prompt.endGoal && (
+      <p class="task">{task.text}</p>
+      {task.endGoal && (
         <>
           <h2>End goal</h2>
-          <p class="task">{run.prompt.endGoal}</p>
+          <p class="task">{task.endGoal}</p>
         </>
       )}
       {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (

@@ -18,7 +18,7 @@ export function SessionPage({ site, report, trace, filter }: Props) {
     <Layout
       site={site}
       path={path}
-      title={`Session: ${titleOf(report.prompt)}`}
+      title={`Session: ${titleOf(report.task)}`}
       crumbs={[{ name: "Reports" }, { name: report.slug, path: `/reports/${report.slug}` }, { name: "Session" }]}
     >
       <header class="head">
