@@ -1,8 +1,8 @@
 import pino, { type Logger } from "pino";
 import type { Config } from "./config.ts";
+import { redactKeys } from "./schema.ts";
 
 const flushMs = 100;
-const keyShape = /evals_[0-9A-Za-z]{36}/g;
 
 /**
  * Structured lines on stderr, written every 100 ms or 8 KiB: a write for each line would cost more than most requests. API keys never reach
@@ -11,7 +11,7 @@ const keyShape = /evals_[0-9A-Za-z]{36}/g;
 export function createLog(level: Config["logLevel"]): Logger {
   const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024 });
   const redacting = {
-    write: (line: string) => stderr.write(line.replace(keyShape, "evals_[redacted]")),
+    write: (line: string) => stderr.write(redactKeys(line)),
     flush: (done?: (error?: Error) => void) => stderr.flush(done),
   };
   const log = pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);

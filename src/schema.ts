@@ -1,5 +1,6 @@
 import { Kind, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
+import { badRequest } from "./errors.ts";
 
 export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
@@ -10,6 +11,33 @@ TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
 /** An id in a path. It is told as a uuid and not checked: any other text names nothing, and that is what the answer says. */
 export const PathId = (description: string) =>
   Type.Unsafe<string>({ [Kind]: "PathId", type: "string", format: "uuid", description });
+
+/** An absolute http(s) address; `checkHttpUrl` tells the rest that a pattern cannot. */
+export const HttpUrl = (description: string) =>
+  Type.String({ format: "uri", pattern: "^[hH][tT][tT][pP][sS]?://", maxLength: 2000, description });
+
+/** An absolute http(s) address with a host, read; null for anything else. */
+export const httpUrl = (address: string): URL | null =>
+  /^https?:\/\/[^/?#\\]/i.test(address) ? URL.parse(address) : null;
+
+/** Throws bad_request that names the field unless the value is an absolute http(s) address with a host. */
+export function checkHttpUrl(field: string, value: string): void {
+  if (!httpUrl(value)) throw badRequest(`${field}: ${JSON.stringify(value)} must be an http or https address`);
+}
+
+/** The name that a person gives to something, trimmed. Throws bad_request unless it has 1 to 200 characters. */
+export function toName(text: string): string {
+  const name = text.trim();
+  if (name === "" || name.length > 200) throw badRequest("the name must have 1 to 200 characters");
+  return name;
+}
+
+/** What an API key looks like, wherever it stands in a text. */
+export const keyShape = /evals_[0-9A-Za-z]{36}/;
+const everyKey = new RegExp(keyShape, "g");
+
+/** A text without the API keys in it. */
+export const redactKeys = (text: string): string => text.replace(everyKey, "evals_[redacted]");
 
 /** A value or null; the key is always there. */
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);

@@ -107,6 +107,23 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
   expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
 });
 
+test("the id of a provider may be written in large letters; its addresses have a host", async () => {
+  const { create, change, service, a } = setUp();
+  const { id } = service.providers.createProvider(a.org, { name: " Tool ", docsUrl: "https://docs.tool.test" });
+  const made = await create({ text: "x", targetProviderId: id.toUpperCase() });
+  expect([made.status, made.body.targetProviderId]).toEqual([201, id]);
+  const changed = await change(made.body.id, { targetProviderId: id.toUpperCase() });
+  expect([changed.status, changed.body.targetProviderId]).toEqual([200, id]);
+  for (const field of ["docsUrl", "productUrl"])
+    expect(() => service.providers.createProvider(a.org, { name: "Tool", [field]: "http://" })).toThrow(
+      `bad_request: ${field}: "http://" must be an http or https address`,
+    );
+  expect(() => service.providers.createProvider(a.org, { name: " " })).toThrow(
+    "bad_request: the name must have 1 to 200 characters",
+  );
+  expect(service.providers.listProviders(a.org).map(({ name }) => name)).toEqual(["Tool"]);
+});
+
 test("a prompt is paused, archived and brought back", async () => {
   const { id, change, send } = setUp();
   const own = await id({ text: "x" });
@@ -144,6 +161,22 @@ describe("what is refused names the field", () => {
     [
       { text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "ftp://a.test" }] },
       "additionalUrls.1.url must be an absolute http(s) URL, of at most 2000 characters",
+    ],
+    [
+      { text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "https://" }] },
+      'additionalUrls.1.url: "https://" must be an http or https address',
+    ],
+    [
+      { text: "x", declaredChecks: [{ url: "http://" }] },
+      'declaredChecks.0.url: "http://" must be an http or https address',
+    ],
+    [
+      { text: "x", declaredChecks: [{ url: "http:///a.test" }] },
+      'declaredChecks.0.url: "http:///a.test" must be an http or https address',
+    ],
+    [
+      { text: "x", declaredChecks: [{ url: "http://a.test:99999/" }] },
+      'declaredChecks.0.url: "http://a.test:99999/" must be an http or https address',
     ],
     [{ text: "x", templateDefaults: { a: 1 } }, "templateDefaults.a must be a text, of at most 2000 characters"],
     [{ text: "x", reviewBeforePublishing: null }, "reviewBeforePublishing must be true or false"],

@@ -139,6 +139,7 @@ test("a report is whole", async () => {
         startedAt: "2026-09-21T14:13:20.000Z",
         completedAt: "2026-09-21T14:13:20.020Z",
       },
+      task: { title: prompt.title, text: prompt.text, endGoal: prompt.endGoal },
       prompt: {
         id: prompt.id,
         title: "A session",

@@ -1,12 +1,13 @@
 import type { OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
+import { keyShape } from "../schema.ts";
 import type { Keys } from "./keys.ts";
 
 /** Who asks: the organisation of the key, and the key. */
 export type Caller = { org: OrgId; keyId: string; name: string };
 
 const remedy = "send the header Authorization: Bearer <API key>; evald key create makes one";
-const keyInQuery = /[?&][^#]*evals_[0-9A-Za-z]{36}/;
+const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
 /**
  * Tells who a request comes from, by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an

@@ -1,10 +1,11 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { apiKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { notFound } from "../errors.ts";
+import { keyShape, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const keyPattern = /^evals_[0-9A-Za-z]{36}$/;
+const wholeKey = new RegExp(`^${keyShape.source}$`);
 const lastUsedEveryMs = 60_000;
 
 /** An API key as it is listed: never the key itself. */
@@ -41,7 +42,7 @@ function checksum(text: string): string {
 
 /** Whether a text has the form of a key, checksum included; says nothing about whether it is one. */
 export const isKeyShaped = (text: string): boolean =>
-  keyPattern.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
+  wholeKey.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
 
 const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
 
@@ -70,8 +71,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   return {
     /** Makes a key that is good for `lifeMs`, or without end. `key` is its only copy: the database keeps a digest. Throws bad_request for a blank name. */
     createKey(org: OrgId, name: string, lifeMs: number | null = null): { key: string; apiKey: ApiKey } {
-      const trimmed = name.trim();
-      if (trimmed === "" || trimmed.length > 200) throw badRequest("the name must have 1 to 200 characters");
+      const trimmed = toName(name);
       const key = newKey();
       const createdAt = now();
       const row = {

@@ -2,6 +2,7 @@ import { eq } from "drizzle-orm";
 import { orgs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
+import { toName } from "../schema.ts";
 
 /** An organisation as it is sent. */
 export type Org = { id: OrgId; name: string; timeZone: string; createdAt: string };
@@ -17,8 +18,7 @@ export function createOrgs({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   return {
     /** Throws bad_request for a blank or long name or an unknown time zone, conflict for a name that is taken. */
     createOrg(name: string, timeZone = "UTC"): Org {
-      const trimmed = name.trim();
-      if (trimmed === "" || trimmed.length > 200) throw badRequest("the name must have 1 to 200 characters");
+      const trimmed = toName(name);
       if (!isTimeZone(timeZone)) throw badRequest(`${timeZone} is no time zone; use a name like Europe/Berlin`);
       if (db.select().from(orgs).where(eq(orgs.name, trimmed)).get())
         throw conflict(`an organisation named ${JSON.stringify(trimmed)} exists already`);

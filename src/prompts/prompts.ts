@@ -4,6 +4,7 @@ import { prompts, providers } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Page, Paged } from "../paging.ts";
+import { checkHttpUrl } from "../schema.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 
@@ -54,11 +55,15 @@ export function createPrompts({ db, now, newId }: Pick<Deps, "db" | "now" | "new
   }
 
   function check(org: OrgId, row: PromptRow): PromptRow {
-    if (row.targetProviderId !== null) {
-      const own = and(eq(providers.orgId, org), eq(providers.id, row.targetProviderId));
+    const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
+    if (targetProviderId !== null) {
+      const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId));
       if (!db.select({ id: providers.id }).from(providers).where(own).get())
-        throw badRequest(`targetProviderId: no provider has the id ${row.targetProviderId}`);
+        throw badRequest(`targetProviderId: no provider has the id ${targetProviderId}`);
     }
+    const { additionalUrls, declaredChecks } = row;
+    for (const [field, listed] of Object.entries({ additionalUrls, declaredChecks }))
+      for (const [i, { url }] of (listed ?? []).entries()) checkHttpUrl(`${field}.${i}.url`, url);
     if (row.frequency !== null) checkFrequency(row.frequency);
     const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && lacking.length > 0)
@@ -66,7 +71,7 @@ export function createPrompts({ db, now, newId }: Pick<Deps, "db" | "now" | "new
     if (row.agent !== null && !agentIds.includes(row.agent))
       throw badRequest(`agent: ${JSON.stringify(row.agent)} is not available here; use ${agentIds.join(" or ")}`);
     if (row.model !== null) throw badRequest("model: no agent that is available here uses a model; leave it null");
-    return row;
+    return { ...row, targetProviderId };
   }
 
   return {

@@ -1,11 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { promptStatuses } from "../db/tables.ts";
-import { Id, Nullable, OneOf, Time } from "../schema.ts";
+import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
 
 const words = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
-const httpUrl = (description: string) =>
-  Type.String({ format: "uri", pattern: "^[hH][tT][tT][pP][sS]?://", maxLength: 2000, description });
 
 const title = Nullable(Type.String());
 const endGoal = Nullable(Type.String({ description: "What must be true at the end" }));
@@ -38,7 +36,7 @@ export type PromptSummary = Static<typeof PromptSummary>;
 
 const DeclaredCheck = Type.Object(
   {
-    url: httpUrl("Address to ask at the end, by GET"),
+    url: HttpUrl("Address to ask at the end, by GET"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
     contains: Type.Optional(words(1000, "Text that the body must contain")),
   },
@@ -46,7 +44,7 @@ const DeclaredCheck = Type.Object(
 );
 
 const AdditionalUrl = Type.Object(
-  { url: httpUrl("Where a session may start") },
+  { url: HttpUrl("Where a session may start") },
   {
     additionalProperties: true,
     description: "name and kind (docs, openapi, competitor, mcp) are understood; the rest is kept",

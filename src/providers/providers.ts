@@ -1,7 +1,8 @@
 import { and, desc, eq } from "drizzle-orm";
 import { providers } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { notFound } from "../errors.ts";
+import { checkHttpUrl, toName } from "../schema.ts";
 
 /** A developer tool under evaluation: where its docs and its product are. */
 export type Provider = {
@@ -23,17 +24,10 @@ export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "n
   return {
     /** Throws bad_request for a blank name or an address that is not http(s). */
     createProvider(org: OrgId, input: { name: string; docsUrl?: string | null; productUrl?: string | null }): Provider {
-      const name = input.name.trim();
-      if (name === "" || name.length > 200) throw badRequest("name: must have 1 to 200 characters");
+      const { docsUrl = null, productUrl = null } = input;
+      for (const [field, url] of Object.entries({ docsUrl, productUrl })) if (url !== null) checkHttpUrl(field, url);
       const createdAt = now();
-      const row = {
-        id: newId(createdAt),
-        orgId: org,
-        name,
-        docsUrl: httpUrl("docsUrl", input.docsUrl),
-        productUrl: httpUrl("productUrl", input.productUrl),
-        createdAt,
-      };
+      const row = { id: newId(createdAt), orgId: org, name: toName(input.name), docsUrl, productUrl, createdAt };
       db.insert(providers).values(row).run();
       return toProvider(row);
     },
@@ -50,11 +44,4 @@ export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "n
     listProviders: (org: OrgId): Provider[] =>
       db.select().from(providers).where(eq(providers.orgId, org)).orderBy(desc(providers.id)).all().map(toProvider),
   };
-}
-
-function httpUrl(field: string, value: string | null | undefined): string | null {
-  if (value === null || value === undefined) return null;
-  if (!/^https?:\/\//i.test(value) || !URL.canParse(value))
-    throw badRequest(`${field}: ${JSON.stringify(value)} must be an http or https address`);
-  return value;
 }

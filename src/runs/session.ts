@@ -3,11 +3,11 @@ import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
 import { type Db, tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
+import { redactKeys } from "../schema.ts";
 
 const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
-const keyShape = /evals_[0-9A-Za-z]{36}/g;
 const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-api-key$/i;
 const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 
@@ -101,7 +101,7 @@ const cuts = [
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
 function storable(fields: Record<string, unknown>): Record<string, unknown> {
   const clean = mapTexts(fields, (text, key) =>
-    secretNames.test(key) ? "[redacted]" : text.replace(keyShape, "evals_[redacted]").replace(bearer, "$1 [redacted]"),
+    secretNames.test(key) ? "[redacted]" : redactKeys(text).replace(bearer, "$1 [redacted]"),
   ) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return clean;

@@ -1,9 +1,9 @@
 import type { ComponentChildren, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { version } from "../../package.json" with { type: "json" };
+import { httpUrl } from "../schema.ts";
 import type { Site } from "./site.ts";
 import css from "./style.css" with { type: "text" };
-import { httpUrl } from "./words.ts";
 
 export { css };
 
@@ -120,8 +120,8 @@ const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
 
 /** An address that a target or a caller gave us: a link only where it is http(s), and one that tells the other side nothing. */
 export function Outside({ url }: { url: string }) {
-  const href = httpUrl(url);
-  return href === null ? (
+  const href = httpUrl(url)?.href;
+  return href === undefined ? (
     <span class="address">{url}</span>
   ) : (
     <a class="address" href={href} rel="noreferrer nofollow">

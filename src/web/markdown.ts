@@ -1,6 +1,7 @@
 import { line, percent } from "../grading/words.ts";
 import type { FrictionPoint, Recommendation, Report } from "../reports/schema.ts";
-import { agentWords, frictionNames, httpUrl, outcomeWords, plain, timeWords, titleOf } from "./words.ts";
+import { httpUrl } from "../schema.ts";
+import { agentWords, frictionNames, outcomeWords, plain, timeWords, titleOf } from "./words.ts";
 
 /**
  * A report as Markdown that reads well as plain text too. Words of the target are data: one line each, without control characters, and
@@ -124,6 +125,6 @@ function code(value: string): string {
 
 /** A link for http(s), else words. */
 function address(url: string): string {
-  const href = httpUrl(url);
-  return href === null ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
+  const href = httpUrl(url)?.href;
+  return href === undefined ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
 }

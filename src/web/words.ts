@@ -24,9 +24,3 @@ export const frictionNames = ({ frictionPoints }: Pick<Report, "frictionPoints">
   new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
 
 export const plain = (word: string): string => word.replaceAll("_", " ");
-
-/** Only http(s): any other address is a text, never a link. */
-export function httpUrl(address: string | null): string | null {
-  const url = address === null ? null : URL.parse(address);
-  return url && /^https?:$/.test(url.protocol) ? url.href : null;
-}
