@@ -374,8 +374,38 @@ describe("urlMap", () => {
     );
     for (const target of ["file:///srv", "http://user@127.0.0.1/", "here"])
       expect(() => guard([], { urlMap: { "docs.example.com": target } })).toThrow(
-        `The urlMap sends docs.example.com to ${target}, which is not an http or https address without user name`,
+        `bad_request: urlMap: the value for "docs.example.com" must be an absolute http(s) address without user info, not "${target}"`,
       );
+  });
+
+  const keys: [key: string, mapped: string[], notMapped: string[]][] = [
+    ["docs.example.com", ["http://docs.example.com/", "https://docs.example.com:8443/"], ["https://example.com/"]],
+    ["DOCS.Example.COM", ["https://docs.example.com/"], []],
+    ["docs.example.com:443", ["https://docs.example.com/"], ["http://docs.example.com/"]],
+    ["docs.example.com:80", ["http://docs.example.com/"], ["https://docs.example.com/"]],
+    ["docs.example.com:8443", ["https://docs.example.com:8443/"], ["https://docs.example.com/"]],
+    ["HTTPS://Docs.example.com:443/", ["https://docs.example.com/"], ["http://docs.example.com/"]],
+    ["http://docs.example.com:443", ["http://docs.example.com:443/"], ["https://docs.example.com/"]],
+    ["127.1", ["http://127.0.0.1:9/"], []],
+    ["http://0x7f000001:80", ["http://127.0.0.1/"], ["https://127.0.0.1/"]],
+    ["[0:0::1]:8080", ["http://[::1]:8080/"], ["http://[::1]/"]],
+    ["DÖCS.example.com", ["https://xn--dcs-sna.example.com/", "http://döcs.example.com/"], []],
+    ["my_docs.internal", ["http://my_docs.internal/"], []],
+  ];
+  test.each(keys)("a key however it is spelt: %s", (key, mapped, notMapped) => {
+    const guarded = guard(own, { urlMap: { [key]: "http://127.0.0.1:9/preview" } });
+    for (const url of mapped) expect([url, guarded.mapped(url)]).toEqual([url, "http://127.0.0.1:9/preview/"]);
+    for (const url of notMapped) expect([url, guarded.mapped(url)]).toEqual([url, null]);
+  });
+
+  test("the closest key wins", () => {
+    const at = (n: number) => `http://127.0.0.1:${n}`;
+    const urlMap = { "a.test": at(1), "a.test:8443": at(2), "https://a.test:8443": at(3), "a.test:443": at(4) };
+    for (const ordered of [urlMap, Object.fromEntries(Object.entries(urlMap).reverse())]) {
+      const { mapped } = guard(own, { urlMap: ordered });
+      const addresses = ["http://a.test/", "http://a.test:8443/", "https://a.test:8443/", "https://a.test/"];
+      expect(addresses.map(mapped)).toEqual([1, 2, 3, 4].map((n) => `${at(n)}/`));
+    }
   });
 });
 

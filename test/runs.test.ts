@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import { runs } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 
 const hourMs = 3600_000;
@@ -117,6 +119,55 @@ describe("Idempotency-Key", () => {
     const { trigger } = await setUp();
     expect((await trigger("build-1", { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");
     expect((await trigger("build-1")).status).toBe(200);
+  });
+});
+
+describe("urlMap", () => {
+  /** Where a run of a prompt starts that knows an address on another port of a mapped host; or why it was refused. */
+  async function startsOf(urlMap: Record<string, string>): Promise<string | string[] | undefined> {
+    const { send, db } = testApp();
+    const text = "Read https://docs.test/a and http://docs.test:8080/b";
+    const prompt = (await send("POST", "/api/v1/prompts", { body: { text } })).body;
+    const { status, body } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap } });
+    if (status !== 200) return `${status} ${body.error}: ${body.detail}`;
+    return db.select().from(runs).where(eq(runs.id, body.runId)).get()?.task.startUrls;
+  }
+  const to = "http://127.0.0.1:9/";
+
+  test("what a key maps is where a run starts, however the key is spelt", async () => {
+    const [a, b] = ["https://docs.test/a", "http://docs.test:8080/b"];
+    expect(await startsOf({ "docs.test": to })).toEqual([a, b]);
+    expect(await startsOf({ "DOCS.test:443": to })).toEqual([a, b]);
+    expect(await startsOf({ "docs.test:8080": to })).toEqual([b, a]);
+    expect(await startsOf({ "docs.test:80": to })).toEqual(["http://docs.test/", a, b]);
+    expect(await startsOf({ "HTTPS://new.test:443/": to })).toEqual(["https://new.test/", a, b]);
+    expect(await startsOf({ "127.1": to })).toEqual(["https://127.0.0.1/", a, b]);
+    expect(await startsOf({ "bücher.test:8443": to })).toEqual(["https://xn--bcher-kva.test:8443/", a, b]);
+  });
+
+  test.each([
+    ["docs.test", "DOCS.test"],
+    ["docs.test:443", "https://docs.test"],
+    ["http://docs.test", "docs.test:80"],
+    ["127.1", "127.0.0.1"],
+    ["döcs.test", "xn--dcs-sna.test"],
+  ])("two keys of one place are refused: %s and %s", async (one, other) => {
+    const detail = `urlMap: the keys "${one}" and "${other}" mean the same place; keep one of them`;
+    expect(await startsOf({ [one]: to, [other]: to })).toBe(`400 bad_request: ${detail}`);
+  });
+
+  test.each([
+    "1.2.3.999",
+    "docs.test:65536",
+    "a b",
+    "docs.test?x",
+    "[::1",
+    "https://*",
+    "user@docs.test",
+    "docs.test//",
+  ])("a key that names no place is refused: %s", async (key) => {
+    const detail = `urlMap: the key "${key}" must be a host name or an http(s) origin, as in docs.example.com`;
+    expect(await startsOf({ [key]: to })).toBe(`400 bad_request: ${detail}`);
   });
 });
 

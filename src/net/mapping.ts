@@ -1,6 +1,57 @@
-import { GuardError } from "./failure.ts";
+import { badRequest } from "../errors.ts";
+import { httpUrl } from "../schema.ts";
 
-type Entry = { key: string; target: URL; prefix: string };
+/** One entry of a urlMap: `target` stands in for the root of the places that `key` names. */
+export type MappedPlace = {
+  /** A host name (any port), a host with port, or an origin, as the members of a URL spell it. */
+  key: string;
+  /** Where the place is spoken of when nothing but the urlMap is known of it. */
+  origin: string;
+  target: URL;
+};
+
+const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1,5}))?\/?$/i;
+const hostName = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
+
+/**
+ * Reads a urlMap: host names or http(s) origins, each with the absolute http(s) address that stands in for it. Throws bad_request that
+ * names the first entry that cannot be mapped, or the two whose keys mean the same place.
+ */
+export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
+  const given = new Map<string, string>();
+  return Object.entries(urlMap).map(([name, value]) => {
+    const place = placeOf(name);
+    if (!place)
+      throw badRequest(
+        `urlMap: the key ${JSON.stringify(name)} must be a host name or an http(s) origin, as in docs.example.com`,
+      );
+    const target = httpUrl(value);
+    if (!target || target.username || target.password)
+      throw badRequest(
+        `urlMap: the value for ${JSON.stringify(name)} must be an absolute http(s) address without user info, not ${JSON.stringify(value)}`,
+      );
+    const same = given.get(place.key);
+    if (same !== undefined)
+      throw badRequest(
+        `urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} mean the same place; keep one of them`,
+      );
+    given.set(place.key, name);
+    return { ...place, target };
+  });
+}
+
+/** A host with the port that a scheme has by default is the origin of that scheme: no URL keeps such a port. */
+function placeOf(name: string): { key: string; origin: string } | null {
+  const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
+  const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
+  if (!hostName.test(hostname) || Number(port) > 65535) return null;
+  const implied = Number(port) === 443 ? "https" : Number(port) === 80 ? "http" : undefined;
+  const { origin, host: place } = new URL(`${scheme ?? implied ?? "https"}://${hostname}${port ? `:${port}` : ""}`);
+  return { key: scheme || implied ? origin : place, origin };
+}
+
+/** The keys under which an address may be mapped, closest first. */
+export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, host, hostname];
 
 export type Mapping = {
   /** Where a request for the address goes instead; null if nowhere else. */
@@ -9,58 +60,36 @@ export type Mapping = {
   toCaller(spoken: URL, current: URL): URL;
 };
 
-/**
- * Compiles a urlMap: a host name (`docs.example.com`, any port), a host with port, or an origin → the address that stands in for its
- * root. The closest key wins. Throws GuardError("refused") on a target that is no http(s) address.
- */
+/** Compiles a urlMap; the closest key wins. Throws what `parseUrlMap` throws. */
 export function createMapping(urlMap: Record<string, string>): Mapping {
-  const entries = Object.entries(urlMap).map(([key, value]): Entry => {
-    const target = URL.canParse(value) ? new URL(value) : null;
-    if (!target || !/^https?:$/.test(target.protocol) || target.username || target.password)
-      throw new GuardError(
-        "refused",
-        value,
-        `The urlMap sends ${key} to ${value}, which is not an http or https address without user name`,
-      );
-    return { key: keyOf(key), target, prefix: target.pathname.replace(/\/+$/, "") };
-  });
-  const find = (url: URL) => {
-    for (const name of [url.origin, url.host, url.hostname]) {
-      const entry = entries.find(({ key }) => key === name);
-      if (entry) return entry;
-    }
-    return null;
-  };
+  const places = parseUrlMap(urlMap).map((place) => ({ ...place, prefix: place.target.pathname.replace(/\/+$/, "") }));
+  const byKey = new Map(places.map((place) => [place.key, place]));
+  const find = (url: URL) => keysOf(url).flatMap((key) => byKey.get(key) ?? [])[0];
   return {
     toReal(url) {
-      const entry = find(url);
-      if (!entry) return null;
+      const place = find(url);
+      if (!place) return null;
       const real = new URL(url);
-      real.protocol = entry.target.protocol;
-      real.host = entry.target.host;
+      real.protocol = place.target.protocol;
+      real.host = place.target.host;
       // Setting `host` without a port keeps the port that was there.
-      real.port = entry.target.port;
-      real.pathname = entry.prefix + url.pathname;
+      real.port = place.target.port;
+      real.pathname = place.prefix + url.pathname;
       return real;
     },
     toCaller(spoken, current) {
       const own = find(current);
-      const candidates = entries
+      const candidates = places
         .filter(({ target, prefix }) => target.origin === spoken.origin && under(spoken.pathname, prefix))
         .sort((a, b) => Number(b === own) - Number(a === own) || b.prefix.length - a.prefix.length);
       // A server behind a proxy that strips the prefix does not know of it, so its own paths may lack it.
-      const entry = candidates[0] ?? (own?.target.origin === spoken.origin ? own : null);
-      if (!entry) return spoken;
-      const origin = entry === own ? current.origin : entry.key.includes("://") ? entry.key : `https://${entry.key}`;
-      const path = candidates[0] ? spoken.pathname.slice(entry.prefix.length) : spoken.pathname;
+      const place = candidates[0] ?? (own?.target.origin === spoken.origin ? own : null);
+      if (!place) return spoken;
+      const origin = place === own ? current.origin : place.origin;
+      const path = candidates[0] ? spoken.pathname.slice(place.prefix.length) : spoken.pathname;
       return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${spoken.search}${spoken.hash}`);
     },
   };
 }
 
 const under = (path: string, prefix: string) => path === prefix || path.startsWith(`${prefix}/`);
-
-function keyOf(key: string): string {
-  if (/^https?:\/\//i.test(key)) return URL.canParse(key) ? new URL(key).origin : key;
-  return key.toLowerCase();
-}

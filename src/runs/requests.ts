@@ -3,8 +3,9 @@ import { type Tx, tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, conflict } from "../errors.ts";
+import { conflict } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
+import { parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
@@ -64,7 +65,7 @@ export function createRequests(
           throw conflict(
             `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
           );
-        checkUrlMap(urlMap);
+        const mapped = parseUrlMap(urlMap);
         const args = argsFor(prompt.templateVars, templateArgs);
         const fill = (text: string) => fillTemplate(text, args ?? {});
         const text = fill(prompt.text);
@@ -73,7 +74,7 @@ export function createRequests(
           title: prompt.title,
           text,
           endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-          startUrls: startUrls({ urlMap, provider, additionalUrls: prompt.additionalUrls, text }),
+          startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
           declaredChecks: prompt.declaredChecks ?? [],
           reviewBeforePublishing: prompt.reviewBeforePublishing,
         };
@@ -110,25 +111,6 @@ export function createRequests(
       return accepted;
     },
   };
-}
-
-const hostName = /^[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?$/i;
-
-/** Keys are host names or http(s) origins, values absolute http(s) addresses without user info; the first that is not is named. */
-function checkUrlMap(urlMap: Record<string, string>): void {
-  for (const [key, value] of Object.entries(urlMap)) {
-    const origin = /^https?:\/\//i.test(key) && URL.canParse(key) ? new URL(key) : null;
-    const isOrigin = origin !== null && /^https?:\/\/[^/?#@]+\/?$/i.test(key);
-    if (!isOrigin && !(hostName.test(key) && URL.canParse(`https://${key}`)))
-      throw badRequest(
-        `urlMap: the key ${JSON.stringify(key)} must be a host name or an http(s) origin, as in docs.example.com`,
-      );
-    const target = /^https?:\/\//i.test(value) && URL.canParse(value) ? new URL(value) : null;
-    if (!(target?.username === "" && target.password === ""))
-      throw badRequest(
-        `urlMap: the value for ${JSON.stringify(key)} must be an absolute http(s) address without user info`,
-      );
-  }
 }
 
 const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update(canonical(value)).digest("hex");
