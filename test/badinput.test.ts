@@ -20,13 +20,25 @@ const endGoal = "A file was uploaded with the SDK.";
 const good =
   '<!doctype html><html lang="en"><title>Upload</title><main><h1>Upload a file</h1><p>Upload a file with the SDK.</p><pre><code class="language-js">await sdk.upload("a.txt");</code></pre></main></html>';
 
-type Ask = { endGoal?: string; urlMap?: Record<string, string>; env?: Record<string, string> };
+type Ask = {
+  endGoal?: string;
+  urlMap?: Record<string, string>;
+  env?: Record<string, string>;
+  /** Start addresses after the first. */
+  also?: string[];
+  declaredChecks?: { url: string }[];
+};
 
 /** A run of a prompt that starts at `url`, asked for and read over REST; its report and trace where it has one. */
-async function runAt(url: string, { endGoal: goal = endGoal, urlMap = {}, env = {} }: Ask = {}) {
+async function runAt(url: string, { endGoal: goal = endGoal, urlMap = {}, env = {}, also = [], ...more }: Ask = {}) {
   const { send, runJobs } = testApp({ agent, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1", ...env } });
   const prompt = await send("POST", "/api/v1/prompts", {
-    body: { text: "Upload a file.", endGoal: goal, additionalUrls: [{ url }] },
+    body: {
+      text: "Upload a file.",
+      endGoal: goal,
+      additionalUrls: [url, ...also].map((one) => ({ url: one })),
+      ...more,
+    },
   });
   const accepted = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap } });
   expect(accepted.status).toBe(200);
@@ -162,11 +174,92 @@ test("a page that leads to the metadata address is read, the address is not", as
   });
   const { run, events } = await runAt(`${trap.url}/`);
   expect(run.status).toBe("completed");
-  const answered = events.filter(
-    ({ type, url, status }: { type: string; url?: string; status?: number }) =>
-      type === "http" && url?.includes("169.254") && status,
+  const asked: Http[] = requests(events).filter(({ url }) => url.endsWith("/meta"));
+  expect(asked.length).toBeGreaterThan(0);
+  for (const { status, error } of asked)
+    expect([status, error]).toEqual([null, { kind: "refused", message: expect.stringContaining("169.254.169.254") }]);
+});
+
+type Http = { type: string; url: string; status: number | null; purpose: string; error: object | null };
+const requests = (events: Http[]) => events.filter(({ type }) => type === "http");
+
+/** What a report charges to the docs, without what depends on the clock. */
+const charged = ({ report }: Awaited<ReturnType<typeof runAt>>) => ({
+  score: report.score,
+  outcome: report.outcome,
+  errors: report.metrics.errors,
+  dimensions: report.dimensions.map(({ name, score }: { name: string; score: number }) => [name, score]),
+  frictions: report.frictionPoints.map(({ title }: { title: string }) => title).sort(),
+});
+
+test("what the service itself refuses to fetch costs the docs nothing", async () => {
+  const start = (link: string) => ({
+    body: `<!doctype html><html lang="en"><title>Acme</title><main><h1>Acme</h1>${link}<p>Begin with <a href="/guide">the guide to files</a>.</p></main></html>`,
+  });
+  const trap = site({
+    "/": start('<p><a href="/meta">Upload a file with the SDK</a></p>'),
+    "/meta": () => Response.redirect("http://169.254.169.254/", 302),
+    "/guide": { body: good },
+  });
+  const plain = site({ "/": start(""), "/guide": { body: good } });
+  const [trapped, free] = [await runAt(`${trap.url}/`), await runAt(`${plain.url}/`)];
+  expect(requests(trapped.events)).toContainEqual(
+    expect.objectContaining({
+      url: `${trap.url}/meta`,
+      purpose: "way",
+      error: expect.objectContaining({ kind: "refused" }),
+    }),
   );
-  expect(answered).toEqual([]);
+  expect(charged(trapped)).toEqual(charged(free));
+});
+
+test("a check of the site that needs an address which the service refuses is not made", async () => {
+  const links = `- [Here](/)\n- [There](http://10.0.0.1/guide)\n`;
+  const docs = site({ "/": { body: good }, "/llms.txt": { body: `# Acme\n\n> Files.\n\n## Docs\n\n${links}` } });
+  const { events } = await runAt(`${docs.url}/`);
+  const checks = events.flatMap(({ checks: all = [] }: { checks?: { id: string }[] }) => all);
+  expect(checks.find(({ id }: { id: string }) => id === "llms-txt-links-resolve")).toMatchObject({
+    status: "skip",
+    message: "Not tested: this service may not reach an address that this check needs",
+  });
+});
+
+test("a start that the service refuses is left out where another can be read", async () => {
+  const closed = "http://10.0.0.1/guide";
+  const docs = site({
+    "/": { body: good.replace("</main>", `<a href="${closed}/more">Upload a file with the SDK</a></main>`) },
+  });
+  const docsAlone = site({ "/": { body: good } });
+  const goal = { endGoal: "A file was uploaded with the SDK and its webhook verified." };
+  const both = await runAt(closed, { ...goal, also: [`${docs.url}/`], declaredChecks: [{ url: closed }] });
+  expect(
+    requests(both.events)
+      .filter(({ error }) => error)
+      .map(({ url }) => url),
+  ).toContain(closed);
+  expect(charged(both)).toEqual(charged(await runAt(`${docsAlone.url}/`, goal)));
+});
+
+test.each([
+  [
+    "a start",
+    "http://10.0.0.1/",
+    {},
+    /^infrastructure: http:\/\/10\.0\.0\.1\/ is out of bounds: .*EVALD_ALLOW_PRIVATE/,
+  ],
+  [
+    "a mapped address",
+    "https://docs.acme.example/a",
+    { "docs.acme.example": "http://10.0.0.1" },
+    /^infrastructure: https:\/\/docs\.acme\.example\/a is out of bounds: 10\.0\.0\.1 .*EVALD_ALLOW_PRIVATE.*urlMap/,
+  ],
+])("%s that is refused fails the run where nothing else can be read", async (_, url, urlMap, reason) => {
+  const bare = site({});
+  for (const also of [[], [`${bare.url}/gone`]]) {
+    const { run } = await runAt(url, { urlMap, also });
+    expect(run).toMatchObject(failed(reason));
+    expect(run.attempt).toBe(1);
+  }
 });
 
 test("a mapped host is read at its stand-in, and named by its own name", async () => {

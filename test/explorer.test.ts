@@ -405,12 +405,17 @@ describe("manners and limits", () => {
   });
 
   test("a stop from outside ends it at once, with its reason", async () => {
-    const site = open({ "/docs": () => new Promise<Response>(() => {}) });
     const controller = new AbortController();
-    const running = explore({ text: "Install", startUrls: [`${site.url}/docs`] }, controller.signal);
     const reason = new Error("called off");
-    setTimeout(() => controller.abort(reason), 20);
+    // Called off once its request has arrived, while it waits for the answer.
+    const silent = () => {
+      controller.abort(reason);
+      return new Promise<Response>(() => {});
+    };
+    const site = open({ "/docs": silent });
+    const running = explore({ text: "Install", startUrls: [`${site.url}/docs`] }, controller.signal);
     expect(await running.catch((error) => error)).toBe(reason);
+    expect(site.requests).toEqual(["GET /docs"]);
   });
 
   test("addresses are told by their own names where the urlMap leads elsewhere", async () => {

@@ -241,6 +241,20 @@ test("a session without an end, or without any event, has no score", () => {
   expect(gradeSession(rules())).toMatchObject({ score: null, nullNotice: "No score: nothing was there to measure." });
 });
 
+test("what the service itself refused to fetch is charged to nobody", () => {
+  const refused = { status: null, error: { kind: "refused", message: "10.0.0.1 is a private address" } };
+  const out = [
+    call("t2", "fetch_page", { url: `${site}/private` }),
+    http("t2", "/private", refused),
+    result("t2", "fetch_page", false, undefined, { error: "refused", message: "10.0.0.1 is a private address" }),
+    http("t3", "/guessed", { ...refused, provenance: "guessed", purpose: "check" }),
+  ];
+  const { metrics, ...grade } = gradeSession(rules(...startPage, ...out, covered(1)));
+  const { metrics: without, ...same } = gradeSession(rules(...startPage, covered(1)));
+  expect(grade).toEqual(same);
+  expect([metrics.errors, metrics.errorsDetail]).toEqual([0, without.errorsDetail]);
+});
+
 test("a goal that was not met caps the score at 55; each dimension keeps its own", () => {
   const declared = [check("declared", "declared", 1), check("declared", "declared", 0, { subject: `${site}/b` })];
   const of = (outcome: Outcome) =>

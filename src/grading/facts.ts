@@ -82,8 +82,14 @@ const strings = (value: unknown) => (Array.isArray(value) ? value.filter((each) 
 const stringOrNull = (value: unknown) => (typeof value === "string" && value !== "" ? value : null);
 const numberOr = (value: unknown, otherwise: number) => (typeof value === "number" ? value : otherwise);
 
+/** A place that this service may not reach was not asked: that says nothing about the target. */
+const isRefusal = (event: SessionEvent): boolean =>
+  event.type === "http"
+    ? event.error?.kind === "refused"
+    : event.type === "tool_result" && !event.ok && event.output?.error === "refused";
+
 export function factsOf(unordered: SessionEvent[]): Facts {
-  const events = unordered.toSorted((a, b) => a.seq - b.seq);
+  const events = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
   const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
   const milestones = of("milestone");
   const milestone = (name: string) => milestones.findLast((each) => each.name === name);

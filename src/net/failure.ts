@@ -1,4 +1,4 @@
-/** Why a request got no answer. */
+/** Why a request got no answer. `refused`: our own rules kept it, so it says nothing about the target. */
 export type GuardErrorKind =
   | "refused"
   | "dns"

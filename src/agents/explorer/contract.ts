@@ -51,7 +51,7 @@ function findPlaces(session: Session): Place[] {
 }
 
 async function checkOne(session: Session, place: Place, log: Log): Promise<Check | null> {
-  if (!(await session.fetching.allowed(place.url, log))) return null;
+  if (await session.fetching.barred(place.url, log)) return null;
   const got = await session.fetching.get({ ...place, purpose: "check" }, log);
   if (!got.ok || got.response.status !== 200 || /html/i.test(got.contentType ?? "")) return null;
   const text = got.text();

@@ -1,5 +1,5 @@
 import type { Check, DeclaredCheck, Outcome } from "../agent.ts";
-import type { Log } from "./fetching.ts";
+import type { Log, MissKind } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What the declared checks say of the goal, with the sentence for the end of the session. */
@@ -36,6 +36,9 @@ function judge(all: number, failed: number, skipped: number): Verdict {
   };
 }
 
+/** Ends of a request that say nothing about what was asked. */
+const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
+
 async function test(
   session: Session,
   { url, status: wanted = 200, contains }: DeclaredCheck,
@@ -56,7 +59,7 @@ async function test(
     fix: status === "fail" ? `The prompt expects ${expected}.` : null,
     quote: null,
   });
-  if (!got.ok) return result(got.kind === "cut" || got.kind === "aborted" ? "skip" : "fail", got.message);
+  if (!got.ok) return result(unmade.has(got.kind) ? "skip" : "fail", got.message);
   const { status } = got.response;
   if (status !== wanted) return result("fail", `${url} answers with status ${status}, not ${wanted}`);
   if (contains !== undefined && !got.text().includes(contains))

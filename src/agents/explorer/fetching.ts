@@ -14,12 +14,12 @@ export type Ask = {
   follow?: boolean;
 };
 
-/** `cut`: a limit of the task was reached first, nothing was sent. `disallowed`: robots.txt asks to stay away. */
+/** `refused`: out of bounds to us, whatever is there. `cut`: a limit of the task was reached first, nothing was sent. `disallowed`: robots.txt asks to stay away. */
 export type MissKind = GuardErrorKind | "cut" | "disallowed";
 
-export type Fetched =
-  | { ok: true; response: GuardedResponse; contentType: string | null; text: () => string }
-  | { ok: false; kind: MissKind; message: string };
+type Miss = { ok: false; kind: MissKind; message: string };
+
+export type Fetched = { ok: true; response: GuardedResponse; contentType: string | null; text: () => string } | Miss;
 
 /** The events of one tool call, in the order in which they belong. */
 export type Log = { id: string | null; events: AgentEvent[] };
@@ -37,8 +37,8 @@ export type Fetching = {
   /** Fetches that limits kept from being made. */
   cuts(): number;
   sent(): number;
-  /** Whether robots.txt of the address' host lets us fetch it. */
-  allowed(url: string, log: Log): Promise<boolean>;
+  /** Why the address is not to be fetched, as its host's robots.txt has it; null if it may be. */
+  barred(url: string, log: Log): Promise<Miss | null>;
   /** The sitemaps that robots.txt of the address' host names. */
   sitemaps(url: string, log: Log): Promise<string[]>;
 };
@@ -136,9 +136,11 @@ export function createFetching(limits: Task["limits"], { guard, signal, now }: A
     open: () => limitReached() === null,
     cuts: () => cuts,
     sent: () => sent,
-    async allowed(url, log) {
-      await get(toRobots(url), log);
-      return robots.allowed(url);
+    async barred(url, log) {
+      const got = await get(toRobots(url), log);
+      if (await robots.allowed(url)) return null;
+      if (!got.ok && (got.kind === "refused" || got.kind === "cut")) return got;
+      return { ok: false, kind: "disallowed", message: "robots.txt of the host asks not to fetch this page" };
     },
     async sitemaps(url, log) {
       await get(toRobots(url), log);

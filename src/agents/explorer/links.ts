@@ -66,7 +66,8 @@ function mayBeTested(address: string, own: boolean): boolean {
 async function test(session: Session, target: Target, log: Log): Promise<Finding> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
-  if (ownByName && !(await fetching.allowed(target.url, log))) return { target, state: "unknown", why: "disallowed" };
+  const barred = ownByName ? await fetching.barred(target.url, log) : null;
+  if (barred) return { target, state: "unknown", why: barred.kind };
   const ask = {
     url: target.url,
     provenance: "link" as const,

@@ -63,7 +63,7 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<{ a
 }
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
-  if (url === null || !(await session.fetching.allowed(url, log))) return false;
+  if (url === null || (await session.fetching.barred(url, log))) return false;
   const got = await session.fetching.get(toCheck(url), log);
   return (
     got.ok &&

@@ -10,6 +10,8 @@ export type Opened =
   | { page: null; status: null; miss: MissKind; message: string };
 
 const excerptLength = 2000;
+/** Nothing went wrong: it was not to be asked for. */
+const ownChoice = new Set<MissKind>(["cut", "disallowed", "refused"]);
 const transient = new Set<MissKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
 
 /** Opens an address the way an agent does: asks for Markdown, takes HTML, reads it. Pages go to `session.pages`. */
@@ -19,18 +21,12 @@ export async function* openPage(
 ): Steps<Opened> {
   const { url, provenance } = ask;
   return yield* useTool<Opened>(session, "fetch_page", { url }, async (log) => {
-    if (provenance !== "given" && !(await session.fetching.allowed(url, log))) {
-      const message = "robots.txt of the host asks not to fetch this page";
-      return {
-        ok: false,
-        output: { url, error: "disallowed", message },
-        value: { page: null, status: null, miss: "disallowed", message },
-      };
-    }
-    const got = await session.fetching.get({ ...ask, accept: readerAccept, purpose: "way" }, log);
+    const { fetching } = session;
+    const barred = provenance === "given" ? null : await fetching.barred(url, log);
+    const got = barred ?? (await fetching.get({ ...ask, accept: readerAccept, purpose: "way" }, log));
     if (!got.ok) {
       const { kind, message } = got;
-      const after = kind === "cut" ? [] : [error("fetch_page", message, url, transient.has(kind))];
+      const after = ownChoice.has(kind) ? [] : [error("fetch_page", message, url, transient.has(kind))];
       return {
         ok: false,
         output: { url, error: kind, message },

@@ -55,7 +55,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     if (!weight) continue;
     const plain = { id: definition.id, category: definition.category };
     const own: Log = { id: log.id, events: [] };
-    const kept = { count: 0 };
+    const kept: Kept = new Set();
     afdocs.http = toHttp(fetching, afdocs, own, kept);
     const missed = fetching.cuts();
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
@@ -71,8 +71,8 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const settled =
       fetching.cuts() > missed
         ? skip(limitMessage)
-        : kept.count > 0
-          ? skip("Not tested: robots.txt asks to stay away from an address that this check needs")
+        : kept.size > 0
+          ? skip(`Not tested: ${[...kept].join(" and ")} an address that this check needs`)
           : result;
     afdocs.previousResults.set(definition.id, settled);
     const share = getCheckProportion(settled, weight);
@@ -128,33 +128,31 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
     : !details?.totalGroupsFound;
 }
 
-/** Our own way out in the shape of that of afdocs. `kept` counts what robots.txt kept from it. */
-function toHttp(
-  fetching: Fetching,
-  { fetchLedger }: CheckContext,
-  log: Log,
-  kept: { count: number },
-): CheckContext["http"] {
+/** What kept requests of a check from being made. */
+type Kept = Set<"robots.txt asks to stay away from" | "this service may not reach">;
+
+/** Our own way out in the shape of that of afdocs. `kept` takes what stood before it here. */
+function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kept: Kept): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
-      if (!(await fetching.allowed(url, log))) {
-        kept.count++;
-        throw new Error("robots.txt asks not to fetch this");
-      }
       const ask = { url, provenance: "guessed" as const, foundOn: null, purpose: "check" as const };
-      const got = await fetching.get(
-        {
-          ...ask,
-          method: method === "HEAD" ? "HEAD" : "GET",
-          ...(accept && { accept }),
-          follow: redirect !== "manual",
-        },
-        log,
-      );
+      const got =
+        (await fetching.barred(url, log)) ??
+        (await fetching.get(
+          {
+            ...ask,
+            method: method === "HEAD" ? "HEAD" : "GET",
+            ...(accept && { accept }),
+            follow: redirect !== "manual",
+          },
+          log,
+        ));
       const record = { seq: fetchLedger?.records.length ?? 0, url };
       if (!got.ok) {
-        if (got.kind !== "cut")
+        if (got.kind === "disallowed") kept.add("robots.txt asks to stay away from");
+        if (got.kind === "refused") kept.add("this service may not reach");
+        if (got.kind !== "cut" && got.kind !== "disallowed")
           fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: got.message });
         throw new Error(got.message);
       }

@@ -15,14 +15,17 @@ const maxOrigins = 3;
 export async function* walk(session: Session): Steps {
   using index = createSectionIndex(session.terms);
   const frontier = createFrontier(session.terms, session.origins, index.rarity);
-  yield* openStarts(session, frontier, index);
+  const starts = yield* openStarts(session, frontier, index);
   yield* readMaps(session, frontier);
   const ended = yield* follow(session, frontier, index);
+  failIfKeptFromAll(session, starts);
   yield* conclude(session, index, ended);
 }
 
-async function* openStarts(session: Session, frontier: Frontier, index: SectionIndex): Steps {
-  const opened: { url: string; result: Opened }[] = [];
+type Start = { url: string; result: Opened };
+
+async function* openStarts(session: Session, frontier: Frontier, index: SectionIndex): Steps<Start[]> {
+  const opened: Start[] = [];
   for (const url of session.task.startUrls) {
     if (session.pages.length >= session.task.limits.maxPages) break;
     frontier.forget(url);
@@ -35,22 +38,34 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
     if (result.miss === "cut") break;
   }
   failIfNothingAnswered(opened);
+  return opened;
 }
 
 /** Without one answer there is nothing to evaluate: the evaluation fails, not the docs. */
-function failIfNothingAnswered(opened: { url: string; result: Opened }[]): void {
+function failIfNothingAnswered(opened: Start[]): void {
   const tried = opened.filter(({ result }) => result.miss !== "cut");
   const broken = tried.filter(({ result }) => result.miss !== null || isServerTrouble(result.status));
   if (tried.length === 0 || broken.length < tried.length) return;
-  const { url, result } = broken[0]!;
-  const message = result.page === null ? result.message : `${url} answers with status ${result.status}`;
-  const others =
-    broken.length > 1 ? ` None of the other ${broken.length - 1} start addresses could be read either.` : "";
   const retryable = broken.some(
     ({ result: { miss, status } }) =>
       isServerTrouble(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
   );
-  throw new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${others}`, { retryable });
+  throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, retryable);
+}
+
+/** Where we may not go to a start and nothing else could be read, the docs are not to blame for it. */
+function failIfKeptFromAll({ pages }: Session, opened: Start[]): void {
+  const refused = opened.find(wasRefused);
+  if (refused && pages.length === 0) throw unreadable(refused, opened.length - 1, false);
+}
+
+const wasRefused = ({ result }: Start) => result.miss === "refused";
+
+function unreadable({ url, result }: Start, others: number, retryable: boolean): AgentFailure {
+  const why = result.page === null ? result.message : `${url} answers with status ${result.status}`;
+  const told = result.miss === "refused" ? `${url} is out of bounds: ${why}` : why;
+  const more = others === 0 ? "" : ` None of the other ${others} start addresses could be read either.`;
+  return new AgentFailure("infrastructure", `${told.replace(/\.$/, "")}.${more}`, { retryable });
 }
 
 const isServerTrouble = (status: number | null) => status !== null && (status >= 500 || status === 429);
