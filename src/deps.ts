@@ -13,7 +13,7 @@ export type Deps = {
   log: Logger;
   /** Epoch milliseconds. */
   now: () => number;
-  /** A UUIDv7 of that moment: ids made later sort later, and ids of one moment keep the order in which they were made. */
+  /** A UUIDv7 of that moment: ids of a later moment sort later, those of one moment in the order of making if one process made them. */
   newId: (atMs: number) => string;
   /** Where people and programs reach the service; no slash at its end. Known once it listens. */
   baseUrl: () => string;

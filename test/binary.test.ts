@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -209,10 +210,13 @@ test("a stranger's bunfig.toml and .env in the folder are not read", async () =>
   expect(existsSync(join(cwd, "ran"))).toBe(false);
 });
 
-test("a first start welcomes with a key, once, and a graded report about its own documentation", async () => {
+const firstStart = { EVALD_WELCOME: "1" };
+const aKey = /^evals_[0-9A-Za-z]{36}$/m;
+
+test("a first start prints a key, once and alone on stdout, and tells a graded report about its own documentation", async () => {
   const cwd = emptyFolder();
-  const service = await serve({ cwd, env: { EVALD_WELCOME: "1" } });
-  const key = (await service.said(/evals_[0-9A-Za-z]{36}/))[0];
+  const service = await serve({ cwd, env: firstStart });
+  const key = (await service.printed(aKey))[0];
   const [, slug] = await service.said(/Read it\s+\S+\/reports\/(\S+)/);
   const { body } = await client(service.url, key)("GET", `/api/v1/reports/${slug}`);
   expect(body).toMatchObject({
@@ -221,16 +225,70 @@ test("a first start welcomes with a key, once, and a graded report about its own
     prompt: { title: "First report over REST" },
   });
   await service.stop();
-  const again = await serve({ cwd, env: { EVALD_WELCOME: "1" } });
+  expect(service.stdout()).toBe(`${key}\n`);
+  expect(service.stderr()).not.toContain(key);
+  const again = await serve({ cwd, env: firstStart });
   expect((await client(again.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
   await again.stop();
-  expect(again.stderr()).not.toContain("evals_");
+  expect(again.stdout()).toBe("");
+}, 60_000);
+
+test("a first start that is not finished, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
+  const cwd = emptyFolder();
+  const organisations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
+  expect(await organisations()).toBe("[]\n");
+  const db = new Database(join(cwd, "data", "evald.db"));
+  db.run("create trigger fault before insert on jobs begin select raise(abort, 'no room'); end");
+  const failed = await call(["serve"], { cwd, env: { ...firstStart, EVALD_PORT: "0" } });
+  expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^evald: no room$/m) });
+  expect(await organisations()).toBe("[]\n");
+  db.run("drop trigger fault");
+  // The job is the last row to be written: before it, holding the lock, the process counts to a billion and is killed.
+  db.run(
+    "create view billion as with recursive c(n) as (select 1 union all select n + 1 from c limit 1e9) select n from c",
+  );
+  db.run("create trigger wait before insert on jobs begin select count(*) from billion; end");
+  const killed = await serve({ cwd, env: firstStart });
+  // Every other transaction of a start is done long before this.
+  db.run("pragma busy_timeout = 200");
+  const isCounting = () => {
+    try {
+      db.run("begin immediate");
+      db.run("rollback");
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  while (!isCounting()) await new Promise((resolve) => setImmediate(resolve));
+  await killed.stop("SIGKILL");
+  expect(killed.stdout()).toBe("");
+  expect(await organisations()).toBe("[]\n");
+  db.run("drop trigger wait");
+  db.close();
+  const service = await serve({ cwd, env: firstStart });
+  const key = (await service.printed(aKey))[0];
+  expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await service.stop();
+}, 60_000);
+
+test("killed as soon as its key is printed, a first start leaves a key that is good, or the next one prints another", async () => {
+  const cwd = emptyFolder();
+  const killed = await serve({ cwd, env: firstStart });
+  const printed = (await killed.printed(aKey))[0];
+  await killed.stop("SIGKILL");
+  const kept = (await call(["org", "list", "--json"], { cwd })).stdout !== "[]\n";
+  const service = await serve({ cwd, env: firstStart });
+  const key = kept ? printed : (await service.printed(aKey))[0];
+  expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await service.stop();
+  expect(service.stdout()).toBe(kept ? "" : `${key}\n`);
 }, 60_000);
 
 test("the welcome knows its public address before a proxy serves it", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
-  const key = (await service.said(/evals_[0-9A-Za-z]{36}/))[0];
+  const key = (await service.printed(aKey))[0];
   const [, grade, slug] = await service.said(
     /Example report\s+(\S+) [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
   );

@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from "bun:test";
-import { buildExecutable, call, emptyFolder } from "./support/executable.ts";
+import { dirname } from "node:path";
+import { buildExecutable, call, emptyFolder, executable } from "./support/executable.ts";
 
 beforeAll(buildExecutable, 120_000);
 
@@ -150,14 +151,59 @@ test("what cannot be done says why, on stderr, with exit code 1; a wrong call ha
   ]);
 });
 
-test("every command has a help text with what it does", async () => {
+test("commands that start at once on a new data folder all succeed", async () => {
+  for (let round = 0; round < 10; round++) {
+    const cwd = emptyFolder();
+    const names = ["A", "B", "C", "D"];
+    const made = await Promise.all(names.map((name) => call(["org", "create", name], { cwd })));
+    expect(made.map(({ code, stderr }) => [code, stderr])).toEqual(
+      names.map((name) => [
+        0,
+        `organisation ${name} made; evald key create --org "${name}" --name ci makes a key for it\n`,
+      ]),
+    );
+    const listed = JSON.parse((await call(["org", "list", "--json"], { cwd })).stdout);
+    expect(listed.map(({ name }: { name: string }) => name)).toEqual(names);
+  }
+}, 60_000);
+
+test("of commands that make one organisation at once, one makes it and the others say so", async () => {
   const cwd = emptyFolder();
-  const { code, stdout } = await call(["--help"], { cwd });
-  expect(code).toBe(0);
-  const commands = ["serve", "eval", "org", "key", "prompt", "provider", "doctor"];
-  for (const command of commands) {
-    expect(stdout).toContain(`\n  ${command} `);
-    expect((await call([command, "--help"], { cwd })).stdout).toMatch(/^Usage: evald /);
+  const made = await Promise.all([1, 2, 3, 4].map(() => call(["org", "create", "Acme"], { cwd })));
+  const refused = 'evald: an organisation named "Acme" exists already\n';
+  expect(made.filter(({ code }) => code === 0).length).toBe(1);
+  expect(made.filter(({ code, stderr }) => code === 1 && stderr === refused).length).toBe(3);
+});
+
+test("every command has a help text with what it does and with examples that the command line understands", async () => {
+  const cwd = emptyFolder();
+  const help = async (...command: string[]) => (await call([...command, "--help"], { cwd })).stdout;
+  const commandsOf = (text: string) =>
+    [...(text.split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}(\w+) /gm)].map(([, name = ""]) => name);
+  const top = commandsOf(await help()).filter((name) => name !== "help");
+  expect(top).toEqual(["serve", "eval", "org", "key", "prompt", "provider", "doctor"]);
+  const leaves: string[][] = [];
+  for (const command of top) {
+    const below = commandsOf(await help(command)).filter((name) => name !== "help");
+    leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
+  }
+  expect(leaves.length).toBe(13);
+  for (const command of leaves) {
+    const text = await help(...command);
+    expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);
+    const examples = text.split(/^Examples?:\n/m)[1] ?? "";
+    expect(examples).toContain(`evald ${command.join(" ")}`);
+    for (const example of examples.trim().split(/\n(?! {4})/)) {
+      // A wrong setting stops every command once its line is understood, before it does anything.
+      const run = Bun.spawnSync(["bash", "-c", example], {
+        cwd,
+        env: { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_PROT: "1" },
+      });
+      expect([example, run.stderr.toString()]).toEqual([
+        example,
+        "evald: EVALD_PROT is not a setting; did you mean EVALD_PORT?\n",
+      ]);
+    }
   }
   expect((await call(["--version"], { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
-});
+}, 60_000);

@@ -1,8 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { dirname, join } from "node:path";
 import { parse } from "unbash";
 import { settingTable } from "../src/config.ts";
+import { errorStatus } from "../src/errors.ts";
 import { toHtml } from "../src/web/docs.ts";
 import { testApp } from "./support/app.ts";
+import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "./support/executable.ts";
+
+beforeAll(buildExecutable, 120_000);
 
 const csp =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -93,6 +98,19 @@ describe("documentation", () => {
     expect(names.length).toBeGreaterThan(10);
   });
 
+  test("the error codes are those that are thrown; the others are called reserved", async () => {
+    const body = (await get(app, "/docs/api.md")).body as string;
+    const told = [...body.matchAll(/^\| `(\w+)` +\| (\d{3}) /gm)].map(([, code, status]) => [code, Number(status)]);
+    const reserved = [...body.matchAll(/`(\w+)` \((\d{3})\)/g)].map(([, code, status]) => [code, Number(status)]);
+    expect(Object.fromEntries([...told, ...reserved])).toEqual(errorStatus);
+    const root = join(import.meta.dir, "..", "src");
+    const sources = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(root)].map((file) => Bun.file(join(root, file)).text());
+    const thrown = (await Promise.all(sources)).flatMap((text) =>
+      [...text.matchAll(/new AppError\(\s*"(\w+)"/g)].map(([, code]) => code as string),
+    );
+    expect(told.map(([code]) => code)).toEqual(Object.keys(errorStatus).filter((code) => thrown.includes(code)));
+  });
+
   test("a page that is not there is 404, for people and for programs", async () => {
     for (const path of ["/docs/nothing", "/docs/nothing.md"]) expect((await get(app, path)).status).toBe(404);
     const page = await get(app, "/nothing", { accept: "text/html" });
@@ -170,3 +188,83 @@ test("under a base path nothing answers outside of it", async () => {
   expect(robots).toContain("Disallow: /evals/api/\n");
   expect(robots).toContain("Sitemap: https://example.com/evals/sitemap.xml\n");
 });
+
+/** What each bash sample of a page prints, in the order of the page. */
+const samples: Record<string, RegExp[]> = {
+  "start.md": [
+    /^$/,
+    /"organisation":\{"id":"[^"]+","name":"Test"/,
+    /"title": "First report"/,
+    /"statusUrl": "http/,
+    /"status": "completed",\n {2}"score": \d/,
+    /^# [A-F][+-]? \(\d/,
+  ],
+  "api.md": [
+    /^x-total-count: 1\r$/m,
+    /"name":"Test"/,
+    /^\[\{"id":"[^"]+","title":"First report"/,
+    /^\{"id":"[^"]+","title":null,"text":"Find out/,
+    /^\{"id":"[^"]+","title":null,"text":"Find out/,
+    /^\{"id":"[^"]+","title":"Error codes","text":"Find out/,
+    /^\{"runId":"[^"]+","statusUrl":"http/,
+    /^\[\{"runId":"[^"]+","status":"completed"/,
+    /^\{"runId":"[^"]+","status":"completed"/,
+    /^\{"slug":"error-codes-/,
+    /^\{"events":\[\{"seq":\d+,.*"type":"http"/,
+    /"ready"[\s\S]*^\/api\/v1\/runs$/m,
+  ],
+  "runs.md": [
+    /^\{\n {2}"slug": "error-codes-/,
+    /^\{"runId":"[^"]+","statusUrl":"http/,
+    /\tcompleted\tA\S*\tError codes\n/,
+  ],
+  "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "prompts.md": [
+    /^\{"id":"[^"]+","title":"Upload a file"/,
+    /^[0-9a-f-]{36}\n$/,
+    /^[0-9a-f-]{36}\n$/,
+    /"status":"paused"[\s\S]*"status":"active"/,
+  ],
+  "scoring.md": [/^82\.5\n$/],
+  "keys.md": [
+    /^[0-9a-f-]{36}\nevals_\w{36}\n$/,
+    /^$/,
+    /"name":"Test"/,
+    /^<!doctype html>[\s\S]*<title>Run: /,
+    /^ID +KEY[\s\S]* laptop [\s\S]* ci /,
+    /^[0-9a-f-]{36}\n$/,
+  ],
+};
+
+test("every sample that bash can run prints what it should, page after page, against the executable", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd });
+  await call(["org", "create", "Test"], { cwd });
+  const key = (await call(["key", "create", "--name", "test"], { cwd })).stdout.trim();
+  const ask = client(service.url, key);
+  const env = { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_URL: service.url, EVALD_KEY: key };
+
+  async function run(sample: string): Promise<string> {
+    const code = sample
+      .replace("evals_your_key_here", key)
+      .replace("http://127.0.0.1:3000", service.url)
+      .replace(/https:\/\/docs\.(example\.com|acme\.example)/, `${service.url}/docs`);
+    const shell = Bun.spawn(["bash", "-euo", "pipefail", "-c", code], { cwd, env, stdout: "pipe", stderr: "pipe" });
+    const outputs = [new Response(shell.stdout).text(), new Response(shell.stderr).text(), shell.exited] as const;
+    const [stdout, stderr, exit] = await Promise.all(outputs);
+    expect([code, exit, exit === 0 || stderr]).toEqual([code, 0, true]);
+    for (const { runId } of (await ask("GET", "/api/v1/runs")).body) await untilRun(ask, runId, "completed", "failed");
+    return stdout;
+  }
+
+  for (const [page, prints] of Object.entries(samples)) {
+    const codes = codeOf(await (await fetch(`${service.url}/docs/${page}`)).text(), "bash");
+    expect([page, codes.length]).toEqual([page, prints.length]);
+    for (const [i, code] of codes.entries()) expect(await run(code), code).toMatch(prints[i] as RegExp);
+  }
+  const readme = await Bun.file(join(import.meta.dir, "..", "README.md")).text();
+  const rest = codeOf(readme, "sh").filter((code) => code.includes("curl"));
+  expect(rest.length).toBe(1);
+  for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
+  expect(await service.stop()).toBe(0);
+}, 60_000);

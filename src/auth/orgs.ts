@@ -1,4 +1,5 @@
 import { eq } from "drizzle-orm";
+import { tx } from "../db/open.ts";
 import { orgs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -20,12 +21,14 @@ export function createOrgs({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     createOrg(name: string, timeZone = "UTC"): Org {
       const trimmed = toName(name);
       if (!isTimeZone(timeZone)) throw badRequest(`${timeZone} is no time zone; use a name like Europe/Berlin`);
-      if (db.select().from(orgs).where(eq(orgs.name, trimmed)).get())
-        throw conflict(`an organisation named ${JSON.stringify(trimmed)} exists already`);
-      const createdAt = now();
-      const row = { id: newId(createdAt), name: trimmed, timeZone, createdAt };
-      db.insert(orgs).values(row).run();
-      return toOrg(row);
+      return tx(db, (t) => {
+        if (t.select().from(orgs).where(eq(orgs.name, trimmed)).get())
+          throw conflict(`an organisation named ${JSON.stringify(trimmed)} exists already`);
+        const createdAt = now();
+        const row = { id: newId(createdAt), name: trimmed, timeZone, createdAt };
+        t.insert(orgs).values(row).run();
+        return toOrg(row);
+      });
     },
     getOrg(id: OrgId): Org {
       const row = db.select().from(orgs).where(eq(orgs.id, id)).get();

@@ -18,6 +18,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
     .command("doctor")
     .description("tell what this machine has and what is wrong; exit 1 on a fault")
     .option("--json", "print the findings as JSON")
+    .addHelpText("after", "\nExample:\n  evald doctor")
     .action(({ json }: { json?: boolean }) => {
       const config = configOf();
       const findings = [

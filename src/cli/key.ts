@@ -30,6 +30,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .description("list the keys, newest first; never the keys themselves")
     .option("--org <name>", "organisation")
     .option("--json", "print them as JSON")
+    .addHelpText("after", "\nExample:\n  evald key list --org Acme")
     .action(({ org, json }: { org?: string; json?: boolean }) => {
       const all = withData(configOf(), (service) => service.keys.listKeys(orgOf(service, org)));
       const rows = all.map((k) => [
@@ -45,6 +46,7 @@ export function addKey(program: Command, configOf: () => Config): void {
     .command("revoke <id>")
     .description("refuse a key from its next request on")
     .option("--org <name>", "organisation")
+    .addHelpText("after", "\nExample:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25 --org Acme")
     .action((id: string, { org }: { org?: string }) => {
       const revoked = withData(configOf(), (service) => service.keys.revokeKey(orgOf(service, org), id));
       say(`key ${revoked.display} is revoked`);

@@ -22,6 +22,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .command("list")
     .description("list the organisations")
     .option("--json", "print them as JSON")
+    .addHelpText("after", "\nExample:\n  evald org list")
     .action(({ json }: { json?: boolean }) => {
       const all = withData(configOf(), ({ orgs }) => orgs.listOrgs());
       print(

@@ -22,7 +22,9 @@ export async function runProgram(argv: string[], env: Record<string, string | un
     .exitOverride();
   const configOf = (): Config => {
     const { data } = program.opts<{ data?: string }>();
-    return readConfig(data === undefined ? env : { ...env, EVALD_DATA_DIR: data });
+    // The docs keep the address and the key for curl under these names; they are no settings.
+    const { EVALD_URL: _, EVALD_KEY: __, ...settings } = env;
+    return readConfig(data === undefined ? settings : { ...settings, EVALD_DATA_DIR: data });
   };
   addServe(program, configOf);
   addEval(program, configOf);

@@ -59,6 +59,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     .option("--org <name>", "organisation")
     .option("--archived", "archived ones too")
     .option("--json", "print them as JSON")
+    .addHelpText("after", "\nExample:\n  evald prompt list --archived")
     .action(({ org, archived, json }: { org?: string; archived?: boolean; json?: boolean }) => {
       const { items } = withData(configOf(), (service) =>
         service.prompts.listPrompts(orgOf(service, org), {
@@ -74,6 +75,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     .command("archive <id>")
     .description("put a prompt away: it can no longer be run, its reports stay")
     .option("--org <name>", "organisation")
+    .addHelpText("after", "\nExample:\n  evald prompt archive 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11")
     .action((id: string, { org }: { org?: string }) => {
       withData(configOf(), (service) => service.prompts.updatePrompt(orgOf(service, org), id, { status: "archived" }));
       say("prompt archived");

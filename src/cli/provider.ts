@@ -28,6 +28,7 @@ export function addProvider(program: Command, configOf: () => Config): void {
     .description("list the developer tools, newest first")
     .option("--org <name>", "organisation")
     .option("--json", "print them as JSON")
+    .addHelpText("after", "\nExample:\n  evald provider list --org Acme")
     .action(({ org, json }: { org?: string; json?: boolean }) => {
       const all = withData(configOf(), (service) => service.providers.listProviders(orgOf(service, org)));
       const rows = all.map((p) => [p.id, p.name, p.docsUrl ?? "", p.productUrl ?? ""]);

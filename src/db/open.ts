@@ -2,7 +2,8 @@ import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
-import { migrate } from "drizzle-orm/bun-sqlite/migrator";
+import { readMigrationFiles } from "drizzle-orm/migrator";
+import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
@@ -22,7 +23,7 @@ export function openDb(dataDir: string): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
   const client = new Database(dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db"), { create: true });
   client.run("pragma busy_timeout = 5000");
-  client.run("pragma journal_mode = WAL");
+  changeToWal(client);
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
@@ -32,9 +33,42 @@ export function openDb(dataDir: string): Db {
   // KiB. With the usual 2 MiB most reads of a run go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
   const db = drizzle({ client });
-  migrate(db, { migrationsFolder });
+  migrate(db);
   return db;
 }
+
+/**
+ * Applies what is new of `drizzle` in one transaction, in which processes that start at once take turns: the second finds nothing left to do.
+ * Keeps the records of Drizzle's own `migrate`, which looks before its transaction and so applies everything twice.
+ */
+function migrate(db: Db): void {
+  const migrations = readMigrationFiles({ migrationsFolder });
+  tx(db, (t) => {
+    t.run(sql`create table if not exists __drizzle_migrations
+      (id serial primary key, hash text not null, created_at numeric)`);
+    const last = t.values<[number | null]>(sql`select max(created_at) from __drizzle_migrations`)[0]?.[0] ?? 0;
+    for (const { sql: statements, hash, folderMillis } of migrations.filter((one) => one.folderMillis > last)) {
+      for (const statement of statements) t.run(sql.raw(statement));
+      t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
+    }
+  });
+}
+
+/** Of processes that change a new database to WAL at once, SQLite refuses all but one without waiting: they try again. */
+function changeToWal(client: Database): void {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      client.run("pragma journal_mode = WAL");
+      return;
+    } catch (error) {
+      if (!isBusy(error) || attempt === 200) throw error;
+      Bun.sleepSync(10);
+    }
+  }
+}
+
+const isBusy = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
 
 function makeFolder(dataDir: string): void {
   try {
@@ -52,8 +86,8 @@ export function closeDb(db: Db): void {
 }
 
 /**
- * Runs `work` in one immediate transaction. `work` must be synchronous: an async one would commit at its first await and could not
- * be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
+ * Runs `work` in one immediate transaction; inside another `tx` it is a part of that one. `work` must be synchronous: an async one would
+ * commit at its first await and could not be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
  */
 export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   return db.transaction(
@@ -99,7 +133,7 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
       },
     };
   } catch (error) {
-    if (!(error instanceof Error) || !("code" in error) || !String(error.code).startsWith("SQLITE_BUSY")) throw error;
+    if (!isBusy(error)) throw error;
     const owner = whose();
     file.close();
     throw new AppError(

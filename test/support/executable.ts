@@ -46,53 +46,61 @@ export async function serve({ cwd, env }: Call) {
     stderr: "pipe",
     stdin: "ignore",
   });
-  let stderr = "";
-  const listeners = new Set<() => void>();
-  const reading = (async () => {
-    const decoder = new TextDecoder();
-    for await (const bytes of child.stderr) {
-      stderr += decoder.decode(bytes, { stream: true });
-      for (const listener of listeners) listener();
-    }
-  })();
-
-  /** The first match of a pattern in what was written to stderr, now or later. */
-  async function said(pattern: RegExp): Promise<RegExpExecArray> {
-    let check = () => {};
-    const found = new Promise<RegExpExecArray>((resolve) => {
-      check = () => {
-        const match = pattern.exec(stderr);
-        if (match) resolve(match);
-      };
-      listeners.add(check);
-      check();
-    });
-    const ended = reading.then(() => {
-      throw new Error(`the process ended without saying ${pattern}:\n${stderr}`);
-    });
-    try {
-      return await Promise.race([found, ended]);
-    } finally {
-      listeners.delete(check);
-    }
-  }
-
-  const url = (await said(/^listening on (http:\/\/\S+)$/m))[1] as string;
+  const out = follow(child.stdout, "stdout");
+  const err = follow(child.stderr, "stderr");
+  const url = (await err.said(/^listening on (http:\/\/\S+)$/m))[1] as string;
   return {
     url,
     pid: child.pid,
-    said,
-    stderr: () => stderr,
+    said: err.said,
+    printed: out.said,
+    stderr: err.text,
+    stdout: out.text,
     /** Sends a signal and waits for the end; answers with the exit code. */
     async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number> {
       child.kill(signal);
       await child.exited;
-      await reading.catch(() => {});
+      await Promise.all([out.ended, err.ended]);
       return child.exitCode ?? 128;
     },
     signal: (signal: NodeJS.Signals) => child.kill(signal),
     exited: child.exited,
   };
+}
+
+/** Reads what a process writes while it runs. */
+function follow(stream: ReadableStream<Uint8Array>, name: string) {
+  let text = "";
+  const listeners = new Set<() => void>();
+  const ended = (async () => {
+    const decoder = new TextDecoder();
+    for await (const bytes of stream) {
+      text += decoder.decode(bytes, { stream: true });
+      for (const listener of listeners) listener();
+    }
+  })();
+
+  /** The first match of a pattern, now or later. Throws if the process ends without one. */
+  async function said(pattern: RegExp): Promise<RegExpExecArray> {
+    let check = () => {};
+    const found = new Promise<RegExpExecArray>((resolve) => {
+      check = () => {
+        const match = pattern.exec(text);
+        if (match) resolve(match);
+      };
+      listeners.add(check);
+      check();
+    });
+    const never = ended.then(() => {
+      throw new Error(`the process ended and ${name} has no ${pattern}:\n${text}`);
+    });
+    try {
+      return await Promise.race([found, never]);
+    } finally {
+      listeners.delete(check);
+    }
+  }
+  return { said, text: () => text, ended };
 }
 
 /** A client of the REST API with a key. */
