@@ -2,6 +2,7 @@ import pino, { type Logger } from "pino";
 import type { Config } from "./config.ts";
 
 const flushMs = 100;
+const maxWaiting = 1024 * 1024;
 const keyShape = /evals_[0-9A-Za-z]{36}/g;
 
 /**
@@ -9,7 +10,11 @@ const keyShape = /evals_[0-9A-Za-z]{36}/g;
  * them: their shape is replaced wherever it stands.
  */
 export function createLog(level: Config["logLevel"]): Logger {
-  const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024 });
+  const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024, maxLength: maxWaiting });
+  // What a full or closed stderr does not take may be lost: the service goes on, and ends, where the last flush would try for ever.
+  stderr.on("error", () => {
+    stderr.flushSync = () => {};
+  });
   const redacting = {
     write: (line: string) => stderr.write(line.replace(keyShape, "evals_[redacted]")),
     flush: (done?: (error?: Error) => void) => stderr.flush(done),
