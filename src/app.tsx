@@ -3,8 +3,8 @@ import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
 import { errors, operation } from "./api.ts";
-import { type Caller, callerOf } from "./auth/gate.ts";
-import { refuseLargeBody } from "./body.ts";
+import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
+import { closeUnread, refuseLargeBody } from "./body.ts";
 import { AppError, badRequest, errorStatus, notFound } from "./errors.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
@@ -15,9 +15,10 @@ import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
-/** The HTTP side of a service: gate, errors, API, pages. `basePath` is where it hangs: empty, or `/evals`. */
-export function createApp(service: Service, basePath: string) {
+/** The HTTP side of a service: gate, errors, API, pages. Every request enters by `handle`. */
+export function createApp(service: Service) {
   const { deps, keys } = service;
+  const { basePath } = deps.config;
   const callers = new WeakMap<Request, Caller>();
   const begun = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
@@ -29,12 +30,11 @@ export function createApp(service: Service, basePath: string) {
   };
 
   /** Reads that succeed are many and say little: debug. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
-  function logRequest(request: Request, status: unknown = 200): void {
-    const level = request.method === "GET" && status === 200 ? "debug" : "info";
+  function logRequest(request: Request, path: string, status: unknown): void {
+    const level = request.method === "GET" && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     const seen = begun.get(request);
     const ms = seen ? Math.round(performance.now() - seen.at) : null;
-    const path = pathOf(request.url);
     deps.log[level](
       { req: seen?.id, method: request.method, path, status, ms, key: callers.get(request)?.keyId },
       "request",
@@ -60,35 +60,42 @@ export function createApp(service: Service, basePath: string) {
   const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
   let document: object | undefined;
 
-  return new Elysia({ prefix: basePath, normalize: true })
+  const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {
       const id = crypto.randomUUID();
       begun.set(request, { id, at: performance.now() });
       set.headers["x-request-id"] = id;
-      // The router looks for the path behind the eleventh character, wherever a short Host ends: both readings pass the gate.
-      const routed = request.url.slice(request.url.indexOf("/", 11));
-      if (!pathOf(request.url).startsWith(apiPrefix) && !routed.startsWith(apiPrefix)) return;
+      // As the router finds the path.
+      if (!request.url.startsWith(apiPrefix, request.url.indexOf("/", 11))) return;
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
     })
-    .onError(({ error, code, request, set }) => {
+    .onError(({ error, code, request, path, set }) => {
       const answer = toAppError(error, code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
       set.status = errorStatus[answer.code];
-      logRequest(request, set.status);
-      const page = findErrorPage(deps.baseUrl(), request, answer);
+      logRequest(request, path, set.status);
+      const page = findErrorPage(deps, request, answer);
       if (page) return page;
       if (answer.code === "unauthorized") set.headers["www-authenticate"] = "Bearer";
       if (answer.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(answer.retryAfterSeconds);
       return { error: answer.code, detail: answer.detail };
     })
-    .onAfterHandle(({ request, set }) => {
-      logRequest(request, set.status);
+    .onAfterHandle(({ request, path, responseValue, set }) => {
+      // A page is an answer already, with a status of its own.
+      logRequest(request, path, responseValue instanceof Response ? responseValue.status : (set.status ?? 200));
     })
     .use(routes);
+
+  function handle(asked: Request): Response | Promise<Response> {
+    const request = withClearPath(asked);
+    const answer = app.fetch(request);
+    return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
+  }
+  return { handle, routes: app.routes };
 }
 
 const Whoami = Type.Object({
@@ -127,12 +134,6 @@ const systemRoutes = (service: Service) =>
         { security: [] },
       ),
     );
-
-const pathOf = (url: string): string => {
-  const start = url.indexOf("/", url.indexOf("://") + 3);
-  const end = url.slice(start).search(/[?#]/);
-  return end < 0 ? url.slice(start) : url.slice(start, start + end);
-};
 
 /** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
 function toAppError(error: unknown, code: unknown): AppError {

@@ -1,14 +1,24 @@
 import { CloneType, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
-import { AppError, badRequest } from "./errors.ts";
+import { AppError, badRequest, errorStatus } from "./errors.ts";
 import { explain } from "./schema.ts";
 
 const maxBytes = 1024 * 1024;
 const maxDepth = 64;
 
+/** What the server takes of a body with a length; above, it answers a bare 413 itself. Up to here the answer says what is wrong. */
+export const maxRequestBodySize = 8 * maxBytes;
+
 /** Throws too_large for a request that says it is larger than 1 MiB. */
 export function refuseLargeBody(request: Request): void {
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+}
+
+/** Closes the connection after an answer to a body without a length that was not read to its end: nothing else bounds what may follow. */
+export async function closeUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer;
+  if (!request.bodyUsed || response.status === errorStatus.too_large) response.headers.set("connection", "close");
+  return response;
 }
 
 const tooLarge = () => new AppError("too_large", "the body is larger than 1 MiB; send less");

@@ -1,3 +1,6 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
 
@@ -26,13 +29,13 @@ const oneOf =
   (value: string) =>
     values.find((known) => known === value) ?? bad(`one of ${values.join(", ")}`);
 
-function baseUrl(value: string): URL | null {
-  if (value === "") return null;
+function baseUrl(value: string): Pick<Config, "baseUrl" | "basePath"> {
+  if (value === "") return { baseUrl: null, basePath: "" };
   const url = URL.canParse(value) ? new URL(value) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
     return bad("an http or https address without user, query or fragment, as in https://example.com/evals");
-  url.pathname = url.pathname.replace(/\/+$/, "");
-  return url;
+  const basePath = url.pathname.replace(/\/+$/, "");
+  return { baseUrl: url.origin + basePath, basePath };
 }
 
 const allowSyntax =
@@ -46,11 +49,30 @@ function allowRule(text: string): AllowRule {
     /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
   const groups = match?.groups;
   if (!groups) return bad(allowSyntax);
+  const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
+  const objection = objectionTo(host);
+  if (objection) return bad(`${allowSyntax}; ${objection}`);
   const port = groups.p6 ?? groups.port;
-  const range = groups.host?.split("/")[1];
-  if (range !== undefined && Number(range) > (groups.host?.includes(":") ? 128 : 32)) return bad(allowSyntax);
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) return bad("a port from 1 to 65535");
-  return { host: (groups.v6 ?? groups.host ?? "").toLowerCase(), port: port === undefined ? null : Number(port) };
+  return { host, port: port === undefined ? null : Number(port) };
+}
+
+/** What is wrong with a host, an address or a range of the right characters; null if nothing is. */
+function objectionTo(text: string): string | null {
+  const [host = "", bits] = text.split("/");
+  const version = isIP(host);
+  if (version === 0) {
+    if (bits !== undefined) return `the range ${text} needs a whole address before its slash`;
+    // A name whose last part is a number is read as an IPv4 address everywhere.
+    return /:|(^|\.)(\d+|0x[0-9a-f]*)\.?$/.test(host) ? `${host} is no address` : null;
+  }
+  if (bits === undefined) return null;
+  const length = Number(bits);
+  if (length > (version === 4 ? 32 : 128)) return `the range ${text} is longer than its address`;
+  const mapped = version === 6 ? ipaddr.IPv6.parse(host) : null;
+  if (!mapped?.isIPv4MappedAddress()) return null;
+  const plain = `${mapped.toIPv4Address()}/${Math.max(length - 96, 0)}`;
+  return `${text} holds IPv4 addresses: write ${plain}`;
 }
 
 const settings = {
@@ -98,7 +120,9 @@ export type Config = Readonly<{
   host: string;
   port: number;
   /** null: the address that the service listens on. Never ends in a slash. */
-  baseUrl: URL | null;
+  baseUrl: string | null;
+  /** The path of `baseUrl`, before every route: empty, or as in `/evals`. */
+  basePath: string;
   concurrency: number;
   runTimeoutMs: number;
   maxPages: number;
@@ -131,7 +155,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     dataDir: read("EVALD_DATA_DIR", settings.EVALD_DATA_DIR),
     host: read("EVALD_HOST", settings.EVALD_HOST),
     port: read("EVALD_PORT", settings.EVALD_PORT),
-    baseUrl: read("EVALD_BASE_URL", settings.EVALD_BASE_URL),
+    ...read("EVALD_BASE_URL", settings.EVALD_BASE_URL),
     concurrency: read("EVALD_CONCURRENCY", settings.EVALD_CONCURRENCY),
     runTimeoutMs: read("EVALD_RUN_TIMEOUT_SECONDS", settings.EVALD_RUN_TIMEOUT_SECONDS) * 1000,
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),

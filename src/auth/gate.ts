@@ -9,6 +9,17 @@ export type Caller = { org: OrgId; keyId: string; name: string };
 const remedy = "send the header Authorization: Bearer <API key>; evald key create makes one";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
 
+// The router looks for the path behind the eleventh character of an address, `new URL` behind the host.
+const readAlike = /^https?:\/\/[^/?#\\]{4,}\//;
+
+/** The request as it came; on the origin `http://localhost` where a short, malformed or missing Host leaves unclear what its path is. */
+export function withClearPath(request: Request): Request {
+  const { url } = request;
+  if (readAlike.test(url) && URL.canParse(url)) return request;
+  const path = url.replace(/^https?:\/\/[^/?#\\]*/, "").replace(/^(?!\/)/, "/");
+  return new Request(new URL(`http://localhost${path}`), request);
+}
+
 /**
  * Tells who a request comes from, by its Authorization header alone. Throws `unauthorized` for no header, two of them, another scheme, an
  * unknown, expired or revoked key, and for a key in the query string, where it would end in logs.

@@ -8,7 +8,7 @@ import { createLog } from "../log.ts";
 import type { Report } from "../reports/schema.ts";
 import { createService } from "../service.ts";
 import { reportMarkdown } from "../web/markdown.ts";
-import { print, say } from "./terminal.ts";
+import { print, say, toOwnUrl, toPlace } from "./terminal.ts";
 
 type EvalOptions = { goal: string; task?: string; agent?: string; json?: boolean; minScore?: number };
 
@@ -39,23 +39,20 @@ async function evaluate(
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw badRequest(`${JSON.stringify(url)} must be an http or https address, as in https://docs.acme.example`);
   if (goal.trim() === "") throw badRequest("--goal must say what a developer wants to reach");
-  const { hostname, port, protocol } = new URL(url);
-  const given = { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
 
   const db = openDb(":memory:");
   const agents = Object.fromEntries(Object.entries(allAgents()).map(([id, one]) => [id, tell(one)]));
-  const baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? `http://${config.host}:${config.port}`;
   const service = createService({
     db,
     config,
     log: createLog(config.logLevel === "info" ? "silent" : config.logLevel),
     agents,
-    baseUrl: () => baseUrl,
-    alsoAllow: () => [given],
+    baseUrl: () => config.baseUrl ?? toOwnUrl(config),
+    alsoAllow: () => [toPlace(url)],
     backoffMs: () => 500,
   });
   const org = service.orgs.createOrg("This terminal").id;
-  const provider = service.providers.createProvider(org, { name: hostname, docsUrl: url });
+  const provider = service.providers.createProvider(org, { name: new URL(url).hostname, docsUrl: url });
   const prompt = service.prompts.createPrompt(org, {
     title: goal.slice(0, 200),
     text: literal(task ?? goal),

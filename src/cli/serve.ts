@@ -1,11 +1,12 @@
 import type { Command } from "commander";
 import { allAgents } from "../agents/all.ts";
 import { createApp } from "../app.tsx";
+import { maxRequestBodySize } from "../body.ts";
 import type { Config } from "../config.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
 import { createLog } from "../log.ts";
 import { createService } from "../service.ts";
-import { say } from "./terminal.ts";
+import { say, toOwnUrl, toPlace } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
@@ -21,23 +22,19 @@ async function serve(config: Config): Promise<void> {
   const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
   const db = openDb(config.dataDir);
   const log = createLog(config.logLevel);
-  let baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? "";
-  let port = 0;
+  let ownUrl = "";
+  const baseUrl = () => config.baseUrl ?? ownUrl;
   const service = createService({
     db,
     config,
     log,
     agents: allAgents(),
-    baseUrl: () => baseUrl,
+    baseUrl,
     // Its own public pages: what needs a key stays closed, for no run holds one.
-    alsoAllow: () => [{ host: ownHost(config.host), port }],
+    alsoAllow: () => [toPlace(ownUrl)],
   });
-  const basePath = config.baseUrl?.pathname.replace(/\/$/, "") ?? "";
-  const app = createApp(service, basePath);
-  const server = listen(app.fetch, config);
-  port = server.port ?? 0;
-  const ownUrl = `http://${urlHost(config.host)}:${port}`;
-  baseUrl ||= ownUrl;
+  const server = listen(createApp(service).handle, config);
+  ownUrl = toOwnUrl({ host: config.host, port: server.port ?? 0 });
 
   const flushLastUsed = (all: boolean) => {
     try {
@@ -49,7 +46,7 @@ async function serve(config: Config): Promise<void> {
   const flush = setInterval(() => flushLastUsed(false), 60_000);
   service.runner.start();
   say(`listening on ${ownUrl}`);
-  if (baseUrl !== ownUrl) say(`known to people as ${baseUrl}`);
+  if (baseUrl() !== ownUrl) say(`known to people as ${baseUrl()}`);
 
   let stopping = false;
   const stop = async (signal: string) => {
@@ -72,12 +69,13 @@ async function serve(config: Config): Promise<void> {
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-function listen(fetch: (request: Request) => Response | Promise<Response>, { host, port }: Config) {
+function listen(handle: (request: Request) => Response | Promise<Response>, { host, port }: Config) {
   try {
     return Bun.serve({
       hostname: host,
       port,
-      fetch,
+      fetch: handle,
+      maxRequestBodySize,
       reusePort: false,
       idleTimeout: 60,
     });
@@ -96,6 +94,3 @@ function listen(fetch: (request: Request) => Response | Promise<Response>, { hos
     throw error;
   }
 }
-
-const urlHost = (host: string) => (host.includes(":") ? `[${host}]` : host === "0.0.0.0" ? "127.0.0.1" : host);
-const ownHost = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host);

@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import pino from "pino";
 import { allAgents } from "../agents/all.ts";
-import type { Config } from "../config.ts";
+import type { AllowRule, Config } from "../config.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
@@ -17,14 +17,24 @@ export const print = (text: string): void => {
   process.stdout.write(`${text}\n`);
 };
 
+/** The address by which this machine itself reaches a service that listens on `host`, which may stand for all of its addresses. */
+export function toOwnUrl({ host, port }: Pick<Config, "host" | "port">): string {
+  const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
+  return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${port}`;
+}
+
+/** The one place behind an http or https address, for runs to be let in. */
+export function toPlace(url: string): AllowRule {
+  const { hostname, port, protocol } = new URL(url);
+  return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
+}
+
 /** Does something with the stored data and closes it again; works beside a running service. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
   const db = openDb(config.dataDir);
   try {
-    const baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? `http://${config.host}:${config.port}`;
-    return work(
-      createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(), baseUrl: () => baseUrl }),
-    );
+    const baseUrl = () => config.baseUrl ?? toOwnUrl(config);
+    return work(createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(), baseUrl }));
   } finally {
     closeDb(db);
   }

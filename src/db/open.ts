@@ -21,9 +21,10 @@ const migrationsFolder = Bun.main.startsWith("/$bunfs/")
  */
 export function openDb(dataDir: string): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
-  const client = new Database(dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db"), { create: true });
+  const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
+  const client = opened(path, "put a backup in its place", () => new Database(path, { create: true }));
   client.run("pragma busy_timeout = 5000");
-  changeToWal(client);
+  opened(path, "put a backup in its place", () => changeToWal(client));
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
@@ -79,6 +80,19 @@ function makeFolder(dataDir: string): void {
   }
 }
 
+/** The first uses of a file, which tell that it cannot be opened or is no database: `unavailable`, with its path and the remedy. */
+function opened<T>(path: string, remedy: string, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(code);
+    if (!damaged && !/^SQLITE_(CANTOPEN|READONLY|PERM)/.test(code)) throw error;
+    const what = damaged ? `is damaged; ${remedy}` : "cannot be opened for writing; give its folder to this user";
+    throw new AppError("unavailable", `${path} ${what}, or name another folder with --data`);
+  }
+}
+
 /** Lets the planner look at what has changed, and gives the WAL back to the file. */
 export function closeDb(db: Db): void {
   db.$client.run("pragma optimize");
@@ -109,7 +123,8 @@ export type DataLock = { release(): void };
  */
 export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
   makeFolder(dataDir);
-  const file = new Database(join(dataDir, "evald.lock"), { create: true });
+  const path = join(dataDir, "evald.lock");
+  const file = opened(path, "delete it", () => new Database(path, { create: true }));
   file.run("pragma busy_timeout = 0");
   const whose = () => {
     try {
@@ -119,8 +134,10 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     }
   };
   try {
-    file.run("create table if not exists holder (pid integer not null, since text not null) strict");
-    file.run("begin immediate");
+    opened(path, "delete it", () => {
+      file.run("create table if not exists holder (pid integer not null, since text not null) strict");
+      file.run("begin immediate");
+    });
     file.run("delete from holder");
     file.run("insert into holder values (?, ?)", [holder.pid, holder.since]);
     file.run("commit");

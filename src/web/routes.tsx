@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import type { OrgId } from "../deps.ts";
+import type { Deps, OrgId } from "../deps.ts";
 import { AppError, notFound } from "../errors.ts";
 import { traceQuery } from "../reports/schema.ts";
 import { getTrace } from "../reports/trace.ts";
@@ -24,7 +24,7 @@ const varyAccept = { vary: "Accept" };
 /** Everything that is served to people, and the documentation for people and agents. */
 export const pageRoutes = (service: Service) => {
   const { deps, keys, reports, runs } = service;
-  const site = () => toSite(deps.baseUrl());
+  const site = () => toSite(deps);
 
   /** Shows what belongs to the organisation of the caller's key; without one, the browser is made to ask for it. */
   function forOrg(request: Request, show: (org: OrgId, site: Site) => Response): Response {
@@ -168,8 +168,8 @@ function errorAnswer(site: Site, request: Request, error: AppError): Response {
 }
 
 /** An error as a page, for a caller that asks for HTML outside the API; null for all others. */
-export function findErrorPage(baseUrl: string, request: Request, error: AppError): Response | null {
-  const site = toSite(baseUrl);
+export function findErrorPage(deps: Deps, request: Request, error: AppError): Response | null {
+  const site = toSite(deps);
   if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${site.base}/api/`)) return null;
   return errorAnswer(site, request, error);
 }

@@ -1,9 +1,13 @@
+import type { Deps } from "../deps.ts";
 import { type Doc, docs, toDocPath } from "./docs.ts";
 
 /** Where the service is: `baseUrl` for texts that leave the browser, `base` (its path: empty or `/evals`) for links in a page. */
 export type Site = { baseUrl: string; base: string };
 
-export const toSite = (baseUrl: string): Site => ({ baseUrl, base: new URL(baseUrl).pathname.replace(/\/$/, "") });
+export const toSite = ({ baseUrl, config }: Pick<Deps, "baseUrl" | "config">): Site => ({
+  baseUrl: baseUrl(),
+  base: config.basePath,
+});
 
 export const summary =
   "evald measures how well AI agents get along with a developer tool: its documentation and its product.";

@@ -1,4 +1,4 @@
-import pino from "pino";
+import pino, { type Logger } from "pino";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
 import { createApp } from "../../src/app.tsx";
 import { readConfig } from "../../src/config.ts";
@@ -23,24 +23,31 @@ type Options = {
   agent?: Agent;
   env?: Record<string, string>;
   dataDir?: string;
+  log?: Logger;
   now?: () => number;
 };
 
 /** A whole service on a real database, reached through its front door; two organisations, each with a key. */
-export function testApp({ agent = instantAgent, env = {}, dataDir = ":memory:", now }: Options = {}) {
+export function testApp({
+  agent = instantAgent,
+  env = {},
+  dataDir = ":memory:",
+  log = pino({ level: "silent" }),
+  now,
+}: Options = {}) {
   const config = readConfig({ EVALD_LOG_LEVEL: "silent", ...env });
   const db = openDb(dataDir);
-  const baseUrl = config.baseUrl?.href.replace(/\/$/, "") ?? "http://localhost:3000";
+  const baseUrl = config.baseUrl ?? "http://localhost:3000";
   const service = createService({
     db,
     config,
-    log: pino({ level: "silent" }),
+    log,
     agents: { explorer: agent },
     baseUrl: () => baseUrl,
     now,
     backoffMs: () => 1,
   });
-  const app = createApp(service, config.baseUrl?.pathname.replace(/\/$/, "") ?? "");
+  const app = createApp(service);
   const member = (name: string) => {
     const org = service.orgs.createOrg(name).id;
     return { org, ...service.keys.createKey(org, "test") };
