@@ -15,9 +15,12 @@ export const ApiError = Type.Object(
   },
 );
 
-/** Error answers of an operation, beside its success. 401 and 500 belong to every one under /api/. */
+/** Error answers of an operation, beside its success. 401, 500 and 503 belong to every one under /api/. */
 export const errors = (...statuses: (400 | 404 | 409 | 413)[]) =>
-  Object.fromEntries([401, 500, ...statuses].map((status) => [status, ApiError])) as Record<number, typeof ApiError>;
+  Object.fromEntries([401, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
+    number,
+    typeof ApiError
+  >;
 
 /** A page of a list as an answer. */
 export const listOf = <T extends TSchema>(item: T, description: string) => Type.Array(item, { description });

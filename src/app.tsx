@@ -5,7 +5,8 @@ import { type AnyElysia, Elysia } from "elysia";
 import { errors, operation } from "./api.ts";
 import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
-import { AppError, badRequest, errorStatus, notFound } from "./errors.ts";
+import { diskFault } from "./db/fault.ts";
+import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
@@ -29,6 +30,8 @@ export function createApp(service: Service) {
     return caller.org;
   };
 
+  const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
+
   /** Reads that succeed are many and say little: debug. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
   function logRequest(request: Request, path: string, status: unknown): void {
     const level = request.method === "GET" && Number(status) < 400 ? "debug" : "info";
@@ -44,7 +47,7 @@ export function createApp(service: Service) {
   const routes = new Elysia()
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
-    .use(runRoutes({ runs: service.runs, requests: service.requests, baseUrl: deps.baseUrl }, orgOf))
+    .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
     .use(reportRoutes(service.reports, deps, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
@@ -67,6 +70,7 @@ export function createApp(service: Service) {
       set.headers["x-request-id"] = id;
       // As the router finds the path.
       if (!request.url.startsWith(apiPrefix, request.url.indexOf("/", 11))) return;
+      if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
     })
@@ -74,6 +78,7 @@ export function createApp(service: Service) {
       readQueryNumbers(query, request.url);
     })
     .onError(({ error, code, request, path, set }) => {
+      service.onError(error);
       const answer = toAppError(error, code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
       set.status = errorStatus[answer.code];
@@ -138,6 +143,9 @@ const systemRoutes = (service: Service) =>
 /** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
 function toAppError(error: unknown, code: unknown): AppError {
   if (error instanceof AppError) return error;
+  const fault = diskFault(error);
+  if (fault === "full") return unavailable("the disk is full or read-only; what is stored can be read meanwhile");
+  if (fault === "broken") return unavailable("the disk under the service has failed; it is being restarted");
   const internal = new AppError(
     "internal",
     "something went wrong here; the log has the details under the id in X-Request-Id",

@@ -86,6 +86,19 @@ const settings = {
   ),
   EVALD_CONCURRENCY: setting("4", "runs at once", integer(1, 64)),
   EVALD_RUN_TIMEOUT_SECONDS: setting("600", "longest time of one run", integer(1, 86_400)),
+  EVALD_IDLE_TIMEOUT_SECONDS: setting("300", "longest time in which an agent may do nothing", integer(1, 86_400)),
+  EVALD_RUNS_PER_ORG: setting("64", "runs at once of one organisation, unless it has its own number", integer(1, 64)),
+  EVALD_RUNS_A_DAY: setting(
+    "0",
+    "runs that one organisation may begin within 24 hours, unless it has its own number; more wait; 0: as many as it likes",
+    integer(0, 1_000_000),
+  ),
+  EVALD_RUNS_PER_HOST: setting("4", "runs at once that load the same host", integer(1, 64)),
+  EVALD_KEEP_SESSIONS_DAYS: setting(
+    "90",
+    "age at which the events of a session are dropped; its report stays; 0: never",
+    integer(0, 36_500),
+  ),
   EVALD_MAX_PAGES: setting("25", "pages that the explorer reads on its way to the goal", integer(1, 1000)),
   EVALD_MAX_REQUESTS: setting("400", "requests that the explorer makes in one run", integer(1, 10_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
@@ -125,6 +138,13 @@ export type Config = Readonly<{
   basePath: string;
   concurrency: number;
   runTimeoutMs: number;
+  idleTimeoutMs: number;
+  runsPerOrg: number;
+  /** null: no limit. */
+  runsADay: number | null;
+  runsPerHost: number;
+  /** null: for ever. */
+  keepSessionsMs: number | null;
   maxPages: number;
   maxRequests: number;
   allowPrivate: readonly AllowRule[];
@@ -158,6 +178,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     ...read("EVALD_BASE_URL", settings.EVALD_BASE_URL),
     concurrency: read("EVALD_CONCURRENCY", settings.EVALD_CONCURRENCY),
     runTimeoutMs: read("EVALD_RUN_TIMEOUT_SECONDS", settings.EVALD_RUN_TIMEOUT_SECONDS) * 1000,
+    idleTimeoutMs: read("EVALD_IDLE_TIMEOUT_SECONDS", settings.EVALD_IDLE_TIMEOUT_SECONDS) * 1000,
+    runsPerOrg: read("EVALD_RUNS_PER_ORG", settings.EVALD_RUNS_PER_ORG),
+    runsADay: read("EVALD_RUNS_A_DAY", settings.EVALD_RUNS_A_DAY) || null,
+    runsPerHost: read("EVALD_RUNS_PER_HOST", settings.EVALD_RUNS_PER_HOST),
+    keepSessionsMs: read("EVALD_KEEP_SESSIONS_DAYS", settings.EVALD_KEEP_SESSIONS_DAYS) * 24 * 3600_000 || null,
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
     maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),

@@ -29,3 +29,5 @@ export class AppError extends Error {
 export const badRequest = (detail: string) => new AppError("bad_request", detail);
 export const notFound = (detail: string) => new AppError("not_found", detail);
 export const conflict = (detail: string) => new AppError("conflict", detail);
+/** What cannot be done now, and may be in five seconds. */
+export const unavailable = (detail: string) => new AppError("unavailable", detail, 5);

@@ -4,6 +4,8 @@ import type { Agent } from "./agents/agent.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import type { AllowRule, Config } from "./config.ts";
+import { createCommit } from "./db/commit.ts";
+import { diskFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import type { Deps } from "./deps.ts";
 import { createQueue } from "./jobs/queue.ts";
@@ -11,9 +13,11 @@ import { createRunner } from "./jobs/runner.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
+import { createEndings } from "./runs/endings.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
+import { createSlots } from "./runs/slots.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation; explorer)`;
 
@@ -30,12 +34,15 @@ type Options = {
   alsoAllow?: () => AllowRule[];
   now?: () => number;
   newId?: (atMs: number) => string;
-  backoffMs?: (attempt: number) => number;
+  backoffMs?: (failures: number) => number;
+  leaseMs?: number;
+  /** Called once, when the disk can no longer be trusted: nothing more is claimed or answered, and the process should end. */
+  onBroken?: (error: unknown) => void;
 };
 
 /** Every part of the service, made of one database and joined up. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { db, config, log, agents, baseUrl, alsoAllow = () => [], backoffMs } = options;
+  const { db, config, log, agents, baseUrl, alsoAllow = () => [], backoffMs, leaseMs, onBroken = () => {} } = options;
   const now = options.now ?? Date.now;
   const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
   const deps: Deps = { db, config, log, now, newId, baseUrl };
@@ -43,10 +50,22 @@ export function createService(options: Options) {
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
   const providers = createProviders(deps);
-  const prompts = createPrompts(deps, agentIds);
+  const prompts = createPrompts(deps, { agentIds, onScheduled: () => slots.wake() });
   const reports = createReports(deps);
   const runs = createRuns(deps);
   const queue = createQueue(deps);
+  const commit = createCommit(db);
+  let broken: string | null = null;
+
+  /** Notes an error that may come from the disk. After one that cannot be recovered from, the service is broken for good. */
+  function onError(error: unknown): void {
+    if (broken !== null || diskFault(error) !== "broken") return;
+    broken = error instanceof Error ? error.message : String(error);
+    log.fatal({ err: error }, "the disk under the database cannot be trusted any more; the service ends");
+    runner.halt();
+    onBroken(error);
+  }
+
   const runJob = createRunJob(deps, {
     agents,
     queue,
@@ -55,25 +74,35 @@ export function createService(options: Options) {
     userAgent,
   });
   const runner = createRunner({
-    db,
     log,
     now,
     queue,
+    commit,
     handlers: { run: runJob },
     concurrency: config.concurrency,
-    owner: `pid ${process.pid}`,
+    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    onError,
     backoffMs,
+    leaseMs,
   });
+  const endings = createEndings(deps, { queue, commit, costOf: runJob.costOf, onEnded: runner.dropLost });
   const requests = createRequests(deps, {
     prompts,
     providers,
+    endings,
     queue,
+    commit,
     defaultAgent: agentIds[0] ?? "explorer",
-    onQueued: runner.wake,
+    onQueued() {
+      runner.dropLost();
+      runner.wake();
+    },
   });
+  const slots = createSlots(deps, { prompts, requests, commit, onError });
 
   /** Why the service is not ready, in words; null if it is. */
   function trouble(): string | null {
+    if (broken !== null) return `the disk under the database cannot be trusted any more: ${broken}`;
     const ofRunner = runner.trouble();
     if (ofRunner !== null) return `the runner is not taking work: ${ofRunner}`;
     try {
@@ -81,9 +110,36 @@ export function createService(options: Options) {
       db.$client.run("rollback");
       return null;
     } catch (error) {
+      onError(error);
       return `the database cannot be written: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
 
-  return { deps, orgs, keys, providers, prompts, reports, runs, requests, queue, runner, trouble };
+  return {
+    deps,
+    orgs,
+    keys,
+    providers,
+    prompts,
+    reports,
+    runs,
+    endings,
+    requests,
+    slots,
+    queue,
+    runner,
+    commit,
+    onError,
+    isBroken: () => broken !== null,
+    trouble,
+    /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
+    async start(): Promise<void> {
+      await runner.start();
+      await slots.start();
+    },
+    /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
+    async stop(drainMs: number): Promise<void> {
+      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+    },
+  };
 }

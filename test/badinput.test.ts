@@ -63,7 +63,7 @@ test("an address at which nobody listens", async () => {
   gone.stop();
   const { run } = await runAt(`${gone.url}/`);
   expect(run).toMatchObject(failed(/^infrastructure: .*127\.0\.0\.1:\d+ refused the connection/));
-  expect(run.attempt).toBe(3);
+  expect(run.attempt).toBe(1);
 });
 
 test("a host name that does not exist", async () => {

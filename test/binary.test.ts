@@ -117,7 +117,7 @@ test("killed in the middle of a run and started again, it finishes the run", asy
   const run = await untilRun(client(second.url, key), body.runId, "completed", "failed");
   expect(run).toMatchObject({
     status: "completed",
-    attempt: 2,
+    attempt: 1,
     failureReason: null,
     report: { outcome: "not_judged" },
   });

@@ -17,7 +17,14 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
   });
   expect(org.stdout.trim()).toMatch(uuid);
   expect(JSON.parse((await run("org", "list", "--json")).stdout)).toEqual([
-    { id: org.stdout.trim(), name: "Acme", timeZone: "Europe/Berlin", createdAt: expect.any(String) },
+    {
+      id: org.stdout.trim(),
+      name: "Acme",
+      timeZone: "Europe/Berlin",
+      maxRunsAtOnce: null,
+      maxRunsADay: null,
+      createdAt: expect.any(String),
+    },
   ]);
 
   const key = (await run("key", "create", "--org", "Acme", "--name", "ci", "--expires-days", "30")).stdout;
@@ -117,7 +124,7 @@ test("what cannot be done says why, on stderr, with exit code 1; a wrong call ha
   expect(await run("org", "create", "C", "--time-zone", "Mars/Base")).toEqual([
     1,
     "",
-    "evald: Mars/Base is no time zone; use a name like Europe/Berlin\n",
+    'evald: "Mars/Base" is no time zone; use a name like Europe/Berlin\n',
   ]);
   expect(await run("key", "create", "--name", "ci")).toEqual([
     1,
@@ -187,7 +194,7 @@ test("every command has a help text with what it does and with examples that the
     const below = commandsOf(await help(command)).filter((name) => name !== "help");
     leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
   }
-  expect(leaves.length).toBe(13);
+  expect(leaves.length).toBe(14);
   for (const command of leaves) {
     const text = await help(...command);
     expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);

@@ -116,10 +116,8 @@ describe("reports and runs", () => {
     expect(done.body).toContain(`href="/reports/${slug}"`);
     expect(done.body).not.toContain(refresh);
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Wait. https://docs.example.com" });
-    const [waiting = ""] = app.service.requests.requestEval(app.a.org, prompt.id, {
-      urlMap: {},
-      trigger: "api",
-    }).runIds;
+    const asked = { urlMap: {}, trigger: "api" } as const;
+    const [waiting] = (await app.service.requests.requestEval(app.a.org, prompt.id, asked)).runIds;
     const page = await app.send("GET", `/runs/${waiting}`);
     expect(page.body).toContain(refresh);
     expect(page.body).toContain("Waiting for its turn");

@@ -38,6 +38,7 @@ test("a prompt is created with what is given, and with null for the rest", async
     model: null,
     reviewBeforePublishing: false,
     createdAt: "2026-09-21T14:13:20.000Z",
+    nextRunsAt: null,
   });
   expect((await send("GET", `/api/v1/prompts/${body.id}`)).body).toEqual(body);
 });
@@ -63,7 +64,8 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
   };
   const { body: made } = await create(whole);
   const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
-  expect(made).toEqual({ ...whole, ...shared, templateVars: ["file"] });
+  const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
+  expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
 
   const changed = await change(made.id, {
     title: "Download",
@@ -75,6 +77,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     {
       ...whole,
       ...shared,
+      nextRunsAt,
       title: "Download",
       text: "Download {{name}}",
       templateVars: ["name", "file"],
@@ -98,6 +101,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
   expect(emptied.body).toEqual({
     ...shared,
     ...nothing,
+    nextRunsAt: null,
     text: "Download {{name}}",
     templateVars: ["name"],
     reviewBeforePublishing: true,

@@ -1,39 +1,97 @@
-import { eq } from "drizzle-orm";
+import { and, eq, isNotNull, sql } from "drizzle-orm";
 import { tx } from "../db/open.ts";
-import { orgs } from "../db/tables.ts";
+import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
+import type { OrgLimits } from "../jobs/queue.ts";
+import { nextSlot } from "../jobs/schedule.ts";
 import { toName } from "../schema.ts";
 
 /** An organisation as it is sent. */
-export type Org = { id: OrgId; name: string; timeZone: string; createdAt: string };
+export type Org = {
+  id: OrgId;
+  name: string;
+  timeZone: string;
+  /** null: the number of the configuration. */
+  maxRunsAtOnce: number | null;
+  maxRunsADay: number | null;
+  createdAt: string;
+};
 
-export function createOrgs({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+export type OrgPatch = Partial<Pick<Org, "timeZone" | "maxRunsAtOnce" | "maxRunsADay">>;
+
+export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">) {
   const toOrg = (row: typeof orgs.$inferSelect): Org => ({
     id: row.id as OrgId,
     name: row.name,
     timeZone: row.timeZone,
+    maxRunsAtOnce: row.maxRunsAtOnce,
+    maxRunsADay: row.maxRunsADay,
     createdAt: new Date(row.createdAt).toISOString(),
   });
+
+  const limits = db
+    .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
+    .from(orgs)
+    .where(eq(orgs.id, sql.placeholder("id")))
+    .prepare();
+
+  function getOrg(id: OrgId): Org {
+    const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
+    if (!row) throw notFound("no such organisation");
+    return toOrg(row);
+  }
 
   return {
     /** Throws bad_request for a blank or long name or an unknown time zone, conflict for a name that is taken. */
     createOrg(name: string, timeZone = "UTC"): Org {
       const trimmed = toName(name);
-      if (!isTimeZone(timeZone)) throw badRequest(`${timeZone} is no time zone; use a name like Europe/Berlin`);
+      checkTimeZone(timeZone);
       return tx(db, (t) => {
         if (t.select().from(orgs).where(eq(orgs.name, trimmed)).get())
           throw conflict(`an organisation named ${JSON.stringify(trimmed)} exists already`);
         const createdAt = now();
-        const row = { id: newId(createdAt), name: trimmed, timeZone, createdAt };
+        const row = {
+          id: newId(createdAt),
+          name: trimmed,
+          timeZone,
+          maxRunsAtOnce: null,
+          maxRunsADay: null,
+          createdAt,
+        };
         t.insert(orgs).values(row).run();
         return toOrg(row);
       });
     },
-    getOrg(id: OrgId): Org {
-      const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
-      if (!row) throw notFound("no such organisation");
-      return toOrg(row);
+    getOrg,
+
+    /** How many runs an organisation may have at once and begin within 24 hours. */
+    limitsOf(id: string): OrgLimits {
+      const own = limits.get({ id });
+      return { atOnce: own?.atOnce ?? config.runsPerOrg, aDay: own?.aDay ?? config.runsADay };
+    },
+
+    /** A new time zone moves the next slot of every schedule. Throws bad_request that names the value. */
+    updateOrg(id: OrgId, patch: OrgPatch): Org {
+      const { timeZone } = patch;
+      if (timeZone !== undefined) checkTimeZone(timeZone);
+      for (const limit of [patch.maxRunsAtOnce, patch.maxRunsADay])
+        if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= 1_000_000))
+          throw badRequest(`${limit} is no limit; use a whole number from 1 to 1000000`);
+      tx(db, (t) => {
+        t.update(orgs).set(patch).where(eq(orgs.id, id)).run();
+        if (timeZone === undefined) return;
+        const scheduled = and(eq(prompts.orgId, id), isNotNull(prompts.nextSlotAt));
+        for (const prompt of t
+          .select({ id: prompts.id, frequency: prompts.frequency })
+          .from(prompts)
+          .where(scheduled)
+          .all()) {
+          const nextSlotAt = nextSlot({ id: prompt.id, frequency: prompt.frequency ?? "", timeZone }, now());
+          t.update(prompts).set({ nextSlotAt }).where(eq(prompts.id, prompt.id)).run();
+        }
+      });
+      return getOrg(id);
     },
     /** For the command line, whose user owns the machine. */
     getOrgByName(name: string): Org {
@@ -45,10 +103,10 @@ export function createOrgs({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   };
 }
 
-function isTimeZone(name: string): boolean {
+function checkTimeZone(name: string): void {
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }) !== null;
+    new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
-    return false;
+    throw badRequest(`${JSON.stringify(name)} is no time zone; use a name like Europe/Berlin`);
   }
 }

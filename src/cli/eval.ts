@@ -60,9 +60,9 @@ async function evaluate(
     targetProviderId: provider.id,
     agent,
   });
-  const { runIds } = service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
+  const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
-  service.runner.start();
+  await service.runner.start();
   while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
   await service.runner.stop(0);
   const run = service.runs.getRun(org, runId);

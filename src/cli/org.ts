@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
+import { badRequest } from "../errors.ts";
 import { print, say, table, withData } from "./terminal.ts";
 
 /** Adds `org create` and `org list`. */
@@ -19,6 +20,24 @@ export function addOrg(program: Command, configOf: () => Config): void {
       print(json ? JSON.stringify(made) : made.id);
     });
   org
+    .command("set <name>")
+    .description("change an organisation; a limit of 0 goes back to the configuration's")
+    .option("--time-zone <zone>", "for its schedules and reports")
+    .option("--runs-at-once <n>", "most runs at once")
+    .option("--runs-a-day <n>", "most runs begun within 24 hours; more wait")
+    .option("--json", "print the organisation as JSON")
+    .addHelpText("after", '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200')
+    .action((name: string, given: { timeZone?: string; runsAtOnce?: string; runsADay?: string; json?: boolean }) => {
+      const changed = withData(configOf(), ({ orgs }) =>
+        orgs.updateOrg(orgs.getOrgByName(name).id, {
+          timeZone: given.timeZone,
+          maxRunsAtOnce: toLimit(given.runsAtOnce),
+          maxRunsADay: toLimit(given.runsADay),
+        }),
+      );
+      print(given.json ? JSON.stringify(changed) : changed.id);
+    });
+  org
     .command("list")
     .description("list the organisations")
     .option("--json", "print them as JSON")
@@ -31,4 +50,10 @@ export function addOrg(program: Command, configOf: () => Config): void {
           : table([["ID", "NAME", "TIME ZONE"], ...all.map((o) => [o.id, o.name, o.timeZone])]),
       );
     });
+}
+
+function toLimit(text: string | undefined): number | null | undefined {
+  if (text === undefined || /^[1-9]\d{0,5}$/.test(text)) return text === undefined ? undefined : Number(text);
+  if (text === "0") return null;
+  throw badRequest(`${JSON.stringify(text)} is no limit; use a whole number from 1 to 999999, or 0`);
 }

@@ -8,11 +8,15 @@ import { addKey } from "./key.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
-import { addServe } from "./serve.ts";
+import { addServe, type ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
 
 /** Runs the command line and answers with the exit code: 0, 1 for a failure, 2 for a wrong call or a wrong setting. */
-export async function runProgram(argv: string[], env: Record<string, string | undefined>): Promise<number> {
+export async function runProgram(
+  argv: string[],
+  env: Record<string, string | undefined>,
+  parts?: ServeParts,
+): Promise<number> {
   const program = new Command("evald")
     .description("Measures how well AI agents get along with a developer tool.")
     .version(version, "-V, --version", "print the version")
@@ -26,7 +30,7 @@ export async function runProgram(argv: string[], env: Record<string, string | un
     const { EVALD_URL: _, EVALD_KEY: __, ...settings } = env;
     return readConfig(data === undefined ? settings : { ...settings, EVALD_DATA_DIR: data });
   };
-  addServe(program, configOf);
+  addServe(program, configOf, parts);
   addEval(program, configOf);
   addOrg(program, configOf);
   addKey(program, configOf);

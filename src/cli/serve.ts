@@ -10,15 +10,21 @@ import { say, toOwnUrl, toPlace } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
-export function addServe(program: Command, configOf: () => Config): void {
+export function addServe(program: Command, configOf: () => Config, parts?: ServeParts): void {
   program
     .command("serve")
     .description("run the service: API, pages and runner, until it is told to stop")
     .addHelpText("after", "\nExamples:\n  evald serve\n  EVALD_PORT=8080 evald serve --data /var/lib/evald")
-    .action(() => serve(configOf()));
+    .action(() => serve(configOf(), parts));
 }
 
-async function serve(config: Config): Promise<void> {
+/** EX_IOERR of sysexits.h. */
+const exitBrokenDisk = 74;
+
+/** What a build for tests puts in the place of the real. */
+export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs">;
+
+async function serve(config: Config, parts: ServeParts = { agents: allAgents() }): Promise<void> {
   const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
   const db = openDb(config.dataDir);
   const log = createLog(config.logLevel);
@@ -28,10 +34,15 @@ async function serve(config: Config): Promise<void> {
     db,
     config,
     log,
-    agents: allAgents(),
+    ...parts,
     baseUrl,
     // Its own public pages: what needs a key stays closed, for no run holds one.
     alsoAllow: () => [toPlace(ownUrl)],
+    onBroken() {
+      // Nothing more is written: a second try on a disk that failed could make good data bad. What is being answered gets its moment.
+      log.flush();
+      setTimeout(() => process.exit(exitBrokenDisk), 500);
+    },
   });
   const server = listen(createApp(service).handle, config);
   ownUrl = toOwnUrl({ host: config.host, port: server.port ?? 0 });
@@ -44,7 +55,7 @@ async function serve(config: Config): Promise<void> {
     }
   };
   const flush = setInterval(() => flushLastUsed(false), 60_000);
-  service.runner.start();
+  await service.start();
   say(`listening on ${ownUrl}`);
   if (baseUrl() !== ownUrl) say(`known to people as ${baseUrl()}`);
 
@@ -55,7 +66,7 @@ async function serve(config: Config): Promise<void> {
     stopping = true;
     log.info({ signal }, "stopping");
     clearInterval(flush);
-    await service.runner.stop(config.drainMs);
+    await service.stop(config.drainMs);
     await server.stop(true);
     flushLastUsed(true);
     closeDb(db);

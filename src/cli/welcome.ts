@@ -11,6 +11,7 @@ import { print, say } from "./terminal.ts";
 export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = makeExample(service, ownUrl);
   if (!example) return;
+  service.requests.onQueued();
   const { runs, reports, deps } = service;
   const { org, runId } = example;
   const url = deps.baseUrl();
@@ -46,7 +47,7 @@ function makeExample(
   { orgs, keys, providers, prompts, requests, deps }: Service,
   ownUrl: string,
 ): { org: OrgId; runId: string } | null {
-  return tx(deps.db, () => {
+  return tx(deps.db, (t) => {
     if (orgs.listOrgs().length > 0) return null;
     const url = deps.baseUrl();
     const org = orgs.createOrg("Example").id;
@@ -61,7 +62,7 @@ function makeExample(
     });
     const { origin } = new URL(url);
     const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };
-    const { runIds } = requests.requestEval(org, prompt.id, { urlMap, trigger: "cli" });
+    const { runIds } = requests.accept(t, org, prompt.id, { urlMap, trigger: "cli" });
     print(key);
     return { org, runId: runIds[0] as string };
   });

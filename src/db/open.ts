@@ -106,12 +106,16 @@ export function closeDb(db: Db): void {
 export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   return db.transaction(
     (inner) => {
-      const result = work(inner);
-      if (result instanceof Promise) throw new TypeError("the work of a transaction must not be async");
-      return result;
+      return refusePromise(work(inner));
     },
     { behavior: "immediate" },
   );
+}
+
+/** What a transaction's work answered with. Throws a TypeError for a promise. */
+export function refusePromise<T>(result: T): T {
+  if (result instanceof Promise) throw new TypeError("the work of a transaction must not be async");
+  return result;
 }
 
 /** Holds a data folder for one process. Dropping the last reference would let it go, so keep it until `release`. */

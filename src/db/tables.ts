@@ -19,7 +19,11 @@ export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
 const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
-const jobStates = ["queued", "running", "done", "failed"] as const;
+const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
+/** How an attempt of a job ended: with a result, for good without one, to be tried again, given back by a stop, lost with its process, or called off. */
+export const attemptEnds = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
+/** What became of a due slot: its runs were asked for, its moment passed while the service was down, the last ones were still running, or they could not be asked for. */
+export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
@@ -51,6 +55,9 @@ export const orgs = sqliteTable(
     id: text().primaryKey(),
     name: text().notNull().unique(),
     timeZone: text("time_zone").notNull(),
+    /** Runs at once and runs within 24 hours; null: the configuration's. */
+    maxRunsAtOnce: integer("max_runs_at_once"),
+    maxRunsADay: integer("max_runs_a_day"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -113,10 +120,13 @@ export const prompts = sqliteTable(
     model: text(),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
     createdAt: at("created_at").notNull(),
+    /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
+    nextSlotAt: at("next_slot_at"),
   },
   (t) => [
     unique("prompts_of_org").on(t.orgId, t.id),
     index("prompts_by_status").on(t.orgId, t.status, t.id),
+    index("prompts_due").on(t.nextSlotAt).where(sql`${t.nextSlotAt} is not null`),
     foreignKey({
       name: "prompts_provider",
       columns: [t.orgId, t.targetProviderId],
@@ -176,6 +186,7 @@ export const runs = sqliteTable(
   (t) => [
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -221,6 +232,7 @@ export const sessionEvents = sqliteTable(
   },
   (t) => [
     primaryKey({ columns: [t.runId, t.attempt, t.seq] }),
+    index("session_events_usage").on(t.runId, t.attempt).where(sql`${t.type} = 'usage'`),
     foreignKey({ name: "session_events_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
     check("session_events_type", oneOf(t.type, eventTypes)),
     check("session_events_source", oneOf(t.source, eventSources)),
@@ -324,32 +336,90 @@ export const recommendations = sqliteTable(
   ],
 );
 
-/** Work to be done by the runner. `subject` is the id of the row that it serves; `fence` tells an old holder from the present one. */
+/** Each moment at which a schedule was due, once: what became of it. */
+export const slots = sqliteTable(
+  "slots",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    at: at("at").notNull(),
+    outcome: text({ enum: slotOutcomes }).notNull(),
+    evalRequestId: text("eval_request_id"),
+    /** Why it did not run, for a person. */
+    reason: text(),
+    decidedAt: at("decided_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.promptId, t.at] }),
+    foreignKey({ name: "slots_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "slots_eval_request",
+      columns: [t.orgId, t.evalRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("slots_outcome", oneOf(t.outcome, slotOutcomes)),
+    check("slots_ran", sql`(${t.outcome} = 'ran') = (${t.evalRequestId} is not null)`),
+    check("slots_reason", sql`(${t.outcome} = 'ran') = (${t.reason} is null)`),
+  ],
+);
+
+/** Work to be done by the runner. `subject` is the id of the row that it serves; `attempt` tells an old holder from the present one. */
 export const jobs = sqliteTable(
   "jobs",
   {
     id: text().primaryKey(),
     kind: text().notNull(),
     subject: text().notNull(),
+    /** Whose it is, and the host that it will load: what the limits count by. */
+    orgId: text("org_id").notNull(),
+    host: text().notNull(),
     state: text({ enum: jobStates }).notNull(),
     /** 0: at once, whatever the clock says. */
     availableAt: at("available_at").notNull(),
     /** Times that it was begun. */
     attempt: integer().notNull(),
+    /** Attempts that count against `maxAttempts`; the other ends of an attempt are counted below, each kind with its own bound. */
+    spent: integer().notNull(),
     maxAttempts: integer("max_attempts").notNull(),
-    fence: integer().notNull(),
+    /** Faults of what lies around it: network, model provider, disk. */
+    faults: integer().notNull(),
+    /** Times that its process went away. */
+    deaths: integer().notNull(),
     owner: text(),
     leaseUntil: at("lease_until"),
     lastError: text("last_error"),
     createdAt: at("created_at").notNull(),
+    firstBegunAt: at("first_begun_at"),
     endedAt: at("ended_at"),
   },
   (t) => [
     unique("jobs_subject").on(t.kind, t.subject),
-    index("jobs_claim").on(t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
+    index("jobs_claim").on(t.orgId, t.host, t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
     index("jobs_running").on(t.leaseUntil).where(sql`${t.state} = 'running'`),
+    index("jobs_begun").on(t.orgId, t.firstBegunAt).where(sql`${t.firstBegunAt} is not null`),
     check("jobs_state", oneOf(t.state, jobStates)),
     check("jobs_lease", sql`(${t.state} = 'running') = (${t.leaseUntil} is not null)`),
-    check("jobs_ended", sql`(${t.state} in ('done', 'failed')) = (${t.endedAt} is not null)`),
+    check("jobs_ended", sql`(${t.state} in ('done', 'failed', 'cancelled')) = (${t.endedAt} is not null)`),
+  ],
+);
+
+/** The history of a job: one row each time that it was begun. */
+export const attempts = sqliteTable(
+  "attempts",
+  {
+    jobId: text("job_id").notNull(),
+    attempt: integer().notNull(),
+    owner: text().notNull(),
+    begunAt: at("begun_at").notNull(),
+    endedAt: at("ended_at"),
+    ended: text({ enum: attemptEnds }),
+    reason: text(),
+    /** What it had spent on models when it ended; null if that is not known. */
+    costUsd: real("cost_usd"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.jobId, t.attempt] }),
+    check("attempts_ended", oneOf(t.ended, attemptEnds)),
+    check("attempts_ended_at", sql`(${t.ended} is null) = (${t.endedAt} is null)`),
   ],
 );

@@ -1,46 +1,152 @@
-import { and, asc, count, eq, lte, min, sql } from "drizzle-orm";
-import type { SQLiteUpdateSetSource } from "drizzle-orm/sqlite-core";
-import type { Db, Tx } from "../db/open.ts";
+import { and, asc, count, eq, gt, lte, sql } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
-import { jobs } from "../db/tables.ts";
+import { type attemptEnds, attempts, jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 
-/** A job in the hands of one worker. What is written under an old `fence` changes nothing. */
+const dayMs = 24 * 3600_000;
+
+/** A job in the hands of one worker. `attempt` grows with every claim: what is written under an old one changes nothing. */
 export type Lease = {
   id: string;
   kind: string;
   /** The id of the row that the job serves. */
   subject: string;
-  fence: number;
   /** Which time it is begun, from 1. */
   attempt: number;
+  /** Attempts before this one that count against `maxAttempts`. */
+  spent: number;
   maxAttempts: number;
+  /** Faults of what lies around it, and ends of its process, so far. */
+  faults: number;
+  deaths: number;
 };
+
+/** How an attempt ended that did not settle its job, and which counter it adds to; a release adds to none. */
+export type Return = {
+  ended: "retried" | "released" | "lost";
+  counts: "spent" | "faults" | "deaths" | null;
+  delayMs: number;
+  reason: string;
+  costUsd: number | null;
+};
+
+/** What an organisation may have: jobs at once and jobs begun within 24 hours. null: as many as there are. */
+export type OrgLimits = { atOnce: number | null; aDay: number | null };
+/** What the claim heeds. `host`: jobs at once that load one host. */
+export type Limits = { org: (orgId: string) => OrgLimits; host: number };
+
+type Ended = (typeof attemptEnds)[number];
 
 const leaseColumns = {
   id: jobs.id,
   kind: jobs.kind,
   subject: jobs.subject,
-  fence: jobs.fence,
   attempt: jobs.attempt,
+  spent: jobs.spent,
   maxAttempts: jobs.maxAttempts,
+  faults: jobs.faults,
+  deaths: jobs.deaths,
 };
+
+/** Sorts behind every host. */
+const lastHost = "\u{10ffff}";
+const value = sql.placeholder;
+const set = (name: string) => sql`${sql.placeholder(name)}`;
 
 export type Queue = ReturnType<typeof createQueue>;
 
 /**
- * The states of a job as single statements: queued → running → done | failed, and running → queued by `retry`, `release` and `rescue`.
- * Every write of a holder is fenced: it tells whether the holder still held the job, and changes nothing if not.
+ * The states of a job: queued → running → done | failed, running → queued by `putBack`, and queued | running → cancelled. The port to what
+ * stores them: each change is one fenced statement (and its line of history) in the caller's transaction, and tells whether it took place.
  */
 export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const insert = preparedInsert(db, jobs);
-  const held = (lease: Lease) => and(eq(jobs.id, lease.id), eq(jobs.fence, lease.fence), eq(jobs.state, "running"));
-  const write = (through: Db | Tx, lease: Lease, values: SQLiteUpdateSetSource<typeof jobs>): boolean =>
-    through.update(jobs).set(values).where(held(lease)).returning({ id: jobs.id }).all().length === 1;
+  const insertAttempt = preparedInsert(db, attempts);
+  const held = and(eq(jobs.id, value("id")), eq(jobs.attempt, value("attempt")), eq(jobs.state, "running"));
+  const queued = eq(jobs.state, "queued");
+  const running = eq(jobs.state, "running");
+  const returned = { id: jobs.id };
+
+  const statements = {
+    laneAfter: db
+      .select({ org: jobs.orgId, host: jobs.host })
+      .from(jobs)
+      .where(and(queued, sql`(${jobs.orgId}, ${jobs.host}) > (${value("org")}, ${value("host")})`))
+      .orderBy(asc(jobs.orgId), asc(jobs.host))
+      .limit(1)
+      .prepare(),
+    oldestOf: db
+      .select({ id: jobs.id, availableAt: jobs.availableAt })
+      .from(jobs)
+      .where(and(queued, eq(jobs.orgId, value("org")), eq(jobs.host, value("host"))))
+      .orderBy(asc(jobs.availableAt), asc(jobs.id))
+      .limit(1)
+      .prepare(),
+    running: db
+      .select({ org: jobs.orgId, host: jobs.host, n: count() })
+      .from(jobs)
+      .where(running)
+      .groupBy(jobs.orgId, jobs.host)
+      .prepare(),
+    begunSince: db
+      .select({ n: count() })
+      .from(jobs)
+      .where(and(eq(jobs.orgId, value("org")), gt(jobs.firstBegunAt, value("since"))))
+      .prepare(),
+    claim: db
+      .update(jobs)
+      .set({
+        state: "running",
+        attempt: sql`${jobs.attempt} + 1`,
+        owner: set("owner"),
+        leaseUntil: set("leaseUntil"),
+        firstBegunAt: sql`coalesce(${jobs.firstBegunAt}, ${value("at")})`,
+      })
+      .where(and(eq(jobs.id, value("id")), queued))
+      .returning(leaseColumns)
+      .prepare(),
+    holds: db.select(returned).from(jobs).where(held).prepare(),
+    heartbeat: db
+      .update(jobs)
+      .set({ leaseUntil: set("leaseUntil") })
+      .where(held)
+      .returning(returned)
+      .prepare(),
+    settle: db
+      .update(jobs)
+      .set({ state: set("state"), lastError: set("reason"), leaseUntil: null, endedAt: set("at") })
+      .where(held)
+      .returning(returned)
+      .prepare(),
+    putBack: db
+      .update(jobs)
+      .set({
+        state: "queued",
+        availableAt: set("availableAt"),
+        lastError: set("reason"),
+        leaseUntil: null,
+        spent: sql`${jobs.spent} + (${value("counts")} is 'spent')`,
+        faults: sql`${jobs.faults} + (${value("counts")} is 'faults')`,
+        deaths: sql`${jobs.deaths} + (${value("counts")} is 'deaths')`,
+      })
+      .where(held)
+      .returning(returned)
+      .prepare(),
+    endAttempt: db
+      .update(attempts)
+      .set({ ended: set("ended"), reason: set("reason"), costUsd: set("costUsd"), endedAt: set("at") })
+      .where(and(eq(attempts.jobId, value("id")), eq(attempts.attempt, value("attempt"))))
+      .prepare(),
+  };
+
+  function end(lease: Lease, ended: Ended, reason: string | null, costUsd: number | null): void {
+    statements.endAttempt.run({ id: lease.id, attempt: lease.attempt, ended, reason, costUsd, at: now() });
+  }
 
   return {
     /** Part of the transaction that makes the row which the job serves. */
-    enqueue(_tx: Tx, job: { kind: string; subject: string; maxAttempts: number }): void {
+    enqueue(_tx: Tx, job: { kind: string; subject: string; orgId: string; host: string; maxAttempts: number }): void {
       const createdAt = now();
       insert({
         ...job,
@@ -48,74 +154,142 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         state: "queued",
         availableAt: 0,
         attempt: 0,
-        fence: 0,
+        spent: 0,
+        faults: 0,
+        deaths: 0,
         owner: null,
         leaseUntil: null,
         lastError: null,
         createdAt,
+        firstBegunAt: null,
         endedAt: null,
       });
     },
 
-    /** Takes the job that has been due for longest, if any is due. */
-    claim(tx: Tx, owner: string, leaseMs: number): Lease | null {
+    /**
+     * Takes up to `most` due jobs within the limits: first of the organisation that has the fewest running, then what has been due for longest.
+     * The queue is looked at by lane (organisation and host), two index seeks each, so its length does not matter. `nextDueAt`: when the next
+     * job within the limits is due, epoch ms; null if none waits.
+     */
+    claim(
+      _tx: Tx,
+      most: number,
+      owner: string,
+      leaseMs: number,
+      limits: Limits,
+    ): { leases: Lease[]; nextDueAt: number | null } {
       const at = now();
-      const due = tx
-        .select({ id: jobs.id })
-        .from(jobs)
-        .where(and(eq(jobs.state, "queued"), lte(jobs.availableAt, at)))
-        .orderBy(asc(jobs.availableAt), asc(jobs.id))
-        .limit(1);
-      const row = tx
-        .update(jobs)
-        .set({
-          state: "running",
-          attempt: sql`${jobs.attempt} + 1`,
-          fence: sql`${jobs.fence} + 1`,
+      const ofOrg = new Map<string, number>();
+      const ofHost = new Map<string, number>();
+      const add = (org: string, host: string, n: number) => {
+        ofOrg.set(org, (ofOrg.get(org) ?? 0) + n);
+        ofHost.set(host, (ofHost.get(host) ?? 0) + n);
+      };
+      for (const { org, host, n } of statements.running.all()) add(org, host, n);
+      const leases: Lease[] = [];
+      for (;;) {
+        const best = next();
+        if (best === null || leases.length === most || best.availableAt > at)
+          return { leases, nextDueAt: best?.availableAt ?? null };
+        const lease = statements.claim.get({ id: best.id, owner, leaseUntil: at + leaseMs, at });
+        if (!lease) throw new Error(`the queued job ${best.id} could not be claimed`);
+        insertAttempt({
+          jobId: lease.id,
+          attempt: lease.attempt,
           owner,
-          leaseUntil: at + leaseMs,
-        })
-        .where(eq(jobs.id, due))
-        .returning(leaseColumns)
-        .get();
-      return row ?? null;
+          begunAt: at,
+          endedAt: null,
+          ended: null,
+          reason: null,
+          costUsd: null,
+        });
+        add(best.org, best.host, 1);
+        leases.push(lease);
+      }
+
+      function isFull(org: string): boolean {
+        const { atOnce, aDay } = limits.org(org);
+        if (atOnce !== null && (ofOrg.get(org) ?? 0) >= atOnce) return true;
+        return aDay !== null && (statements.begunSince.get({ org, since: at - dayMs })?.n ?? 0) >= aDay;
+      }
+
+      function next() {
+        let best: { id: string; availableAt: number; org: string; host: string; busy: number } | null = null;
+        let lane = statements.laneAfter.get({ org: "", host: "" });
+        let checked = "";
+        while (lane) {
+          const { org, host } = lane;
+          if (org !== checked && isFull(org)) {
+            lane = statements.laneAfter.get({ org, host: lastHost });
+            continue;
+          }
+          checked = org;
+          if (host === "" || (ofHost.get(host) ?? 0) < limits.host) {
+            const oldest = statements.oldestOf.get({ org, host });
+            const busy = ofOrg.get(org) ?? 0;
+            if (oldest && (best === null || comesBefore({ ...oldest, busy }, best)))
+              best = { ...oldest, org, host, busy };
+          }
+          lane = statements.laneAfter.get({ org, host });
+        }
+        return best;
+      }
+
+      function comesBefore(a: { id: string; availableAt: number; busy: number }, b: typeof a): boolean {
+        const dueA = a.availableAt <= at;
+        if (dueA !== b.availableAt <= at) return dueA;
+        if (dueA && a.busy !== b.busy) return a.busy < b.busy;
+        return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
+      }
     },
 
     /** Whether the lease still counts. */
-    holds: (lease: Lease): boolean => db.select({ id: jobs.id }).from(jobs).where(held(lease)).get() !== undefined,
+    holds: ({ id, attempt }: Lease): boolean => statements.holds.get({ id, attempt }) !== undefined,
 
-    heartbeat: (lease: Lease, leaseMs: number): boolean => write(db, lease, { leaseUntil: now() + leaseMs }),
+    heartbeat: (_tx: Tx, { id, attempt }: Lease, leaseMs: number): boolean =>
+      statements.heartbeat.get({ id, attempt, leaseUntil: now() + leaseMs }) !== undefined,
 
     /** Ends a job for good. */
-    settle: (tx: Tx, lease: Lease, state: "done" | "failed", lastError: string | null): boolean =>
-      write(tx, lease, { state, lastError, leaseUntil: null, endedAt: now() }),
+    settle(_tx: Tx, lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
+      const { id, attempt } = lease;
+      if (!statements.settle.get({ id, attempt, state, reason, at: now() })) return false;
+      end(lease, state, reason, costUsd);
+      return true;
+    },
 
-    /** Puts a job back for later, the attempt spent. */
-    retry: (lease: Lease, delayMs: number, lastError: string): boolean =>
-      write(db, lease, { state: "queued", availableAt: now() + Math.ceil(delayMs), lastError, leaseUntil: null }),
+    /** Gives a job back to be begun again: after `delayMs`, or (0) at once, whatever the clock says. */
+    putBack(_tx: Tx, lease: Lease, { ended, counts, delayMs, reason, costUsd }: Return): boolean {
+      const { id, attempt } = lease;
+      const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
+      if (!statements.putBack.get({ id, attempt, availableAt, reason, counts })) return false;
+      end(lease, ended, reason, costUsd);
+      return true;
+    },
 
-    /** Gives a job back at once, as if it had not been begun. */
-    release: (lease: Lease): boolean =>
-      write(db, lease, { state: "queued", availableAt: 0, attempt: sql`${jobs.attempt} - 1`, leaseUntil: null }),
-
-    /** Takes back jobs whose holder is gone: every running one (`all`, at boot, under the data lock), or those whose lease ran out. */
-    rescue: (which: "all" | "expired"): number =>
-      db
-        .update(jobs)
-        .set({ state: "queued", availableAt: 0, leaseUntil: null, lastError: "the process that held it went away" })
-        .where(
-          which === "all" ? eq(jobs.state, "running") : and(eq(jobs.state, "running"), lte(jobs.leaseUntil, now())),
-        )
-        .returning({ id: jobs.id })
-        .all().length,
-
-    /** When the next queued job is due, epoch ms (0: at once); null if none is queued. */
-    nextDueAt: (): number | null =>
-      db
-        .select({ at: min(jobs.availableAt) })
+    /** Calls off the job of a subject, whoever holds it. `costOf` tells what the attempt in progress, if any, has spent. False if it has ended. */
+    cancel(tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: Lease) => number | null): boolean {
+      const own = and(eq(jobs.kind, kind), eq(jobs.subject, subject));
+      const row = tx
+        .select({ ...leaseColumns, state: jobs.state })
         .from(jobs)
-        .where(eq(jobs.state, "queued"))
-        .get()?.at ?? null,
+        .where(own)
+        .get();
+      if (!row || !(row.state === "queued" || row.state === "running")) return false;
+      tx.update(jobs)
+        .set({ state: "cancelled", lastError: reason, leaseUntil: null, endedAt: now() })
+        .where(eq(jobs.id, row.id))
+        .run();
+      if (row.state === "running") end(row, "cancelled", reason, costOf(row));
+      return true;
+    },
+
+    /** Jobs whose holder is gone: every running one (`all`, at boot, under the data lock), or those whose lease ran out. */
+    listOrphans: (which: "all" | "expired"): Lease[] =>
+      db
+        .select(leaseColumns)
+        .from(jobs)
+        .where(which === "all" ? running : and(running, lte(jobs.leaseUntil, now())))
+        .all(),
 
     countUnfinished: (): number =>
       db.select({ n: count() }).from(jobs).where(sql`${jobs.state} in ('queued', 'running')`).get()?.n ?? 0,

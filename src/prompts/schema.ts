@@ -84,8 +84,26 @@ const choicesExample = {
 };
 
 export const Prompt = Type.Object(
-  { ...PromptSummary.properties, ...choices },
-  { title: "Prompt", examples: [{ ...promptExample, ...choicesExample }] },
+  {
+    ...PromptSummary.properties,
+    ...choices,
+    nextRunsAt: Nullable(
+      Type.Array(Time, {
+        maxItems: 3,
+        description: "The next three slots of its schedule; null if it is not scheduled",
+      }),
+    ),
+  },
+  {
+    title: "Prompt",
+    examples: [
+      {
+        ...promptExample,
+        ...choicesExample,
+        nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
+      },
+    ],
+  },
 );
 export type Prompt = Static<typeof Prompt>;
 

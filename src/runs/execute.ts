@@ -1,7 +1,7 @@
-import { eq, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { AllowRule } from "../config.ts";
-import { runs } from "../db/tables.ts";
+import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
@@ -19,6 +19,8 @@ type Parts = {
   userAgent: string;
 };
 
+const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+
 /** The job behind a run: send the agent, store what it does, grade what was stored, and show run and report together. */
 export function createRunJob(
   { db, config, now, log }: Deps,
@@ -35,14 +37,29 @@ export function createRunJob(
       return gradeSession(readSession(db, session));
     } catch (error) {
       log.error({ run: session.runId, err: error }, "a session could not be graded");
-      throw new JobFailure(`infrastructure: the session could not be graded: ${String(error)}`, false);
+      throw new JobFailure(`infrastructure: the session could not be graded: ${String(error)}`, "never");
     }
   };
 
+  /** A sum over no rows is 0, over one unknown price null. */
+  const spentUsd = db
+    .select({
+      usd: sql<number | null>`case when count(*) = count(${cost}) then coalesce(sum(${cost}), 0) end`,
+    })
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(sessionEvents.runId, sql.placeholder("runId")),
+        eq(sessionEvents.attempt, sql.placeholder("attempt")),
+        sql`${sessionEvents.type} = 'usage'`,
+      ),
+    )
+    .prepare();
+
   return {
-    begun(tx, { subject, attempt }) {
+    begun(tx, { subject, spent }) {
       tx.update(runs)
-        .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${now()})`, attempt })
+        .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${now()})`, attempt: spent + 1 })
         .where(eq(runs.id, subject))
         .run();
     },
@@ -50,23 +67,37 @@ export function createRunJob(
     async run(lease: Lease, stop: AbortSignal) {
       const run = getRow(lease.subject);
       const agent = agents[run.agent];
-      if (!agent) throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here`, false);
+      if (!agent) throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here`, "never");
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           "infrastructure: no address to start from; give the prompt a provider with docs, additionalUrls or an address in its text, or the run a urlMap",
-          false,
+          "never",
         );
       const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-      const broken = new AbortController();
-      const timeout = AbortSignal.timeout(config.runTimeoutMs);
-      const signal = AbortSignal.any([stop, timeout, broken.signal]);
+      const ended = new AbortController();
+      const end = (failure: JobFailure) => ended.abort(failure);
+      const signal = AbortSignal.any([stop, ended.signal]);
       const writer = openSession(
         { db, now },
         session,
         () => queue.holds(lease),
-        (error) => broken.abort(error),
+        (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${String(error)}`, "fault")),
       );
       const description = agent.describe();
+      const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
+      const tooLong = () =>
+        end(
+          new JobFailure(`timeout: the run took longer than ${seconds(config.runTimeoutMs)} and was stopped`, "never"),
+        );
+      const tooQuiet = () =>
+        end(
+          new JobFailure(
+            `timeout: the agent did nothing for ${seconds(config.idleTimeoutMs)} and was stopped`,
+            "never",
+          ),
+        );
+      const wallClock = setTimeout(tooLong, config.runTimeoutMs);
+      let idle = setTimeout(tooQuiet, config.idleTimeoutMs);
       try {
         const events = agent.run(
           {
@@ -79,24 +110,20 @@ export function createRunJob(
           },
           { signal, guard: createGuard({ allow: allow(), urlMap: run.urlMap, userAgent, now }), now },
         );
-        for await (const event of untilAborted(events, signal)) writer.append(event, "agent");
+        for await (const event of untilAborted(events, signal)) {
+          clearTimeout(idle);
+          idle = setTimeout(tooQuiet, config.idleTimeoutMs);
+          writer.append(event, "agent");
+        }
         writer.close();
       } catch (error) {
         if (stop.aborted) throw error;
-        if (broken.signal.aborted)
-          throw new JobFailure(
-            `infrastructure: the session could not be stored: ${String(broken.signal.reason)}`,
-            true,
-          );
-        writer.close();
-        if (timeout.aborted)
-          throw new JobFailure(
-            `timeout: the run took longer than ${config.runTimeoutMs / 1000} seconds and was stopped`,
-            false,
-          );
-        if (error instanceof AgentFailure)
-          throw new JobFailure(error.message, error.options.retryable, error.options.retryAfterMs);
-        throw error;
+        // What was done until then is kept, unless it is that which failed.
+        if (!(ended.signal.reason instanceof JobFailure && ended.signal.reason.retry === "fault")) writer.close();
+        throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+      } finally {
+        clearTimeout(wallClock);
+        clearTimeout(idle);
       }
       const grade = gradeOf(session);
       log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
@@ -109,13 +136,29 @@ export function createRunJob(
       };
     },
 
+    returned(tx, { subject }) {
+      tx.update(runs).set({ status: "pending" }).where(eq(runs.id, subject)).run();
+    },
+
     failed(tx, { subject }, message) {
       tx.update(runs)
         .set({ status: "failed", failureReason: message, completedAt: now() })
         .where(eq(runs.id, subject))
         .run();
     },
+
+    costOf: ({ subject, attempt }) => spentUsd.get({ runId: subject, attempt })?.usd ?? null,
   };
+}
+
+/** A fault around the agent spends no attempt; a crash of the agent itself does. */
+function toJobFailure(error: unknown): JobFailure {
+  if (error instanceof JobFailure) return error;
+  if (error instanceof AgentFailure) {
+    const { retryable, retryAfterMs } = error.options;
+    return new JobFailure(error.message, retryable ? "fault" : "never", retryAfterMs);
+  }
+  return new JobFailure(`agent_crashed: ${error instanceof Error ? error.message : String(error)}`, "attempt");
 }
 
 /** The events of an agent. An abort ends them at once, whether the agent heeds the signal or not. */

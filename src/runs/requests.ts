@@ -1,18 +1,20 @@
 import { and, desc, eq, gt } from "drizzle-orm";
-import { type Tx, tx } from "../db/open.ts";
+import type { Commit } from "../db/commit.ts";
+import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, type RunTask, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { conflict } from "../errors.ts";
+import { conflict, notFound } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
-import { parseUrlMap } from "../net/mapping.ts";
+import { createMapping, parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
+import type { Endings } from "./endings.ts";
 import { startUrls } from "./starts.ts";
 
 const idempotencyMs = 24 * 3600_000;
-/** A crash or a fault of the network spends an attempt; what an agent did never does. */
+/** A crash of the agent spends an attempt; a fault of what lies around it does not, and what an agent did is a result. */
 const maxAttempts = 3;
 
 export type EvalRequestInput = {
@@ -22,15 +24,28 @@ export type EvalRequestInput = {
   runs?: number;
   trigger: Trigger;
   idempotencyKey?: string;
+  /** Default false. */
+  supersede?: boolean;
 };
+
+type Accepted = { evalRequestId: string; runIds: string[] };
 
 export type Requests = ReturnType<typeof createRequests>;
 
-type Parts = { prompts: Prompts; providers: Providers; queue: Queue; defaultAgent: string; onQueued: () => void };
+type Parts = {
+  prompts: Prompts;
+  providers: Providers;
+  endings: Endings;
+  queue: Queue;
+  commit: Commit;
+  defaultAgent: string;
+  /** Called once accepted runs are on the disk. */
+  onQueued: () => void;
+};
 
 export function createRequests(
   { db, now, newId }: Deps,
-  { prompts: ofPrompts, providers, queue, defaultAgent, onQueued }: Parts,
+  { prompts: ofPrompts, providers, endings, queue, commit, defaultAgent, onQueued }: Parts,
 ) {
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -48,69 +63,99 @@ export function createRequests(
     return row;
   }
 
-  return {
-    /**
-     * Accepts an evaluation of a prompt: its eval request, its runs and their jobs become visible together. Answers with the ids.
-     * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
-     */
-    requestEval(org: OrgId, promptId: string, input: EvalRequestInput): { evalRequestId: string; runIds: string[] } {
-      const { urlMap, templateArgs = {}, idempotencyKey } = input;
-      const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId, input });
-      const accepted = tx(db, (t) => {
-        const prompt = ofPrompts.getPromptRow(org, promptId);
-        const earlier =
-          idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
-        if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: [earlier.id] };
-        if (prompt.status === "archived")
-          throw conflict(
-            `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
-          );
-        const mapped = parseUrlMap(urlMap);
-        const args = argsFor(prompt.templateVars, templateArgs);
-        const fill = (text: string) => fillTemplate(text, args ?? {});
-        const text = fill(prompt.text);
-        const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
-        const task: RunTask = {
-          title: prompt.title,
-          text,
-          endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-          startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
-          declaredChecks: prompt.declaredChecks ?? [],
-          reviewBeforePublishing: prompt.reviewBeforePublishing,
-        };
-        const createdAt = now();
-        const evalRequestId = newId(createdAt);
-        insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-        const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
-        for (const id of runIds) {
-          insertRun({
-            id,
-            orgId: org,
-            promptId: prompt.id,
-            evalRequestId,
-            status: "pending",
-            urlMap,
-            templateArgs: args,
-            task,
-            agent: prompt.agent ?? defaultAgent,
-            agentVersion: null,
-            model: prompt.model,
-            attempt: 0,
-            failureReason: null,
-            createdAt,
-            startedAt: null,
-            completedAt: null,
-            idempotencyKey: idempotencyKey ?? null,
-            idempotencyHash,
-          });
-          queue.enqueue(t, { kind: "run", subject: id, maxAttempts });
-        }
-        return { evalRequestId, runIds };
+  /**
+   * Accepts an evaluation of a prompt, as a part of a transaction: its eval request, its runs and their jobs become visible together.
+   * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
+   */
+  function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
+    const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
+    const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId, input });
+    const prompt = ofPrompts.getPromptRow(org, promptId);
+    const earlier =
+      idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
+    if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: [earlier.id] };
+    if (prompt.status === "archived")
+      throw conflict(
+        `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
+      );
+    const mapped = parseUrlMap(urlMap);
+    const args = argsFor(prompt.templateVars, templateArgs);
+    const fill = (text: string) => fillTemplate(text, args ?? {});
+    const text = fill(prompt.text);
+    const provider = prompt.targetProviderId === null ? null : providers.getProvider(org, prompt.targetProviderId);
+    const task: RunTask = {
+      title: prompt.title,
+      text,
+      endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
+      startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
+      declaredChecks: prompt.declaredChecks ?? [],
+      reviewBeforePublishing: prompt.reviewBeforePublishing,
+    };
+    const createdAt = now();
+    const evalRequestId = newId(createdAt);
+    const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
+    if (supersede) endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string);
+    insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
+    const host = loadedHost(task.startUrls, urlMap);
+    for (const id of runIds) {
+      insertRun({
+        id,
+        orgId: org,
+        promptId: prompt.id,
+        evalRequestId,
+        status: "pending",
+        urlMap,
+        templateArgs: args,
+        task,
+        agent: prompt.agent ?? defaultAgent,
+        agentVersion: null,
+        model: prompt.model,
+        attempt: 0,
+        failureReason: null,
+        createdAt,
+        startedAt: null,
+        completedAt: null,
+        idempotencyKey: idempotencyKey ?? null,
+        idempotencyHash,
       });
-      onQueued();
-      return accepted;
+      queue.enqueue(t, { kind: "run", subject: id, orgId: org, host, maxAttempts });
+    }
+    return { evalRequestId, runIds };
+  }
+
+  /** Accepts an evaluation of a prompt and answers once it is on the disk. Throws what `accept` throws. */
+  async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
+    const accepted = await commit((t) => accept(t, org, promptId, input));
+    onQueued();
+    return accepted;
+  }
+
+  return {
+    accept,
+    requestEval,
+    onQueued,
+
+    /** Accepts another run of what a run was about: the same prompt as it is now, with the same urlMap and templateArgs. Throws as `requestEval`. */
+    requestAgain(org: OrgId, runId: string, trigger: Trigger): Promise<Accepted> {
+      const own = and(eq(runs.orgId, org), eq(runs.id, runId.toLowerCase()));
+      const run = db
+        .select({ promptId: runs.promptId, urlMap: runs.urlMap, templateArgs: runs.templateArgs })
+        .from(runs)
+        .where(own)
+        .get();
+      if (!run) throw notFound(`no run has the id ${runId}`);
+      const { promptId, urlMap, templateArgs } = run;
+      return requestEval(org, promptId, { urlMap, templateArgs: templateArgs ?? undefined, trigger });
     },
   };
+}
+
+/** The host that a run loads first, as the limits count it: where its first address leads, mapped as it will be. Empty if there is none. */
+function loadedHost(startUrls: string[], urlMap: Record<string, string>): string {
+  const [first] = startUrls;
+  if (first === undefined) return "";
+  const url = new URL(first);
+  return (createMapping(urlMap).toReal(url) ?? url).host;
 }
 
 const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update(canonical(value)).digest("hex");

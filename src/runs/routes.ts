@@ -2,13 +2,24 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { errors, listOf, type OrgOf, operation } from "../api.ts";
 import { jsonBody } from "../body.ts";
+import { pageQuery } from "../paging.ts";
 import { runUrls } from "../reports/reports.ts";
 import { PathId } from "../schema.ts";
+import type { Endings } from "./endings.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Run, RunRequest, RunResponse, runsQuery } from "./schema.ts";
+import { Attempt, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
+import type { Slots } from "./slots.ts";
 
-type Parts = { runs: Runs; requests: Requests; baseUrl: () => string };
+type Parts = {
+  runs: Runs;
+  requests: Requests;
+  endings: Endings;
+  slots: Slots;
+  baseUrl: () => string;
+  /** Who asks, for a person who reads it later. */
+  nameOf: (request: Request) => string;
+};
 
 const IdempotencyKey = Type.String({
   pattern: "^[\\x21-\\x7e]{1,255}$",
@@ -16,12 +27,14 @@ const IdempotencyKey = Type.String({
     "1 to 255 visible ASCII characters. The same key within 24 hours answers with the same run; with another request it is refused.",
 });
 
-export const runRoutes = ({ runs, requests, baseUrl }: Parts, orgOf: OrgOf) =>
+const path = Type.Object({ runId: PathId("uuid of the run") });
+
+export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "runs" })
     .post(
       "/api/v1/prompts/:promptId/run",
-      ({ request, params, headers, body }) => {
-        const { runIds } = requests.requestEval(orgOf(request), params.promptId, {
+      async ({ request, params, headers, body }) => {
+        const { runIds } = await requests.requestEval(orgOf(request), params.promptId, {
           ...body,
           idempotencyKey: headers["idempotency-key"],
           trigger: "api",
@@ -45,6 +58,23 @@ export const runRoutes = ({ runs, requests, baseUrl }: Parts, orgOf: OrgOf) =>
       },
     )
     .get(
+      "/api/v1/prompts/:promptId/slots",
+      ({ request, params, query, set }) => {
+        const { limit = 100, offset } = query;
+        const { items, total } = slots.listSlots(orgOf(request), params.promptId, { limit, offset: offset ?? 0 });
+        set.headers["x-total-count"] = String(total);
+        return items;
+      },
+      {
+        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
+        query: Type.Object(pageQuery),
+        ...operation("Prompts", "listSlots", "List what became of the slots of a prompt's schedule, newest first", {
+          200: listOf(Slot, "Slots, newest first"),
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
       "/api/v1/runs",
       ({ request, query, set }) => {
         const { promptId, reportStatus, limit = 100, offset } = query;
@@ -65,9 +95,51 @@ export const runRoutes = ({ runs, requests, baseUrl }: Parts, orgOf: OrgOf) =>
       },
     )
     .get("/api/v1/runs/:runId", ({ request, params }) => runs.getRun(orgOf(request), params.runId), {
-      params: Type.Object({ runId: PathId("uuid of the run") }),
+      params: path,
       ...operation("Runs", "getRun", "Get the status of a run, and its report once it is completed", {
         200: Run,
+        ...errors(404),
+      }),
+    })
+    .post(
+      "/api/v1/runs/:runId/cancel",
+      async ({ request, params }) => {
+        await endings.cancelRun(orgOf(request), params.runId, nameOf(request));
+        return runs.getRun(orgOf(request), params.runId);
+      },
+      {
+        params: path,
+        ...operation(
+          "Runs",
+          "cancelRun",
+          "End a run that has not ended, as failed",
+          { 200: Run, ...errors(404, 409) },
+          { description: "A session in progress stops within a second. failureReason says who cancelled." },
+        ),
+      },
+    )
+    .post(
+      "/api/v1/runs/:runId/rerun",
+      async ({ request, params }) => {
+        const { runIds } = await requests.requestAgain(orgOf(request), params.runId, "api");
+        const runId = runIds[0] as string;
+        return { runId, ...runUrls(baseUrl(), runId) };
+      },
+      {
+        params: path,
+        ...operation(
+          "Runs",
+          "rerun",
+          "Run again what a run was about",
+          { 200: RunResponse, ...errors(400, 404, 409) },
+          { description: "A new run of the same prompt, as it is now, with the same urlMap and templateArgs." },
+        ),
+      },
+    )
+    .get("/api/v1/runs/:runId/attempts", ({ request, params }) => endings.listAttempts(orgOf(request), params.runId), {
+      params: path,
+      ...operation("Runs", "listAttempts", "List the times that a run was begun, oldest first", {
+        200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),
       }),
     });

@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { reportStatuses, runStatuses } from "../db/tables.ts";
+import { attemptEnds, reportStatuses, runStatuses, slotOutcomes } from "../db/tables.ts";
 import { pageQuery } from "../paging.ts";
 import { PromptSummary, promptExample } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
@@ -82,7 +82,10 @@ export const Run = Type.Object(
     agent: RunAgent,
     evalRequestId: Id,
     startedAt: Nullable(Time),
-    attempt: Type.Integer({ minimum: 0, description: "Times that it was begun" }),
+    attempt: Type.Integer({
+      minimum: 0,
+      description: "Which try this is, from 1; restarts of the service and faults of the infrastructure use none up",
+    }),
   },
   { title: "Run", examples: [runExample] },
 );
@@ -96,6 +99,12 @@ export const RunRequest = Type.Object(
     templateArgs: Type.Optional(
       Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
         description: "A value for each variable of the prompt",
+      }),
+    ),
+    supersede: Type.Optional(
+      Type.Boolean({
+        description:
+          "End the unfinished runs of the same prompt whose urlMap has the same keys, as superseded: for a newer commit of the same preview",
       }),
     ),
   },
@@ -116,6 +125,62 @@ export const RunResponse = Type.Object(
   },
 );
 export type RunResponse = Static<typeof RunResponse>;
+
+export const Attempt = Type.Object(
+  {
+    attempt: Type.Integer({ minimum: 1, description: "Times that the run was begun, this one included" }),
+    begunAt: Time,
+    endedAt: Nullable(Time),
+    ended: Nullable(
+      OneOf(
+        attemptEnds,
+        "done: with a report; failed: for good; retried: to be tried again; released: given back by a stop of the service; lost: its process went away; cancelled: called off",
+      ),
+    ),
+    reason: Nullable(Type.String({ description: "Why it did not end with a report" })),
+    costUsd: Nullable(Type.Number({ description: "Spent on models in this attempt; null: not known" })),
+  },
+  {
+    title: "Attempt",
+    examples: [
+      {
+        attempt: 1,
+        begunAt: "2026-11-21T09:31:00.100Z",
+        endedAt: "2026-11-21T09:31:02.000Z",
+        ended: "done",
+        reason: null,
+        costUsd: 0,
+      },
+    ],
+  },
+);
+export type Attempt = Static<typeof Attempt>;
+
+export const Slot = Type.Object(
+  {
+    at: Time,
+    outcome: OneOf(
+      slotOutcomes,
+      "ran; missed: its moment passed while the service was down; skipped_overlap: runs of an earlier slot were not finished; failed: its runs could not be asked for",
+    ),
+    evalRequestId: Nullable(Id),
+    reason: Nullable(Type.String({ description: "Why it did not run" })),
+    decidedAt: Time,
+  },
+  {
+    title: "Slot",
+    examples: [
+      {
+        at: "2026-11-20T04:12:00.000Z",
+        outcome: "ran",
+        evalRequestId: runExample.evalRequestId,
+        reason: null,
+        decidedAt: "2026-11-20T04:12:00.004Z",
+      },
+    ],
+  },
+);
+export type Slot = Static<typeof Slot>;
 
 export const runsQuery = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),

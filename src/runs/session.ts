@@ -31,11 +31,6 @@ export function openSession(
   onError: (error: unknown) => void,
 ): SessionWriter {
   const begunAt = now();
-  // What an attempt that was given back has left: it begins anew under the same number.
-  tx(db, (t) => {
-    const own = and(eq(sessionEvents.orgId, orgId), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
-    if (mayWrite()) t.delete(sessionEvents).where(own).run();
-  });
   let seq = 0;
   let buffer: (typeof sessionEvents.$inferInsert)[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,5 +1,6 @@
 import { createKeys } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
+import { readConfig } from "../../src/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
 import { runExample } from "../../src/runs/schema.ts";
@@ -12,11 +13,11 @@ export function seed(dataDir: string, count: number) {
   const db = openDb(dataDir);
   const now = Date.now;
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
-  const deps = { db, now, newId };
+  const deps = { db, config: readConfig({}), now, newId };
   const org = createOrgs(deps).createOrg("Bench").id;
   const { key } = createKeys(deps).createKey(org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
-  const prompts = createPrompts(deps, ["explorer"]);
+  const prompts = createPrompts(deps, { agentIds: ["explorer"], onScheduled: () => {} });
   const promptIds = Array.from(
     { length: 10 },
     (_, i) => prompts.createPrompt(org, { title: `Prompt ${i}`, text, endGoal: text }).id,

@@ -14,7 +14,7 @@ export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<Age
 }
 
 /** Ends at once: the shortest session that can be graded. */
-const instantAgent = scriptedAgent(async function* () {
+export const instantAgent = scriptedAgent(async function* () {
   yield { type: "thought", text: "nothing to do", by: "rule" };
   yield { type: "end", outcome: "not_judged", reason: "scripted" };
 });
@@ -79,7 +79,7 @@ export function testApp({
 
   /** Runs every queued job to its end. */
   async function runJobs(): Promise<void> {
-    service.runner.start();
+    await service.runner.start();
     while (service.queue.countUnfinished() > 0) await new Promise((resolve) => setImmediate(resolve));
     await service.runner.stop(0);
   }

@@ -1,5 +1,6 @@
 import { eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
+import { tx } from "../../src/db/open.ts";
 import { runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/score.ts";
 import { openSession } from "../../src/runs/session.ts";
@@ -8,7 +9,8 @@ import type { testApp } from "./app.ts";
 /** A completed run of A whose report is this grade, over a session of 121 events; no agent is sent. */
 export function runWithReport({ service, a, db }: ReturnType<typeof testApp>, grade: Grade, title = "Upload a file") {
   const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
-  const [runId = ""] = service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api" }).runIds;
+  const asked = { urlMap: {}, trigger: "api" } as const;
+  const [runId = ""] = tx(db, (t) => service.requests.accept(t, a.org, prompt.id, asked)).runIds;
   const session = openSession(
     service.deps,
     { orgId: a.org, runId, attempt: 1 },
