@@ -48,6 +48,11 @@ function migrate(db: Db): void {
     t.run(sql`create table if not exists __drizzle_migrations
       (id serial primary key, hash text not null, created_at numeric)`);
     const last = t.values<[number | null]>(sql`select max(created_at) from __drizzle_migrations`)[0]?.[0] ?? 0;
+    if (last > Math.max(...migrations.map((one) => one.folderMillis)))
+      throw new AppError(
+        "conflict",
+        "the data were written by a newer evald than this; use that one, or restore an older backup",
+      );
     for (const { sql: statements, hash, folderMillis } of migrations.filter((one) => one.folderMillis > last)) {
       for (const statement of statements) t.run(sql.raw(statement));
       t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);

@@ -1,0 +1,300 @@
+import { describe, expect, test } from "bun:test";
+import { eq } from "drizzle-orm";
+import type { Agent } from "../src/agents/agent.ts";
+import { jobs, sessionEvents } from "../src/db/tables.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
+
+const end = { type: "end", outcome: "not_judged", reason: "scripted" } as const;
+const usage = (costUsd: number | null) =>
+  ({ type: "usage", model: "acme/m1", inputTokens: 10, outputTokens: 5, costUsd }) as const;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await turn();
+}
+
+/** An agent whose sessions go on until they are let go; `stopped` counts those that were told to stop. */
+function patientAgent() {
+  const seen = { begun: 0, stopped: 0 };
+  const open: (() => void)[] = [];
+  const agent = scriptedAgent(async function* (signal) {
+    seen.begun++;
+    signal.addEventListener("abort", () => seen.stopped++);
+    yield usage(0.25);
+    // A full batch, so that what was spent is stored.
+    for (let i = 0; i < 100; i++) yield { type: "thought", text: "hm", by: "rule" };
+    await new Promise<void>((resolve) => open.push(resolve));
+    yield end;
+  });
+  return { agent, seen, letGo: () => open.splice(0).forEach((go) => void go()) };
+}
+
+async function setUp(agent?: Agent, env: Record<string, string> = {}) {
+  const app = testApp({ agent, env });
+  const { send } = app;
+  const promptAt = async (host: string) =>
+    (await send("POST", "/api/v1/prompts", { body: { text: `See https://${host}/` } })).body.id as string;
+  const promptId = await promptAt("docs.test");
+  return {
+    ...app,
+    promptId,
+    promptAt,
+    run: async (body: Record<string, unknown> = {}, id = promptId, headers: Record<string, string> = {}) =>
+      (await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {}, ...body }, headers })).body
+        .runId as string,
+    get: async (id: string) => (await send("GET", `/api/v1/runs/${id}`)).body,
+    attempts: async (id: string) => (await send("GET", `/api/v1/runs/${id}/attempts`)).body,
+  };
+}
+
+const cancelled = 'cancelled: by the API key "test"';
+
+describe("cancelling", () => {
+  test("a run that waits never begins", async () => {
+    const { send, run, get, attempts, runJobs } = await setUp();
+    const [doomed, other] = [await run(), await run()];
+    const { status, body } = await send("POST", `/api/v1/runs/${doomed}/cancel`);
+    expect([status, body]).toEqual([200, await get(doomed)]);
+    expect(body).toMatchObject({
+      status: "failed",
+      failureReason: cancelled,
+      report: null,
+      startedAt: null,
+      attempt: 0,
+    });
+    expect(body.completedAt).not.toBeNull();
+    await runJobs();
+    expect([await get(doomed), (await get(other)).status]).toEqual([body, "completed"]);
+    expect(await attempts(doomed)).toEqual([]);
+  });
+
+  test("a run in progress is ended at once; its session is told, its result discarded, its cost kept", async () => {
+    const { agent, seen, letGo } = patientAgent();
+    const { send, run, get, attempts, service, db } = await setUp(agent);
+    const runId = await run();
+    await service.runner.start();
+    await until(() => seen.begun === 1 && db.select().from(sessionEvents).all().length > 0);
+    const { body } = await send("POST", `/api/v1/runs/${runId}/cancel`);
+    expect(body).toMatchObject({ status: "failed", failureReason: cancelled });
+    // The answer comes after the session was told, without waiting for the next look at the database.
+    expect(seen.stopped).toBe(1);
+    const kept = db.select().from(sessionEvents).all().length;
+    letGo();
+    await service.runner.stop(60_000);
+    expect(await get(runId)).toEqual(body);
+    expect(db.select().from(sessionEvents).all().length).toBe(kept);
+    expect(await attempts(runId)).toEqual([
+      {
+        attempt: 1,
+        begunAt: expect.any(String),
+        endedAt: body.completedAt,
+        ended: "cancelled",
+        reason: cancelled,
+        costUsd: 0.25,
+      },
+    ]);
+  });
+
+  test("a run that was called off by another process is stopped by the next look", async () => {
+    const { agent, seen } = patientAgent();
+    const { run, service, db } = await setUp(agent);
+    const runId = await run();
+    await service.runner.start();
+    await until(() => seen.begun === 1);
+    db.update(jobs).set({ state: "cancelled", leaseUntil: null, endedAt: 1 }).where(eq(jobs.subject, runId)).run();
+    await until(() => seen.stopped === 1);
+    await service.runner.stop(0);
+  });
+
+  test("a run that has ended stays as it is; one of another organisation does not exist", async () => {
+    const { send, run, get, runJobs, b } = await setUp();
+    const runId = await run();
+    await runJobs();
+    const done = await get(runId);
+    expect(await send("POST", `/api/v1/runs/${runId}/cancel`)).toMatchObject({
+      status: 409,
+      body: { error: "conflict", detail: "the run has ended already: it is completed" },
+    });
+    expect(await get(runId)).toEqual(done);
+    const headers = { authorization: `Bearer ${b.key}` };
+    for (const path of ["cancel", "rerun"])
+      expect((await send("POST", `/api/v1/runs/${runId}/${path}`, { headers })).status).toBe(404);
+    expect((await send("GET", `/api/v1/runs/${runId}/attempts`, { headers })).status).toBe(404);
+  });
+});
+
+describe("superseding", () => {
+  const preview = (n: number) => ({ urlMap: { "docs.test": `https://preview-${n}.test` } });
+
+  test("ends the unfinished runs of the same prompt with the same keys, and no other", async () => {
+    const { agent, seen, letGo } = patientAgent();
+    const { run, get, promptAt, service } = await setUp(agent, { EVALD_CONCURRENCY: "1" });
+    const elsewhere = await promptAt("other.test");
+    const running = await run(preview(1));
+    await service.runner.start();
+    await until(() => seen.begun === 1);
+    const waiting = await run(preview(2));
+    const plain = await run();
+    const others = await run(preview(1), elsewhere);
+    const newest = await run({ ...preview(3), supersede: true });
+    const status = async (id: string) => (await get(id)).status;
+    expect([await status(running), await status(waiting)]).toEqual(["superseded", "superseded"]);
+    expect((await get(running)).failureReason).toBe(`superseded: by run ${newest}`);
+    expect(seen.stopped).toBe(1);
+    const left = [plain, others, newest];
+    while (service.queue.countUnfinished() > 0) {
+      letGo();
+      await turn();
+    }
+    await service.runner.stop(0);
+    expect(await Promise.all(left.map(status))).toEqual(["completed", "completed", "completed"]);
+    expect([await status(running), await status(waiting)]).toEqual(["superseded", "superseded"]);
+  });
+
+  test("asked for twice under one Idempotency-Key, a run does not end itself", async () => {
+    const { run, get } = await setUp();
+    const key = { "idempotency-key": "commit-1" };
+    const body = { ...preview(1), supersede: true };
+    const first = await run(body, undefined, key);
+    expect(await run(body, undefined, key)).toBe(first);
+    expect((await get(first)).status).toBe("pending");
+  });
+});
+
+test("a run is run again with what it was given, as a run of its own", async () => {
+  const { send, promptAt, run, get, runJobs } = await setUp();
+  const id = await promptAt("{{host}}.test");
+  const given = { urlMap: { "docs.test": "https://preview.test" }, templateArgs: { host: "docs" } };
+  const first = await run(given, id);
+  await runJobs();
+  const { status, body } = await send("POST", `/api/v1/runs/${first}/rerun`);
+  expect([status, body.runId === first]).toEqual([200, false]);
+  await runJobs();
+  const again = await get(body.runId);
+  expect(again).toMatchObject({ status: "completed", templateArgs: given.templateArgs });
+  const report = (await send("GET", `/api/v1/reports/${again.report.slug}`)).body;
+  expect(report.run.urlMap).toEqual(given.urlMap);
+  await send("PATCH", `/api/v1/prompts/${id}`, { body: { status: "archived" } });
+  expect((await send("POST", `/api/v1/runs/${first}/rerun`)).status).toBe(409);
+});
+
+describe("attempts", () => {
+  test("what a lost attempt has spent is not forgotten, and its end says why", async () => {
+    let begun = 0;
+    const agent = scriptedAgent(async function* () {
+      yield usage(++begun === 2 ? null : begun / 4);
+      if (begun < 3) throw new Error(`crash ${begun}`);
+      yield end;
+    });
+    const { run, get, attempts, runJobs } = await setUp(agent);
+    const runId = await run();
+    await runJobs();
+    expect(await get(runId)).toMatchObject({ status: "completed", attempt: 3 });
+    const ends = (await attempts(runId)).map((each: Record<string, unknown>) => [
+      each.attempt,
+      each.ended,
+      each.reason,
+      each.costUsd,
+    ]);
+    // A price that is not known makes the sum unknown, never too small.
+    expect(ends).toEqual([
+      [1, "retried", "agent_crashed: crash 1", 0.25],
+      [2, "retried", "agent_crashed: crash 2", null],
+      [3, "done", null, 0.75],
+    ]);
+  });
+
+  test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {
+    const env = { EVALD_IDLE_TIMEOUT_SECONDS: "1" };
+    const silent = scriptedAgent(async function* () {
+      await new Promise(() => {});
+      yield end;
+    });
+    const busy = scriptedAgent(async function* () {
+      const until = performance.now() + 1500;
+      while (performance.now() < until) {
+        yield { type: "thought", text: "still here", by: "rule" };
+        await turn();
+      }
+      yield end;
+    });
+    const results = [silent, busy].map(async (agent) => {
+      const { run, get, runJobs } = await setUp(agent, env);
+      const runId = await run();
+      await runJobs();
+      const { status, failureReason } = await get(runId);
+      return [status, failureReason];
+    });
+    expect(await Promise.all(results)).toEqual([
+      ["failed", "timeout: the agent did nothing for 1 second and was stopped"],
+      ["completed", null],
+    ]);
+  });
+});
+
+describe("limits", () => {
+  async function most(env: Record<string, string>, ask: (t: Awaited<ReturnType<typeof setUp>>) => Promise<unknown>) {
+    let running = 0;
+    let highest = 0;
+    const agent = scriptedAgent(async function* () {
+      highest = Math.max(highest, ++running);
+      for (let i = 0; i < 10; i++) await turn();
+      running--;
+      yield end;
+    });
+    const t = await setUp(agent, { EVALD_CONCURRENCY: "8", ...env });
+    await ask(t);
+    await t.runJobs();
+    return highest;
+  }
+  const times = async (n: number, work: () => Promise<unknown>) => {
+    for (let i = 0; i < n; i++) await work();
+  };
+
+  test("runs at once of one organisation, from the configuration or its own", async () => {
+    expect(await most({ EVALD_RUNS_PER_ORG: "3" }, ({ run }) => times(12, run))).toBe(3);
+    const own = await most({ EVALD_RUNS_PER_ORG: "3" }, async ({ run, service, a }) => {
+      service.orgs.updateOrg(a.org, { maxRunsAtOnce: 2 });
+      await times(12, run);
+    });
+    expect(own).toBe(2);
+  });
+
+  test("runs at once that load one host, which is the one that the urlMap leads to", async () => {
+    expect(await most({ EVALD_RUNS_PER_HOST: "2" }, ({ run }) => times(12, run))).toBe(2);
+    const mapped = { urlMap: { "docs.test": "https://preview.test" } };
+    const both = await most({ EVALD_RUNS_PER_HOST: "2" }, ({ run }) =>
+      times(6, async () => [await run(), await run(mapped)]),
+    );
+    expect(both).toBe(4);
+  });
+
+  test("runs that one organisation begins within 24 hours: the rest wait, and are not lost", async () => {
+    const { run, get, service } = await setUp(undefined, { EVALD_RUNS_A_DAY: "2" });
+    const ids = [await run(), await run(), await run()];
+    await service.runner.start();
+    await until(() => service.queue.countUnfinished() === 1);
+    for (let i = 0; i < 20; i++) await turn();
+    await service.runner.stop(0);
+    expect((await Promise.all(ids.map(get))).map(({ status }) => status)).toEqual([
+      "completed",
+      "completed",
+      "pending",
+    ]);
+  });
+});
+
+test("a holder that has fallen silent is found while the service is never idle", async () => {
+  const { run, get, service, db } = await setUp();
+  const lost = await run();
+  const held = { state: "running", owner: "another", attempt: 1, leaseUntil: 1 } as const;
+  db.update(jobs).set(held).where(eq(jobs.subject, lost)).run();
+  // Not at the start, which takes back everything: its holder goes silent later.
+  const asked = setInterval(() => void run(), 1);
+  db.update(jobs).set({ state: "queued", leaseUntil: null, availableAt: Number.MAX_SAFE_INTEGER }).run();
+  await service.runner.start();
+  db.update(jobs).set(held).where(eq(jobs.subject, lost)).run();
+  await until(() => db.select().from(jobs).where(eq(jobs.subject, lost)).get()?.state === "done");
+  clearInterval(asked);
+  await service.runner.stop(60_000);
+  expect(await get(lost)).toMatchObject({ status: "completed", attempt: 1 });
+});
