@@ -215,6 +215,9 @@ const samples: Record<string, RegExp[]> = {
   ],
   "runs.md": [
     /^\{\n {2}"slug": "error-codes-/,
+    /"ended": "done"/,
+    /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
+    /^http\S+\/api\/v1\/runs\/\S+$/m,
     /^\{"runId":"[^"]+","statusUrl":"http/,
     /\tcompleted\tA\S*\tError codes\n/,
   ],
