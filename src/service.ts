@@ -93,10 +93,7 @@ export function createService(options: Options) {
     queue,
     commit,
     defaultAgent: agentIds[0] ?? "explorer",
-    onQueued() {
-      runner.dropLost();
-      runner.wake();
-    },
+    onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
 

@@ -36,6 +36,8 @@ export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, co
   }
 
   return {
+    onEnded,
+
     /** Ends an unfinished run as failed; `by` says who wants it. A session in progress stops within a second. Throws not_found, conflict for a run that has ended. */
     async cancelRun(org: OrgId, id: string, by: string): Promise<void> {
       await commit((t) => {

@@ -126,6 +126,7 @@ export function createRequests(
   /** Accepts an evaluation of a prompt and answers once it is on the disk. Throws what `accept` throws. */
   async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
     const accepted = await commit((t) => accept(t, org, promptId, input));
+    if (input.supersede) endings.onEnded();
     onQueued();
     return accepted;
   }
