@@ -185,7 +185,7 @@ describe("attempts", () => {
       if (begun < 3) throw new Error(`crash ${begun}`);
       yield end;
     });
-    const { run, get, attempts, runJobs } = await setUp(agent);
+    const { send, run, get, attempts, runJobs } = await setUp(agent);
     const runId = await run();
     await runJobs();
     expect(await get(runId)).toMatchObject({ status: "completed", attempt: 3 });
@@ -201,6 +201,8 @@ describe("attempts", () => {
       [2, "retried", "agent_crashed: crash 2", null],
       [3, "done", null, 0.75],
     ]);
+    const page = (await send("GET", `/runs/${runId}`)).body;
+    expect(page).toContain("to be tried again: agent_crashed: crash 1");
   });
 
   test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {

@@ -23,7 +23,7 @@ const varyAccept = { vary: "Accept" };
 
 /** Everything that is served to people, and the documentation for people and agents. */
 export const pageRoutes = (service: Service) => {
-  const { deps, keys, reports, runs } = service;
+  const { deps, endings, keys, reports, runs } = service;
   const site = () => toSite(deps);
 
   /** Shows what belongs to the organisation of the caller's key; without one, the browser is made to ask for it. */
@@ -149,7 +149,8 @@ export const pageRoutes = (service: Service) => {
         forOrg(request, (org, here) => {
           const run = runs.getRun(org, params.runId);
           const asked = runs.getAsked(org, run.runId);
-          return privateAnswer("html", toPage(<RunPage site={here} run={run} asked={asked} />));
+          const attempts = endings.listAttempts(org, params.runId);
+          return privateAnswer("html", toPage(<RunPage {...{ site: here, run, asked, attempts }} />));
         }),
       {
         params: Type.Object({ runId: Type.String({ description: "uuid of the run" }) }),

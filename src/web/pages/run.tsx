@@ -1,5 +1,5 @@
 import type { Asked } from "../../runs/runs.ts";
-import type { Run } from "../../runs/schema.ts";
+import type { Attempt, Run } from "../../runs/schema.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import { agentWords, outcomeWords, timeWords, titleOf } from "../words.ts";
@@ -13,8 +13,19 @@ const statusWords: Record<Run["status"], string> = {
   superseded: "Superseded by a newer run",
 };
 
-/** A run while it goes on and after, with what was asked of it. */
-export function RunPage({ site, run, asked: { task, urlMap } }: { site: Site; run: Run; asked: Asked }) {
+const endWords: Record<NonNullable<Attempt["ended"]>, string> = {
+  done: "made the report",
+  failed: "failed",
+  retried: "to be tried again",
+  released: "given back when the service stopped",
+  lost: "lost with its process",
+  cancelled: "called off",
+};
+
+type Props = { site: Site; run: Run; asked: Asked; attempts: Attempt[] };
+
+/** A run while it goes on and after, with what was asked of it and how it was tried. */
+export function RunPage({ site, run, asked: { task, urlMap }, attempts }: Props) {
   const { base } = site;
   const title = titleOf(task);
   const unfinished = run.completedAt === null;
@@ -52,7 +63,6 @@ export function RunPage({ site, run, asked: { task, urlMap } }: { site: Site; ru
         <Fact name="Asked for">{timeWords(run.createdAt)}</Fact>
         <Fact name="Started">{run.startedAt ? timeWords(run.startedAt) : "not yet"}</Fact>
         <Fact name="Finished">{run.completedAt ? timeWords(run.completedAt) : "not yet"}</Fact>
-        <Fact name="Attempt">{run.attempt}</Fact>
         <Fact name="Prompt">
           <code>{run.prompt.id}</code>
         </Fact>
@@ -88,6 +98,25 @@ export function RunPage({ site, run, asked: { task, urlMap } }: { site: Site; ru
               </Fact>
             ))}
           </dl>
+        </>
+      )}
+      {attempts.length > 1 && (
+        <>
+          <h2>Attempts</h2>
+          <table class="metrics">
+            <tbody>
+              {attempts.map(({ attempt, begunAt, ended, reason }) => (
+                <tr key={attempt}>
+                  <th scope="row">{attempt}</th>
+                  <td class="value">{timeWords(begunAt)}</td>
+                  <td class="detail">
+                    {ended === null ? "under way" : endWords[ended]}
+                    {reason && `: ${reason}`}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
         </>
       )}
     </Layout>
