@@ -1,38 +1,42 @@
 import { mkdtempSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { scripts } from "../../package.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..", "..");
 export const executable = join(root, "dist", "evald");
-/** The executable with the agent of `instant.ts` in the place of the explorer. */
-export const instant = join(root, "dist", "evald-instant");
+
+/** The same with an agent that answers at once, made by `buildInstant`. */
+export const instant = join(root, "dist", "instant");
+
+async function build(file: string, command: string[], entry: string): Promise<void> {
+  const builtAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = [...new Bun.Glob("{src,drizzle,patches}/**/*").scanSync(root), entry, "package.json", "bun.lock"];
+  if (sources.every((source) => statSync(join(root, source)).mtimeMs < builtAt)) return;
+  const build = Bun.spawnSync([process.execPath, ...command], { cwd: root });
+  if (!build.success) throw new Error(`the build failed:\n${build.stderr}`);
+}
 
 /** Builds the executable if it is missing or older than a source file. */
-export const buildExecutable = (): void => build(executable, "src/main.ts");
+export const buildExecutable = (): Promise<void> => build(executable, ["run", "build"], "src/main.ts");
 
-/** Builds `instant` likewise. */
-export const buildInstant = (): void => build(instant, "test/support/instant.ts");
-
-function build(outfile: string, entry: string): void {
-  const builtAt = statSync(outfile, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const files = [...new Bun.Glob("{src,drizzle,patches}/**/*").scanSync(root), entry, "package.json", "bun.lock"];
-  if (files.every((file) => statSync(join(root, file)).mtimeMs < builtAt)) return;
-  const command = scripts.build.replace("src/main.ts", entry).replace("dist/evald", outfile).split(" ").slice(1);
-  const done = Bun.spawnSync([process.execPath, ...command], { cwd: root });
-  if (!done.success) throw new Error(`the build failed:\n${done.stderr}`);
+/** Builds `instant` by the same command, if it is missing or older than a source file. */
+export async function buildInstant(): Promise<void> {
+  const entry = "test/support/instant.ts";
+  const { scripts } = await Bun.file(join(root, "package.json")).json();
+  const command = scripts.build.replace("src/main.ts", entry).replace("dist/evald", instant);
+  await build(instant, command.split(" ").slice(1), entry);
 }
 
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
 
-/** `program`: another build than the executable. */
-type Call = { cwd: string; env?: Record<string, string>; program?: string };
+/** `file`: the executable, if it is not the usual one. */
+type Call = { cwd: string; env?: Record<string, string>; file?: string };
 
 const cleanEnv = (env: Record<string, string> = {}) => ({ PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env });
 
 /** Runs one command to its end. */
-export async function call(args: string[], { cwd, env, program = executable }: Call) {
-  const child = Bun.spawn([program, ...args], {
+export async function call(args: string[], { cwd, env, file = executable }: Call) {
+  const child = Bun.spawn([file, ...args], {
     cwd,
     env: cleanEnv(env),
     stdout: "pipe",
@@ -48,8 +52,8 @@ export async function call(args: string[], { cwd, env, program = executable }: C
 }
 
 /** Starts the service and waits until it says where it listens. Throws with its stderr if it ends before. */
-export async function serve({ cwd, env, program = executable }: Call) {
-  const child = Bun.spawn([program, "serve"], {
+export async function serve({ cwd, env, file = executable }: Call) {
+  const child = Bun.spawn([file, "serve"], {
     cwd,
     env: cleanEnv({ EVALD_PORT: "0", EVALD_WELCOME: "0", EVALD_LOG_LEVEL: "info", ...env }),
     stdout: "pipe",

@@ -40,7 +40,7 @@ export type World = Awaited<ReturnType<typeof createWorld>>;
 export async function createWorld(...texts: string[]) {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
-    const { code, stdout, stderr } = await call(args, { cwd, program: instant });
+    const { code, stdout, stderr } = await call(args, { cwd, file: instant });
     if (code !== 0) throw new Error(stderr);
     return stdout.trim();
   };
@@ -76,6 +76,12 @@ export async function createWorld(...texts: string[]) {
     first: members[0] as Member,
     /** One number from the database. */
     count,
+    /** The first column of a query. */
+    list: (sql: string): string[] =>
+      open({ readonly: true }, (db) => {
+        db.run("pragma busy_timeout = 5000");
+        return db.query(sql).values().flat() as string[];
+      }),
     /** Whether nobody keeps everybody from writing. */
     isWritable: (): boolean =>
       open({ readwrite: true }, (db) => {
@@ -92,7 +98,7 @@ export async function createWorld(...texts: string[]) {
     start: (env: Record<string, string> = {}) =>
       serve({
         cwd,
-        program: instant,
+        file: instant,
         env: { EVALD_CONCURRENCY: "32", EVALD_RUNS_PER_HOST: "64", EVALD_LOG_LEVEL: "warn", ...env },
       }),
     finished: (ms = 120_000) =>
