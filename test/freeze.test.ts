@@ -1,9 +1,10 @@
-import { beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeAll, expect, test } from "bun:test";
 import { buildInstant, client } from "./support/executable.ts";
 import {
   createLoad,
   createRandom,
   createWorld,
+  endAll,
   findBreaches,
   shareDatabase,
   times,
@@ -12,6 +13,7 @@ import {
 } from "./support/torture.ts";
 
 beforeAll(buildInstant, 120_000);
+afterEach(endAll);
 
 const freezes = times(6);
 const lease = { LEASE_MS: "1000" };
@@ -103,7 +105,7 @@ test(
     for (let i = 0; i < times(3); i++) {
       await freeze(world, service, 4);
       const past = "select min(lease_until) < ? from jobs where state = 'running'";
-      await until("its leases have run out", () => world.count(past, Date.now() - 500));
+      await until("its leases have run out", () => world.count(past, Date.now() - 2_000));
       const begun = load.accepted.size;
       service.signal("SIGCONT");
       await until("it answers again", () => load.accepted.size > begun + 20);

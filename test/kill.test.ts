@@ -1,8 +1,9 @@
-import { beforeAll, expect, test } from "bun:test";
+import { afterEach, beforeAll, expect, test } from "bun:test";
 import { buildInstant, client } from "./support/executable.ts";
-import { createLoad, createRandom, createWorld, findBreaches, times, until } from "./support/torture.ts";
+import { createLoad, createRandom, createWorld, endAll, findBreaches, times, until } from "./support/torture.ts";
 
 beforeAll(buildInstant, 120_000);
+afterEach(endAll);
 
 const kills = times(100);
 
@@ -12,9 +13,12 @@ test(
     const random = createRandom();
     const world = await createWorld("At once.", "At once, too.", "Work for 60 ms.");
     const load = createLoad(world, random);
+    // What the last process held is taken back before this one listens.
+    const ofOthers = "select count(*) from jobs where state = 'running' and owner not like '% pid ' || ?";
     let killed = 0;
     while (killed < kills || load.accepted.size < kills * 100) {
       const service = await world.start();
+      expect(world.count(ofOthers, service.pid)).toBe(0);
       const { ended } = load.run(service.url, 16);
       await Bun.sleep(50 + random() * 350);
       await service.stop("SIGKILL");

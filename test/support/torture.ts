@@ -33,6 +33,13 @@ export async function until<T>(what: string, condition: () => T | Promise<T>, ms
   }
 }
 
+const started: { signal(name: "SIGKILL"): void }[] = [];
+
+/** Ends what a test that failed has left running, or frozen. */
+export function endAll(): void {
+  for (const service of started.splice(0)) service.signal("SIGKILL");
+}
+
 type Member = { key: string; prompts: string[] };
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
@@ -95,12 +102,12 @@ export async function createWorld(...texts: string[]) {
         }
       }),
     /** Starts the service with room for many runs at once. */
-    start: (env: Record<string, string> = {}) =>
-      serve({
-        cwd,
-        file: instant,
-        env: { EVALD_CONCURRENCY: "32", EVALD_RUNS_PER_HOST: "64", EVALD_LOG_LEVEL: "warn", ...env },
-      }),
+    async start(env: Record<string, string> = {}) {
+      const room = { EVALD_CONCURRENCY: "32", EVALD_RUNS_PER_HOST: "64", EVALD_LOG_LEVEL: "warn" };
+      const service = await serve({ cwd, file: instant, env: { ...room, ...env } });
+      started.push(service);
+      return service;
+    },
     finished: (ms = 120_000) =>
       until("every run has ended", () => count("select count(*) = 0 from runs where completed_at is null"), ms),
   };
