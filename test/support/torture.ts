@@ -208,6 +208,8 @@ export function createLoad({ members }: World, random: () => number) {
         },
       };
     },
+    /** Asks for many runs at once. */
+    burst: (url: string, n: number) => Promise.all(Array.from({ length: n }, () => send(url, next()))),
     /** Sends every request again whose answer was cut off. */
     async settle(url: string): Promise<void> {
       for (let request = cutOff.pop(); request; request = cutOff.pop()) await send(url, request);
