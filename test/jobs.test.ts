@@ -385,6 +385,35 @@ describe("the runner", () => {
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
   });
 
+  test("what waits for a moment waits no longer when the clock is set back", async () => {
+    const start = 1_790_000_000_000;
+    let time = start;
+    let begun = 0;
+    const agent = scriptedAgent(async function* () {
+      if (++begun === 1)
+        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs: 600_000 });
+      yield end;
+    });
+    const { trigger, service, jobOf, get } = await setUp(agent, { now: () => time });
+    const runId = await trigger();
+    await service.runner.start();
+    await until(() => jobOf(runId)?.lastError !== null);
+    time -= 3600_000;
+    service.runner.wake();
+    await until(() => jobOf(runId)?.availableAt !== start + 600_000);
+    const left = (jobOf(runId)?.availableAt ?? 0) - time;
+    expect([left > 540_000, left <= 600_000]).toEqual([true, true]);
+    time += left - 1;
+    service.runner.wake();
+    for (let i = 0; i < 20; i++) await turn();
+    expect(begun).toBe(1);
+    time += 1;
+    service.runner.wake();
+    await until(() => jobOf(runId)?.state === "done");
+    await service.runner.stop(0);
+    expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
+  });
+
   test("a stop gives work back without spending its attempt, and the next start begins it anew", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* (signal) {

@@ -245,7 +245,6 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
 
     /** Whether the lease still counts. */
     holds: ({ id, attempt }: Lease): boolean => statements.holds.get({ id, attempt }) !== undefined,
-
     heartbeat: (_tx: Tx, { id, attempt }: Lease, leaseMs: number): boolean =>
       statements.heartbeat.get({ id, attempt, leaseUntil: now() + leaseMs }) !== undefined,
 
@@ -265,6 +264,10 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       end(lease, ended, reason, costUsd);
       return true;
     },
+
+    /** Has every job that waits for a moment come due so much sooner. */
+    bringForward: (tx: Tx, ms: number): void =>
+      tx.run(sql`update ${jobs} set available_at = available_at - ${ms} where ${queued} and available_at > ${now()}`),
 
     /** Calls off the job of a subject, whoever holds it. `costOf` tells what the attempt in progress, if any, has spent. False if it has ended. */
     cancel(tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: Lease) => number | null): boolean {

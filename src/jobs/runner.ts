@@ -11,6 +11,8 @@ const pollMs = 2_000;
 const watchMs = 500;
 /** A result that a full disk refuses is kept in memory this long; then its job is begun anew. */
 const keepResultMs = 60_000;
+/** Less is not worth a write: clocks are set right by a little all the time. */
+const clockStepMs = 60_000;
 const maxFaults = 5;
 /** High, for a service may be killed for reasons of its own; not endless, for a job may be the reason. */
 const maxDeaths = 20;
@@ -75,6 +77,8 @@ export function createRunner(options: RunnerOptions) {
   let again = false;
   /** Milliseconds of the monotonic clock, which no one sets. */
   let searchedAt = Number.NEGATIVE_INFINITY;
+  /** The wall clock less the monotonic one, at the last look. */
+  let lead = now() - performance.now();
   let state: "idle" | "serving" | "draining" = "idle";
   let trouble: string | null = null;
 
@@ -227,6 +231,10 @@ export function createRunner(options: RunnerOptions) {
         searchedAt = performance.now();
         await takeBackOrphans("expired");
       }
+      const shift = now() - performance.now() - lead;
+      // What waits for a moment would wait longer by as much as the clock was set back.
+      if (shift < -clockStepMs) await commit((tx) => queue.bringForward(tx, Math.round(-shift)));
+      lead += shift;
       const most = concurrency - active.size;
       if (most === 0) return pollMs;
       const { leases, nextDueAt } = await commit((tx) => {

@@ -1,0 +1,270 @@
+import { Database } from "bun:sqlite";
+import { mkdirSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { call, client, emptyFolder, instant, serve } from "./executable.ts";
+
+/** Times that the service is killed under load; whatever else is repeated follows in proportion. `bun run torture` is the long form. */
+const kills = Number(process.env.TORTURE ?? 100);
+const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+
+/** How often something is done that is done `n` times by default. */
+export const times = (n: number): number => Math.max(1, Math.round((n * kills) / 100));
+
+/** Random numbers from 0 to 1 (mulberry32), the same again for the same SEED. */
+export function createRandom(): () => number {
+  console.log(`SEED=${seed}`);
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** Waits until a condition holds and answers with what it answered. Throws with `what` after `ms`. */
+export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 30_000): Promise<T> {
+  const deadline = performance.now() + ms;
+  for (;;) {
+    const value = await condition();
+    if (value) return value;
+    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
+    await Bun.sleep(10);
+  }
+}
+
+const started: { signal(name: "SIGKILL"): void }[] = [];
+
+/** Ends what a test that failed has left running, or frozen. */
+export function endAll(): void {
+  for (const service of started.splice(0)) service.signal("SIGKILL");
+}
+
+type Member = { key: string; prompts: string[] };
+export type World = Awaited<ReturnType<typeof createWorld>>;
+
+/** A data folder in which two organisations have a key and a prompt for each text, made on the command line. */
+export async function createWorld(...texts: string[]) {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await call(args, { cwd, file: instant });
+    if (code !== 0) throw new Error(stderr);
+    return stdout.trim();
+  };
+  const members: Member[] = [];
+  for (const org of ["Acme", "Globex"]) {
+    await run("org", "create", org);
+    const key = await run("key", "create", "--org", org, "--name", "load");
+    const prompts: string[] = [];
+    for (const text of texts)
+      prompts.push(await run("prompt", "create", "--org", org, "--text", text, "--url", "https://docs.test/"));
+    members.push({ key, prompts });
+  }
+
+  /** Nothing stays open: a connection that lives on would spare the next start its recovery. */
+  function open<T>(options: { readonly: true } | { readwrite: true }, work: (db: Database) => T): T {
+    const db = new Database(join(cwd, "data", "evald.db"), options);
+    try {
+      return work(db);
+    } finally {
+      db.close();
+    }
+  }
+
+  const count = (sql: string, ...values: (string | number)[]): number =>
+    open({ readonly: true }, (db) => {
+      db.run("pragma busy_timeout = 5000");
+      return Object.values(db.query<Record<string, number>, (string | number)[]>(sql).get(...values) ?? {})[0] ?? 0;
+    });
+
+  return {
+    cwd,
+    members,
+    first: members[0] as Member,
+    /** One number from the database. */
+    count,
+    /** The first column of a query. */
+    list: (sql: string): string[] =>
+      open({ readonly: true }, (db) => {
+        db.run("pragma busy_timeout = 5000");
+        return db.query(sql).values().flat() as string[];
+      }),
+    /** Whether nobody keeps everybody from writing. */
+    isWritable: (): boolean =>
+      open({ readwrite: true }, (db) => {
+        try {
+          db.run("pragma busy_timeout = 200");
+          db.run("begin immediate");
+          db.run("rollback");
+          return true;
+        } catch {
+          return false;
+        }
+      }),
+    /** Starts the service with room for many runs at once. */
+    async start(env: Record<string, string> = {}) {
+      const room = { EVALD_CONCURRENCY: "32", EVALD_RUNS_PER_HOST: "64", EVALD_LOG_LEVEL: "warn" };
+      const service = await serve({ cwd, file: instant, env: { ...room, ...env } });
+      started.push(service);
+      return service;
+    },
+    finished: (ms = 120_000) =>
+      until("every run has ended", () => count("select count(*) = 0 from runs where completed_at is null"), ms),
+  };
+}
+
+/** Another folder with the same database: a second process that has a data lock of its own. */
+export function shareDatabase({ cwd }: World): string {
+  const other = emptyFolder();
+  mkdirSync(join(other, "data"));
+  symlinkSync(join(cwd, "data", "evald.db"), join(other, "data", "evald.db"));
+  return other;
+}
+
+type Request = Member & { prompt: string; idempotencyKey?: string };
+
+/** Asks for runs and keeps what was answered. A run is accepted once the body of its 200 was read whole. */
+export function createLoad({ members }: World, random: () => number) {
+  const accepted = new Map<string, Member & { at: number }>();
+  const byKey = new Map<string, string>();
+  const cutOff: Request[] = [];
+  const refused: string[] = [];
+  let sent = 0;
+  let again = 0;
+  const pick = <T>(items: T[]): T => items[Math.floor(random() * items.length)] as T;
+
+  /** A new request, one of which the answer was cut off, or now and then one that was answered. */
+  function next(): Request {
+    const cut = cutOff.pop();
+    if (cut) return cut;
+    const member = pick(members);
+    sent++;
+    const idempotencyKey = random() < 0.3 ? `load-${sent}` : undefined;
+    return { ...member, prompt: pick(member.prompts), idempotencyKey };
+  }
+
+  async function send(url: string, request: Request): Promise<void> {
+    const { key, prompt, idempotencyKey } = request;
+    let status: number;
+    let body: { runId: string };
+    try {
+      const response = await fetch(`${url}/api/v1/prompts/${prompt}/run`, {
+        method: "POST",
+        headers: {
+          authorization: `Bearer ${key}`,
+          "content-type": "application/json",
+          ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
+        },
+        body: '{"urlMap": {}}',
+      });
+      status = response.status;
+      body = await response.json();
+    } catch (error) {
+      if (idempotencyKey !== undefined) cutOff.push(request);
+      throw error;
+    }
+    if (status !== 200) {
+      refused.push(`${status} ${JSON.stringify(body)}`);
+      return;
+    }
+    const earlier = idempotencyKey === undefined ? undefined : byKey.get(idempotencyKey);
+    if (earlier !== undefined && earlier !== body.runId) refused.push(`${idempotencyKey} made a second run`);
+    if (!accepted.has(body.runId)) accepted.set(body.runId, { ...request, at: performance.now() });
+    if (idempotencyKey === undefined) return;
+    byKey.set(idempotencyKey, body.runId);
+    if (earlier === undefined && random() < 0.1) {
+      again++;
+      await send(url, request);
+    }
+  }
+
+  async function connection(url: string, pauseMs: number, stopped: () => boolean): Promise<void> {
+    try {
+      while (!stopped()) {
+        await send(url, next());
+        if (pauseMs > 0) await Bun.sleep(pauseMs);
+      }
+    } catch {
+      // The service went away.
+    }
+  }
+
+  return {
+    accepted,
+    refused,
+    /** Of requests that were sent once more after an answer. */
+    again: () => again,
+    cutOff: () => cutOff.length,
+    /** Asks over several connections until `stop` is called or the service goes away; `ended` tells that nothing is under way any more. */
+    run(url: string, connections: number, pauseMs = 0) {
+      let stopped = false;
+      const all = Array.from({ length: connections }, () => connection(url, pauseMs, () => stopped));
+      const ended = Promise.all(all).then(() => {});
+      return {
+        ended,
+        stop(): Promise<void> {
+          stopped = true;
+          return ended;
+        },
+      };
+    },
+    /** Asks for many runs at once. */
+    burst: (url: string, n: number) => Promise.all(Array.from({ length: n }, () => send(url, next()))),
+    /** Sends every request again whose answer was cut off. */
+    async settle(url: string): Promise<void> {
+      for (let request = cutOff.pop(); request; request = cutOff.pop()) await send(url, request);
+    },
+    /** Accepted runs that the lists of their organisations do not show as completed. */
+    async missing(url: string): Promise<string[]> {
+      const completed = new Set<string>();
+      for (const { key } of members)
+        for (let offset = 0; ; offset += 1000) {
+          const { body } = await client(url, key)("GET", `/api/v1/runs?limit=1000&offset=${offset}`);
+          for (const { runId, status, report } of body) if (status === "completed" && report) completed.add(runId);
+          if (body.length < 1000) break;
+        }
+      return [...accepted.keys()].filter((id) => !completed.has(id));
+    },
+  };
+}
+
+/** Rows that break the promise, however the service was treated. Each names what is wrong with some rows of a database at rest. */
+const breaches = {
+  "runs without an end": "select id from runs where completed_at is null",
+  "jobs without an end": "select id from jobs where state in ('queued', 'running')",
+  "completed runs without a report":
+    "select id from runs where status = 'completed' and id not in (select run_id from reports)",
+  "reports of runs that are not completed":
+    "select id from reports where run_id not in (select id from runs where status = 'completed')",
+  "runs with two reports": "select run_id from reports group by run_id having count(*) > 1",
+  "reports of an attempt that is not the last":
+    "select r.id from reports r join jobs j on j.subject = r.run_id where r.attempt != j.attempt",
+  "reports of a session that is not whole": `select r.id from reports r where not exists
+    (select 1 from session_events e where e.run_id = r.run_id and e.attempt = r.attempt and e.type = 'end')`,
+  "jobs whose run ended otherwise": `select j.id from jobs j join runs r on r.id = j.subject
+    where (j.state = 'done') != (r.status = 'completed')`,
+  "attempts without an end": "select job_id from attempts where ended is null",
+  "jobs with a gap in their history":
+    "select id from jobs j where attempt != (select count(*) from attempts a where a.job_id = j.id)",
+  "jobs that were done twice": "select job_id from attempts where ended = 'done' group by job_id having count(*) > 1",
+  "keys that made two runs":
+    "select idempotency_key from runs where idempotency_key is not null group by 1 having count(*) > 1",
+  "wrong counts of runs": `select prompt_id, sum(n) from (
+      select prompt_id, 'any' status, 1 n from runs union all
+      select prompt_id, status, 1 from reports union all
+      select prompt_id, report_status, -count from run_counts
+    ) group by prompt_id, status having sum(n) != 0`,
+  "broken references": "pragma foreign_key_check",
+  "a damaged file": "select * from pragma_integrity_check where integrity_check != 'ok'",
+};
+
+/** How many rows break what must hold of a database at rest, by what is broken; empty if nothing is. */
+export function findBreaches({ cwd }: World): Record<string, number> {
+  const db = new Database(join(cwd, "data", "evald.db"));
+  try {
+    const found = Object.entries(breaches).map(([what, sql]) => [what, db.query(sql).all().length] as const);
+    return Object.fromEntries(found.filter(([, n]) => n > 0));
+  } finally {
+    db.close();
+  }
+}
