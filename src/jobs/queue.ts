@@ -1,10 +1,9 @@
-import { and, asc, count, eq, gt, lte, sql } from "drizzle-orm";
+import { and, count, eq, lte, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { type attemptEnds, attempts, jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-
-const dayMs = 24 * 3600_000;
+import { createTurns } from "./turns.ts";
 
 /** A job in the hands of one worker. `attempt` grows with every claim: what is written under an old one changes nothing. */
 export type Lease = {
@@ -49,8 +48,6 @@ const leaseColumns = {
   deaths: jobs.deaths,
 };
 
-/** Sorts behind every host. */
-const lastHost = "\u{10ffff}";
 const value = sql.placeholder;
 const set = (name: string) => sql`${sql.placeholder(name)}`;
 
@@ -63,37 +60,13 @@ export type Queue = ReturnType<typeof createQueue>;
 export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const insert = preparedInsert(db, jobs);
   const insertAttempt = preparedInsert(db, attempts);
+  const turns = createTurns({ db });
   const held = and(eq(jobs.id, value("id")), eq(jobs.attempt, value("attempt")), eq(jobs.state, "running"));
   const queued = eq(jobs.state, "queued");
   const running = eq(jobs.state, "running");
   const returned = { id: jobs.id };
 
   const statements = {
-    laneAfter: db
-      .select({ org: jobs.orgId, host: jobs.host })
-      .from(jobs)
-      .where(and(queued, sql`(${jobs.orgId}, ${jobs.host}) > (${value("org")}, ${value("host")})`))
-      .orderBy(asc(jobs.orgId), asc(jobs.host))
-      .limit(1)
-      .prepare(),
-    oldestOf: db
-      .select({ id: jobs.id, availableAt: jobs.availableAt })
-      .from(jobs)
-      .where(and(queued, eq(jobs.orgId, value("org")), eq(jobs.host, value("host"))))
-      .orderBy(asc(jobs.availableAt), asc(jobs.id))
-      .limit(1)
-      .prepare(),
-    running: db
-      .select({ org: jobs.orgId, host: jobs.host, n: count() })
-      .from(jobs)
-      .where(running)
-      .groupBy(jobs.orgId, jobs.host)
-      .prepare(),
-    begunSince: db
-      .select({ n: count() })
-      .from(jobs)
-      .where(and(eq(jobs.orgId, value("org")), gt(jobs.firstBegunAt, value("since"))))
-      .prepare(),
     claim: db
       .update(jobs)
       .set({
@@ -167,9 +140,8 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
     },
 
     /**
-     * Takes up to `most` due jobs within the limits: first of the organisation that has the fewest running, then what has been due for longest.
-     * The queue is looked at by lane (organisation and host), two index seeks each, so its length does not matter. `nextDueAt`: when the next
-     * job within the limits is due, epoch ms; null if none waits.
+     * Takes up to `most` due jobs within the limits, in their order. `nextDueAt`: when the next one within the limits is due, epoch ms; null if
+     * none waits, or if `most` were taken.
      */
     claim(
       _tx: Tx,
@@ -179,68 +151,18 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       limits: Limits,
     ): { leases: Lease[]; nextDueAt: number | null } {
       const at = now();
-      const ofOrg = new Map<string, number>();
-      const ofHost = new Map<string, number>();
-      const add = (org: string, host: string, n: number) => {
-        ofOrg.set(org, (ofOrg.get(org) ?? 0) + n);
-        ofHost.set(host, (ofHost.get(host) ?? 0) + n);
-      };
-      for (const { org, host, n } of statements.running.all()) add(org, host, n);
       const leases: Lease[] = [];
-      for (;;) {
-        const best = next();
-        if (best === null || leases.length === most || best.availableAt > at)
-          return { leases, nextDueAt: best?.availableAt ?? null };
-        const lease = statements.claim.get({ id: best.id, owner, leaseUntil: at + leaseMs, at });
-        if (!lease) throw new Error(`the queued job ${best.id} could not be claimed`);
-        insertAttempt({
-          jobId: lease.id,
-          attempt: lease.attempt,
-          owner,
-          begunAt: at,
-          endedAt: null,
-          ended: null,
-          reason: null,
-          costUsd: null,
-        });
-        add(best.org, best.host, 1);
+      const order = turns(at, limits);
+      while (leases.length < most) {
+        const turn = order.next().value;
+        if (!turn || turn.availableAt > at) return { leases, nextDueAt: turn?.availableAt ?? null };
+        const lease = statements.claim.get({ id: turn.id, owner, leaseUntil: at + leaseMs, at });
+        if (!lease) throw new Error(`the queued job ${turn.id} could not be claimed`);
+        const { id: jobId, attempt } = lease;
+        insertAttempt({ jobId, attempt, owner, begunAt: at, endedAt: null, ended: null, reason: null, costUsd: null });
         leases.push(lease);
       }
-
-      function isFull(org: string): boolean {
-        const { atOnce, aDay } = limits.org(org);
-        if (atOnce !== null && (ofOrg.get(org) ?? 0) >= atOnce) return true;
-        return aDay !== null && (statements.begunSince.get({ org, since: at - dayMs })?.n ?? 0) >= aDay;
-      }
-
-      function next() {
-        let best: { id: string; availableAt: number; org: string; host: string; busy: number } | null = null;
-        let lane = statements.laneAfter.get({ org: "", host: "" });
-        let checked = "";
-        while (lane) {
-          const { org, host } = lane;
-          if (org !== checked && isFull(org)) {
-            lane = statements.laneAfter.get({ org, host: lastHost });
-            continue;
-          }
-          checked = org;
-          if (host === "" || (ofHost.get(host) ?? 0) < limits.host) {
-            const oldest = statements.oldestOf.get({ org, host });
-            const busy = ofOrg.get(org) ?? 0;
-            if (oldest && (best === null || comesBefore({ ...oldest, busy }, best)))
-              best = { ...oldest, org, host, busy };
-          }
-          lane = statements.laneAfter.get({ org, host });
-        }
-        return best;
-      }
-
-      function comesBefore(a: { id: string; availableAt: number; busy: number }, b: typeof a): boolean {
-        const dueA = a.availableAt <= at;
-        if (dueA !== b.availableAt <= at) return dueA;
-        if (dueA && a.busy !== b.busy) return a.busy < b.busy;
-        return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
-      }
+      return { leases, nextDueAt: null };
     },
 
     /** Whether the lease still counts. */
