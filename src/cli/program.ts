@@ -1,10 +1,11 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
-import { type Config, ConfigError, readConfig } from "../config.ts";
-import { AppError } from "../errors.ts";
+import { type Config, readConfig } from "../config.ts";
+import { AppError, ConfigError } from "../errors.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addKey } from "./key.ts";
+import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
@@ -32,6 +33,7 @@ export async function runProgram(
   };
   addServe(program, configOf, parts);
   addEval(program, configOf);
+  addModel(program, configOf);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPrompt(program, configOf);
