@@ -6,7 +6,7 @@ export const modelProviders = ["anthropic", "openai", "google", "openai-compatib
 export type ModelProvider = (typeof modelProviders)[number];
 
 /** What a million tokens cost in USD; `cached`: input that was read from the provider's cache. */
-export type Price = { in: number; out: number; cached: number };
+type Price = { in: number; out: number; cached: number };
 
 /** Prices that the operator stated, by `provider/model`. */
 export type Prices = Readonly<Record<string, Price>>;
@@ -97,6 +97,13 @@ export function modelKey(value: string): string {
   if (!/^[\x21-\x7e]{1,2000}$/.test(key)) throw new ConfigError("a key: one line of ASCII characters without blanks");
   return key;
 }
+
+/** Shorter keys are words such as `ollama`, which stand in texts for other reasons. */
+export const minSecretLength = 12;
+
+/** The keys of the environment that must not stand in anything that is stored, logged or answered. */
+export const secretsIn = (places: Readonly<Record<ModelProvider, ModelPlace>>): string[] =>
+  Object.values(places).flatMap(({ key }) => (key !== null && key.length >= minSecretLength ? [key] : []));
 
 /** What the environment says about each provider. Throws ConfigError that names the variable. */
 export function readModelPlaces(env: Record<string, string | undefined>): Record<ModelProvider, ModelPlace> {

@@ -48,7 +48,9 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
     terms.onEnd(outcome);
   }
   const inWords = (error: unknown): string =>
-    ending.signal.aborted ? String(ending.signal.reason) : error instanceof Error ? error.message : String(error);
+    ending.signal.aborted
+      ? String(ending.signal.reason)
+      : (error instanceof Error ? error.message : String(error)).replace(/ For more information.*/s, "");
   const withoutKey = (text: string) => (access.key ? text.replaceAll(access.key, "[redacted]") : text);
 
   function refused(status: number | null, error: unknown, retryAfter: string | null = null): string {

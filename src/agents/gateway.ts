@@ -2,11 +2,12 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { providerVariables } from "../modelsettings.ts";
 import { type AgentEvent, AgentFailure } from "./agent.ts";
 import { createBudget, type ModelLimits, type Spent } from "./budget.ts";
 import { forward, type Outcome, refusal } from "./forward.ts";
 import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
-import { findEndpoint, toModelRequest } from "./wire.ts";
+import { findEndpoint, findHosted, toModelRequest } from "./wire.ts";
 
 type Options = {
   now: () => number;
@@ -36,8 +37,6 @@ export type GatewaySession = {
   /** Refuses the token from now on. Resolved when nothing of the run is in the air any more. */
   close(): Promise<void>;
 };
-
-export type Gateway = ReturnType<typeof createGateway>;
 
 const maxCallsAtOnce = 16;
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
@@ -91,7 +90,7 @@ export function createGateway(options: Options) {
       onEvent({ type: "error", where: "model", message: `${model.provider} ${detail}`, url: null, retryable: true });
       if (failures < maxFailures) return;
       const retryAfterMs = toMs(retryAfter, now());
-      const text = `${model.id} failed ${failures} times in a row; at last ${model.provider} ${detail}`;
+      const text = `${model.provider} ${detail}${failures > 1 ? ` (${failures} failures in a row)` : ""}`;
       fail(
         new AgentFailure("infrastructure", text, {
           retryable: true,
@@ -113,7 +112,7 @@ export function createGateway(options: Options) {
         const { status, detail, retryAfter } = outcome;
         if (status === null) failed(`did not answer: ${detail}`, null);
         else if (isRefusedKey(model, status, detail)) {
-          const remedy = `evald model test ${model.id} tries the key, evald model set-key ${model.provider} sets another`;
+          const remedy = `mend ${providerVariables[model.provider].key}, or the organisation's own key by evald model set-key ${model.provider}`;
           fail(new AgentFailure("credentials", `${model.provider} refused the key (${status}): ${detail}; ${remedy}`));
         } else if (status < 400 || status === 429 || status >= 500) failed(`answered ${status}: ${detail}`, retryAfter);
         return;
@@ -155,6 +154,8 @@ export function createGateway(options: Options) {
       const call = toModelRequest(endpoint, body);
       if (call.model !== model.name)
         return refusal(403, `this run may call ${model.name} and no other model`, "forbidden");
+      const hosted = findHosted(call);
+      if (hosted) return refusal(403, `a run may not have its provider do this: ${hosted}`, "forbidden");
       if (failure) return refusal(403, `the run has ended: ${failure.detail}`, "run_ended");
       if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
       if (inTheAir.size >= maxCallsAtOnce)

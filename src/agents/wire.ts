@@ -43,6 +43,25 @@ export function toModelRequest(
   };
 }
 
+/** Kinds of tools that the client runs; what is not among them runs at the provider. */
+const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
+  chat: ({ type }) => type === "function" || type === "custom",
+  responses: ({ type }) => ["function", "custom", "local_shell", "apply_patch"].includes(String(type)),
+  messages: ({ type }) => type === undefined || /^(custom$|bash_|text_editor_|memory_|computer_)/.test(String(type)),
+  gemini: (tool) => Object.keys(tool).every((key) => /^function_?declarations$/i.test(key)),
+};
+const hostedFields = ["web_search_options", "plugins", "mcp_servers", "container"];
+
+/** What a request wants the provider itself to do (search the web, run code): it would go round the run's one way out. null: nothing. */
+export function findHosted({ format, body }: ModelRequest): string | null {
+  const field = hostedFields.find((name) => body[name] != null);
+  if (field) return field;
+  const tool = list(body.tools)
+    .map(object)
+    .find((each) => !ownTools[format](each));
+  return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
+}
+
 /** The header in which a provider takes its key. */
 export function keyHeader(provider: ModelProvider, key: string): Record<string, string> {
   if (provider === "anthropic") return { "x-api-key": key };
@@ -94,8 +113,9 @@ export function createMeter(format: Format, isStream: boolean) {
   return {
     push(bytes: Uint8Array): void {
       if (unread.length > maxUnreadChars) return;
-      unread += decoder.decode(bytes, { stream: true });
-      if (isStream) takeLines();
+      const text = decoder.decode(bytes, { stream: true });
+      unread += text;
+      if (isStream && text.includes("\n")) takeLines();
     },
     end(): Reading {
       if (isStream) {

@@ -34,11 +34,12 @@ export function addModel(program: Command, configOf: () => Config): void {
     .description("store a key of an organisation's own, encrypted; the key is read from stdin")
     .option("--org <name>", "organisation")
     .option("--base-url <url>", "where the provider answers, if not at its usual address")
-    .addHelpText("after", "\nExample:\n  evald model set-key anthropic --org Acme < key.txt")
+    .addHelpText("after", '\nExample:\n  echo "$KEY" | evald model set-key anthropic --org Acme')
     .action(async (name: ModelProvider, { org, baseUrl }: Options) => {
+      const config = configOf();
       if (process.stdin.isTTY) say("paste the key, press Enter, then Ctrl-D");
       const key = await Bun.stdin.text();
-      const set = withData(configOf(), (service) => service.models.setKey(orgOf(service, org), name, key, baseUrl));
+      const set = withData(config, (service) => service.models.setKey(orgOf(service, org), name, key, baseUrl));
       say(`the key for ${name} (${set.key}) is stored; it goes to ${set.baseUrl}`);
       print(name);
     });

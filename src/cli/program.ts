@@ -33,11 +33,11 @@ export async function runProgram(
   };
   addServe(program, configOf, parts);
   addEval(program, configOf);
-  addModel(program, configOf);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPrompt(program, configOf);
   addProvider(program, configOf);
+  addModel(program, configOf);
   addDoctor(program, configOf, env);
   try {
     await program.parseAsync(argv, { from: "user" });

@@ -5,12 +5,14 @@ import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import {
   type ModelProvider,
+  minSecretLength,
   modelAddress,
   modelKey,
   modelProviders,
   modelSyntax,
   parseModelId,
   providerVariables,
+  secretsIn,
 } from "../modelsettings.ts";
 import { seal, unseal } from "./seal.ts";
 
@@ -21,11 +23,6 @@ export type ModelSource = {
   key: string;
   baseUrl: string | null;
 };
-
-export type Models = ReturnType<typeof createModels>;
-
-/** Shorter ones are words such as `ollama`, which stand in texts for other reasons. */
-const minSecretLength = 12;
 
 /** Which models an organisation may call, with which keys: its own where it has one, else those of the environment. */
 export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
@@ -106,8 +103,8 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     /** Every secret that an organisation's runs are made with: what must not stand in anything that is stored, logged or answered. */
     secretsOf(org: OrgId): string[] {
       const own = db.select().from(modelKeys).where(eq(modelKeys.orgId, org)).all().map(keyOf);
-      const all = [...own, ...Object.values(config.modelPlaces).map(({ key }) => key)];
-      return all.filter((key) => typeof key === "string" && key.length >= minSecretLength) as string[];
+      const readable = own.filter((key) => typeof key === "string" && key.length >= minSecretLength) as string[];
+      return [...readable, ...secretsIn(config.modelPlaces)];
     },
   };
 }

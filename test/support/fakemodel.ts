@@ -20,14 +20,14 @@ export type Turn = Partial<Omit<Said, "toolCalls">> & {
 };
 
 /** Turns in order: the next one once the tools of those before have results. `first`: what the first calls get instead, one each. */
-export type Scenario = { first?: Turn[]; turns: Turn[] };
+type Scenario = { first?: Turn[]; turns: Turn[] };
 
 const usage = { input: 100, cached: 40, output: 20, reasoning: 5 };
 const turns = (...all: Turn[]): Scenario => ({ turns: all });
 const fail = (status: number, message: string, headers = {}): Turn => ({ fail: { status, message, headers } });
 
 /** By the name of the model. */
-export const scenarios: Record<string, Scenario> = {
+const scenarios: Record<string, Scenario> = {
   text: turns({ text: "Hello from the model.", usage }),
   think: turns({ reasoning: "Let me think.", text: "I thought.", usage }),
   tool: turns(
