@@ -19,6 +19,7 @@ type Terms = {
   onEnd: (outcome: Outcome) => void;
 };
 
+const noReading: Reading = { model: null, usage: null, whole: false, error: null };
 const maxErrorBytes = 64 * 1024;
 const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"];
 
@@ -67,6 +68,8 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
       signal: ending.signal,
     });
   } catch (error) {
+    // What we ended ourselves may have reached the model, and be paid for.
+    if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: inWords(error), left });
     return refusal(502, `${access.provider} did not answer: ${refused(null, error)}`);
   }
   silence.refresh();

@@ -146,11 +146,8 @@ export function createGateway(options: Options) {
     async function answer(request: Request): Promise<Response> {
       const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
       if (!endpoint) return refusal(404, `no call of ${model.provider} is at this address`, "not_found");
-      const body = await readObject(request, maxBodyBytes);
-      if (typeof body === "number")
-        return body === 413
-          ? refusal(413, `a request may have up to ${maxBodyBytes} bytes`, "too_large")
-          : refusal(400, "the request must be a JSON object", "bad_request");
+      const body = await readObject(request);
+      if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
       const call = toModelRequest(endpoint, body);
       if (call.model !== model.name)
         return refusal(403, `this run may call ${model.name} and no other model`, "forbidden");
@@ -220,22 +217,13 @@ const tokenOf = (headers: Headers): string =>
 const isRefusedKey = ({ provider }: ModelAccess, status: number, detail: string): boolean =>
   status === 401 || status === 403 || (provider === "google" && status === 400 && /api key/i.test(detail));
 
-/** The JSON object of a request; 400 or 413 if there is none or it is too large. */
-async function readObject(request: Request, maxBytes: number): Promise<Record<string, unknown> | 400 | 413> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
+/** The JSON object of a request; null if there is none. What is too large, the server itself refuses with 413. */
+async function readObject(request: Request): Promise<Record<string, unknown> | null> {
   try {
-    for await (const part of request.body ?? []) {
-      bytes += part.length;
-      if (bytes > maxBytes) return 413;
-      parts.push(part);
-    }
-    const value: unknown = JSON.parse(Buffer.concat(parts).toString());
-    return value !== null && typeof value === "object" && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : 400;
+    const value: unknown = await request.json();
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
   } catch {
-    return 400;
+    return null;
   }
 }
 
