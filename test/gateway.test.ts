@@ -18,9 +18,11 @@ const key = "sk-the-real-key-0123456789";
 globalThis.AI_SDK_LOG_WARNINGS = false;
 let fake: ReturnType<typeof serveFakeModel>;
 let gateway: ReturnType<typeof createGateway>;
+/** One that waits but shortly for what nobody reads. */
+let impatient: typeof gateway;
 const outage = [500, 529, 500, 529].map((status) => ({ fail: { status } }));
 const at = Date.UTC(2026, 0, 1);
-const quick = { now: () => at, silenceMs: 200, drainMs: 200 };
+const now = () => at;
 beforeAll(() => {
   fake = serveFakeModel({
     key,
@@ -44,10 +46,11 @@ beforeAll(() => {
       },
     },
   });
-  gateway = createGateway(quick);
+  gateway = createGateway({ now });
+  impatient = createGateway({ now, drainMs: 50 });
 });
 afterAll(async () => {
-  await gateway.close();
+  await Promise.all([gateway.close(), impatient.close()]);
   fake.stop();
 });
 
@@ -213,7 +216,7 @@ describe.each(names)("%s", (name) => {
     for await (const part of result.stream) if (part.type === "text-delta") leaving.abort();
     // Meanwhile it has time to see that nobody is there any more.
     const other = openRun("openai", "text");
-    await (await ask(other.session, "text")).text();
+    for (let i = 0; i < 20; i++) await (await ask(other.session, "text")).text();
     fake.release("held");
     await session.close();
     expect(usage()).toMatchObject([{ inputTokens: 100, outputTokens: 20, costUsd: 0.00264 }]);
@@ -306,11 +309,13 @@ describe("failures of a provider", () => {
       ["silent", 502, "openai gave no whole answer: no byte came for 0.2 seconds"],
       ["broken", 500, "openai answered 500: something broke"],
     ] as const) {
-      const { session, failures } = openRun("openai", scenario);
+      const strict = createGateway({ now, silenceMs: scenario === "silent" ? 200 : 60_000 });
+      const { session, failures } = openRun("openai", scenario, { of: strict });
       const answers = await Promise.all(Array.from({ length: 5 }, () => ask(session, scenario)));
       await Promise.all(answers.map((answer) => answer.text()));
       expect(answers.map((answer) => answer.status)).toEqual(Array(5).fill(status));
       await session.close();
+      await strict.close();
       expect(failures.map(({ message }) => message)).toEqual([`infrastructure: ${words} (5 failures in a row)`]);
     }
     const { session, failures } = openRun("openai", "text", { of: createGatewayTo("http://127.0.0.1:1") });
@@ -369,10 +374,10 @@ describe("failures of a provider", () => {
 });
 
 /** The gateway of these tests, but for where the model is and with which key. */
-function createGatewayTo(baseUrl: string, otherKey = key): typeof gateway {
+function createGatewayTo(baseUrl: string, otherKey = key, by = gateway): typeof gateway {
   return {
-    ...gateway,
-    openSession: (options) => gateway.openSession({ ...options, model: { ...options.model, baseUrl, key: otherKey } }),
+    ...by,
+    openSession: (options) => by.openSession({ ...options, model: { ...options.model, baseUrl, key: otherKey } }),
   };
 }
 
@@ -571,7 +576,7 @@ describe("the door", () => {
   });
 
   test("bodies are bounded and must be JSON objects", async () => {
-    const small = createGateway({ ...quick, maxBodyBytes: 1000 });
+    const small = createGateway({ now, maxBodyBytes: 1000 });
     const { session } = openRun("openai", "text", { of: small });
     expect((await ask(session, "text", { padding: "x".repeat(1000) })).status).toBe(413);
     let sent = 0;
@@ -632,7 +637,7 @@ test("a stream is handed on as it comes, and made to say what it used", async ()
 test("an answer that nobody waits for is dropped after a while, and its cost is not known", async () => {
   const { session, events, failures, usage } = openRun("openai", "held");
   const own = serveFakeModel({ key });
-  const held = openRun("openai", "held", { of: createGatewayTo(own.baseUrls.openai) });
+  const held = openRun("openai", "held", { of: createGatewayTo(own.baseUrls.openai, key, impatient) });
   const leaving = new AbortController();
   const answer = await fetch("http://gateway/openai/v1/chat/completions", {
     unix: held.session.socketPath,
@@ -653,8 +658,7 @@ test("an answer that nobody waits for is dropped after a while, and its cost is 
 });
 
 test("a call that is left before its answer begins may be paid for: its cost is not known, and nobody failed", async () => {
-  const patient = createGateway({ now: () => at, drainMs: 50 });
-  const { session, events, usage } = openRun("openai", "silent", { of: patient });
+  const { session, events, usage } = openRun("openai", "silent", { of: impatient });
   const before = fake.requests.length;
   const asking = ask(session, "silent");
   asking.catch(() => {});
@@ -662,19 +666,16 @@ test("a call that is left before its answer begins may be paid for: its cost is 
   await session.close();
   expect(usage()).toMatchObject([{ model: "silent", costUsd: null }]);
   expect(events.filter(({ type }) => type === "error")).toEqual([]);
-  await patient.close();
 });
 
 test("closing a run cuts what it still has in the air", async () => {
-  const patient = createGateway({ now: () => at, drainMs: 50 });
-  const { session, usage } = openRun("openai", "held", { of: patient });
+  const { session, usage } = openRun("openai", "held", { of: impatient });
   const answer = await ask(session, "held", { stream: true });
   const reading = answer.text();
   reading.catch(() => {});
   await session.close();
   await expect(reading).rejects.toThrow();
   expect(usage()).toMatchObject([{ costUsd: null }]);
-  await patient.close();
 });
 
 test("fifty streams at once, of fifty runs: each is whole and counted to its own run", async () => {
@@ -697,6 +698,7 @@ test("a run makes up to sixteen calls at once", async () => {
   const calls = Array.from({ length: 17 }, () => ask(session, "held", { stream: true }));
   const statuses = (await Promise.all(calls)).map(({ status }) => status);
   expect(statuses.filter((status) => status === 429).length).toBe(1);
+  fake.release("held");
   await session.close();
 });
 
