@@ -1,17 +1,22 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
+import { ConfigError } from "./errors.ts";
+import {
+  type ModelPlace,
+  type ModelProvider,
+  modelSetting,
+  type Prices,
+  pricesSetting,
+  readModelPlaces,
+  secretSetting,
+} from "./modelsettings.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
 
 const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
 
-/** A setting that cannot be used; `message` names it, quotes its value and says what would be right. */
-export class ConfigError extends Error {
-  override readonly name = "ConfigError";
-}
-
-type Setting<T> = { default: string; means: string; parse: (value: string) => T };
+type Setting<T> = { default: string; means: string; parse: (value: string) => T; secret?: boolean };
 
 const bad = (expected: string) => {
   throw new ConfigError(expected);
@@ -108,6 +113,17 @@ const settings = {
       .filter((item) => item !== "")
       .map(allowRule),
   ),
+  EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
+  EVALD_JUDGE_MODEL: setting("", "model that judges sessions, as in openai/gpt-5", modelSetting),
+  EVALD_MODEL_PRICES: setting(
+    "",
+    "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
+    pricesSetting,
+  ),
+  EVALD_SECRET_KEY: {
+    ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
+    secret: true,
+  },
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -148,6 +164,14 @@ export type Config = Readonly<{
   maxPages: number;
   maxRequests: number;
   allowPrivate: readonly AllowRule[];
+  /** `provider/model`; null: none. */
+  agentModel: string | null;
+  judgeModel: string | null;
+  modelPrices: Prices;
+  /** 32 bytes; null: organisations keep no model keys. */
+  secretKey: Uint8Array | null;
+  /** What the environment says about each provider of models. */
+  modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -162,13 +186,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     const near = nearest(name, Object.keys(settings));
     throw new ConfigError(`${name} is not a setting${near ? `; did you mean ${near}?` : ""}`);
   }
-  const read = <T>(name: keyof typeof settings, { default: fallback, parse }: Setting<T>): T => {
+  const read = <T>(name: keyof typeof settings, { default: fallback, parse, secret }: Setting<T>): T => {
     const value = env[name] ?? fallback;
     try {
       return parse(value);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      throw new ConfigError(`${name} is ${JSON.stringify(value)}, but must be ${error.message}`);
+      throw new ConfigError(`${name} ${secret ? "" : `is ${JSON.stringify(value)}, but `}must be ${error.message}`);
     }
   };
   return Object.freeze({
@@ -186,6 +210,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
     maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
+    agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
+    judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
+    modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
+    modelPlaces: readModelPlaces(env),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

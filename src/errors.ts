@@ -26,6 +26,11 @@ export class AppError extends Error {
   }
 }
 
+/** A setting that cannot be used; `message` names it and says what would be right. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
 export const badRequest = (detail: string) => new AppError("bad_request", detail);
 export const notFound = (detail: string) => new AppError("not_found", detail);
 export const conflict = (detail: string) => new AppError("conflict", detail);

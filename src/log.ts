@@ -1,22 +1,22 @@
 import pino, { type Logger } from "pino";
 import type { Config } from "./config.ts";
-import { redactKeys } from "./schema.ts";
+import { redactKeys, redactSecrets } from "./schema.ts";
 
 const flushMs = 100;
 const maxWaiting = 1024 * 1024;
 
 /**
  * Structured lines on stderr, written every 100 ms or 8 KiB: a write for each line would cost more than most requests. API keys never reach
- * them: their shape is replaced wherever it stands.
+ * them: their shape is replaced wherever it stands, and so is each of `secrets`.
  */
-export function createLog(level: Config["logLevel"]): Logger {
+export function createLog(level: Config["logLevel"], secrets: readonly string[] = []): Logger {
   const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024, maxLength: maxWaiting });
   // What a full or closed stderr does not take may be lost: the service goes on, and ends, where the last flush would try for ever.
   stderr.on("error", () => {
     stderr.flushSync = () => {};
   });
   const redacting = {
-    write: (line: string) => stderr.write(redactKeys(line)),
+    write: (line: string) => stderr.write(redactSecrets(redactKeys(line), secrets)),
     flush: (done?: (error?: Error) => void) => stderr.flush(done),
   };
   const log = pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);

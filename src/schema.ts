@@ -39,6 +39,10 @@ const everyKey = new RegExp(keyShape, "g");
 /** A text without the API keys in it. */
 export const redactKeys = (text: string): string => text.replace(everyKey, "evals_[redacted]");
 
+/** A text without these secrets in it. */
+export const redactSecrets = (text: string, secrets: readonly string[]): string =>
+  secrets.reduce((clean, secret) => clean.replaceAll(secret, "[redacted]"), text);
+
 /** A value or null; the key is always there. */
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 

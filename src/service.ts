@@ -10,6 +10,7 @@ import type { Db } from "./db/open.ts";
 import type { Deps } from "./deps.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
+import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
@@ -50,6 +51,7 @@ export function createService(options: Options) {
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
   const providers = createProviders(deps);
+  const models = createModels(deps);
   const prompts = createPrompts(deps, { agentIds, onScheduled: () => slots.wake() });
   const reports = createReports(deps);
   const runs = createRuns(deps);
@@ -117,6 +119,7 @@ export function createService(options: Options) {
     orgs,
     keys,
     providers,
+    models,
     prompts,
     reports,
     runs,

@@ -18,6 +18,16 @@ test("without an environment every setting has its default", () => {
     maxPages: 25,
     maxRequests: 400,
     allowPrivate: [],
+    agentModel: null,
+    judgeModel: null,
+    modelPrices: {},
+    secretKey: null,
+    modelPlaces: {
+      anthropic: { key: null, baseUrl: "https://api.anthropic.com/v1" },
+      openai: { key: null, baseUrl: "https://api.openai.com/v1" },
+      google: { key: null, baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
+      "openai-compatible": { key: null, baseUrl: null },
+    },
     drainMs: 30_000,
     logLevel: "info",
     welcome: true,
@@ -41,6 +51,15 @@ test("every setting is read", () => {
       EVALD_MAX_PAGES: "10",
       EVALD_MAX_REQUESTS: "50",
       EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
+      EVALD_AGENT_MODEL: "anthropic/claude-opus-4-8",
+      EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free",
+      EVALD_MODEL_PRICES:
+        '{"openai-compatible/llama3": {"in": 0.2, "out": 0.6}, "openai/x": {"in": 1, "out": 2, "cached": 0}}',
+      EVALD_SECRET_KEY: "07".repeat(32),
+      ANTHROPIC_API_KEY: " sk-ant-1\n",
+      ANTHROPIC_BASE_URL: "http://127.0.0.1:4000/",
+      OPENAI_API_KEY: "",
+      OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1/",
       EVALD_DRAIN_SECONDS: "0",
       EVALD_LOG_LEVEL: "debug",
       EVALD_WELCOME: "0",
@@ -69,6 +88,19 @@ test("every setting is read", () => {
       { host: "fd00::/8", port: null },
       { host: "::1", port: null },
     ],
+    agentModel: "anthropic/claude-opus-4-8",
+    judgeModel: "openai-compatible/meta/llama-4:free",
+    modelPrices: {
+      "openai-compatible/llama3": { in: 0.2, out: 0.6, cached: 0.2 },
+      "openai/x": { in: 1, out: 2, cached: 0 },
+    },
+    secretKey: new Uint8Array(32).fill(7),
+    modelPlaces: {
+      anthropic: { key: "sk-ant-1", baseUrl: "http://127.0.0.1:4000/v1" },
+      openai: { key: null, baseUrl: "https://api.openai.com/v1" },
+      google: { key: null, baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
+      "openai-compatible": { key: null, baseUrl: "http://127.0.0.1:11434/v1" },
+    },
     drainMs: 0,
     logLevel: "debug",
     welcome: false,
@@ -129,6 +161,26 @@ test.each([
   ["EVALD_WELCOME", "yes", "0 or 1"],
 ])("%s=%s is refused with what would be right", (name, value, expected) => {
   expect(() => readConfig({ [name]: value })).toThrow(`${name} is ${JSON.stringify(value)}, but must be ${expected}`);
+});
+
+test.each([
+  [
+    "EVALD_AGENT_MODEL",
+    "claude",
+    /^EVALD_AGENT_MODEL is "claude", but must be a provider and a model, as in anthropic\//,
+  ],
+  ["EVALD_JUDGE_MODEL", "google/../files", /^EVALD_JUDGE_MODEL is "google\/\.\.\/files", but must be a provider and/],
+  ["EVALD_MODEL_PRICES", '{"openai/x": {"in": "1", "out": 2}}', /openai\/x needs a number of at least 0 for in$/],
+  ["EVALD_MODEL_PRICES", "/nowhere/prices.json", /ENOENT/],
+  [
+    "EVALD_SECRET_KEY",
+    "tooshort",
+    /^EVALD_SECRET_KEY must be 32 bytes as base64 or hex; openssl rand -base64 32 makes/,
+  ],
+  ["OPENAI_API_KEY", "two words", /^OPENAI_API_KEY must be a key: one line of ASCII characters without blanks$/],
+  ["OPENAI_BASE_URL", "localhost:1", /^OPENAI_BASE_URL must be an http or https address/],
+])("%s=%s is refused, and no secret is quoted", (name, value, message) => {
+  expect(() => readConfig({ [name]: value })).toThrow(message);
 });
 
 test("a name that is no setting is refused, with the one that was meant", () => {

@@ -21,6 +21,7 @@ const slugs = [
   "explorer",
   "scoring",
   "configuration",
+  "models",
   "operations",
 ];
 const none = { authorization: "" };

@@ -420,6 +420,11 @@ test("a failure that several events tell of is one error", () => {
     errors: 3,
     errorsDetail: "2 requests on the way failed (1 × 403, 1 × without an answer) and 1 other error.",
   });
+  // A model that does not answer is no fault of the target.
+  const told = rules(error("/a"), error("/c"));
+  const last = told.findLastIndex(({ type }) => type === "error");
+  told[last] = { ...(told[last] as (typeof told)[number]), source: "gateway" };
+  expect(gradeSession(told).metrics.errors).toBe(1);
   // What was fetched to test a statement is no error.
   expect(errors(http("t1", "/a", { ...refused, purpose: "check" }), result("t1", "check", false)).errors).toBe(0);
 });

@@ -28,10 +28,10 @@ const floors: [string, RegExp][] = [
   ["runs", /^src\/runs\//],
   ["reports", /^src\/reports\//],
   ["prompts", /^src\/prompts\//],
-  ["providers", /^src\/providers\//],
+  ["providers and models", /^src\/(providers|models)\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
   ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|errors|deps|schema|paging|body|api|log)\.ts$/],
+  ["ground", /^src\/(config|modelsettings|errors|deps|schema|paging|body|api|log)\.ts$/],
 ];
 const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
 
@@ -79,7 +79,7 @@ test("a feature is imported by its own file, never by its routes or tools", () =
 test.each([
   ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|web\/|[a-z]+\/routes\.tsx?$)/],
   ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/mcp\//],
-  ["Drizzle", /^drizzle-orm/, /^src\/(db|auth|jobs|prompts|providers|runs|reports)\/|^src\/cli\/doctor\.ts$/],
+  ["Drizzle", /^drizzle-orm/, /^src\/(db|auth|jobs|prompts|providers|models|runs|reports)\/|^src\/cli\/doctor\.ts$/],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(
     offenders(

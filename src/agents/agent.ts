@@ -89,8 +89,11 @@ export type AgentEvent =
   | {
       type: "usage";
       model: string;
+      /** All of them, those from a cache included. */
       inputTokens: number;
       outputTokens: number;
+      cachedTokens?: number;
+      reasoningTokens?: number;
       costUsd: number | null;
     }
   | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }

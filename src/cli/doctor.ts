@@ -5,12 +5,13 @@ import { max } from "drizzle-orm";
 import { allAgents } from "../agents/all.ts";
 import type { Config } from "../config.ts";
 import { runs } from "../db/tables.ts";
+import { providerVariables } from "../modelsettings.ts";
 import { print, table, withData } from "./terminal.ts";
 
 type Finding = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
 const minFreeBytes = 512 * 1024 * 1024;
-const modelKeys = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"];
+const modelKeys = [...Object.values(providerVariables).map(({ key }) => key), "OPENAI_COMPATIBLE_BASE_URL"];
 
 /** Adds `doctor`: what this machine has, and what is wrong with it. Exits with 1 on a fault; what is only missing is none. */
 export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {

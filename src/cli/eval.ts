@@ -5,6 +5,7 @@ import type { Config } from "../config.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import { createLog } from "../log.ts";
+import { secretsIn } from "../modelsettings.ts";
 import type { Report } from "../reports/schema.ts";
 import { createService } from "../service.ts";
 import { reportMarkdown } from "../web/markdown.ts";
@@ -45,7 +46,7 @@ async function evaluate(
   const service = createService({
     db,
     config,
-    log: createLog(config.logLevel === "info" ? "silent" : config.logLevel),
+    log: createLog(config.logLevel === "info" ? "silent" : config.logLevel, secretsIn(config.modelPlaces)),
     agents,
     baseUrl: () => config.baseUrl ?? toOwnUrl(config),
     alsoAllow: () => [toPlace(url)],

@@ -1,10 +1,11 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
-import { type Config, ConfigError, readConfig } from "../config.ts";
-import { AppError } from "../errors.ts";
+import { type Config, readConfig } from "../config.ts";
+import { AppError, ConfigError } from "../errors.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addKey } from "./key.ts";
+import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
@@ -36,6 +37,7 @@ export async function runProgram(
   addKey(program, configOf);
   addPrompt(program, configOf);
   addProvider(program, configOf);
+  addModel(program, configOf);
   addDoctor(program, configOf, env);
   try {
     await program.parseAsync(argv, { from: "user" });

@@ -5,6 +5,7 @@ import { maxRequestBodySize } from "../body.ts";
 import type { Config } from "../config.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
 import { createLog } from "../log.ts";
+import { secretsIn } from "../modelsettings.ts";
 import { createService } from "../service.ts";
 import { say, toOwnUrl, toPlace } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
@@ -27,7 +28,7 @@ export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "l
 async function serve(config: Config, parts: ServeParts = { agents: allAgents() }): Promise<void> {
   const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
   const db = openDb(config.dataDir);
-  const log = createLog(config.logLevel);
+  const log = createLog(config.logLevel, secretsIn(config.modelPlaces));
   let ownUrl = "";
   const baseUrl = () => config.baseUrl ?? ownUrl;
   const service = createService({

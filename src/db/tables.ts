@@ -14,6 +14,7 @@ import {
 } from "drizzle-orm/sqlite-core";
 import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agents/agent.ts";
 import { type Dimension, frictionCategories, type Metrics, phases, severities } from "../grading/score.ts";
+import { modelProviders } from "../modelsettings.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -80,6 +81,25 @@ export const apiKeys = sqliteTable(
     lastUsedAt: at("last_used_at"),
   },
   (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
+);
+
+/** Keys of model providers, one an organisation and provider, encrypted: what they are cannot be read from here. */
+export const modelKeys = sqliteTable(
+  "model_keys",
+  {
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    provider: text({ enum: modelProviders }).notNull(),
+    baseUrl: text("base_url").notNull(),
+    /** Twelve bytes that are new each time, the encrypted key, sixteen that prove it whole. */
+    sealed: blob({ mode: "buffer" }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.provider] }),
+    check("model_keys_provider", oneOf(t.provider, modelProviders)),
+  ],
 );
 
 export const providers = sqliteTable(

@@ -220,7 +220,8 @@ function failuresOf(events: SessionEvent[]): Failure[] {
       else if (!testing.has(id))
         failures.push({ what: "tool", seqs: [seq], id, tool, url: call?.url ?? null, code, message });
     }
-    if (event.type === "error") {
+    // What fails between us and a model is no fault of the target.
+    if (event.type === "error" && event.source !== "gateway") {
       const { seq, where, url } = event;
       const message = line(event.message);
       const known = url && failures.findLast((each) => address(each.url) === address(url));

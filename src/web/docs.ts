@@ -3,6 +3,7 @@ import api from "./docs/api.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
+import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
@@ -25,6 +26,7 @@ export const docs: Doc[] = [
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
   toDoc("configuration", "Running evald", configuration),
+  toDoc("models", "Running evald", models),
   toDoc("operations", "Running evald", operations),
 ];
 

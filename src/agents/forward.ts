@@ -1,0 +1,171 @@
+import { openUpstream } from "../net/upstream.ts";
+import type { ModelAccess } from "./prices.ts";
+import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
+
+/** What came of a call: an answer (whole, or `cut` with the reason), or none that was one. `left`: nobody waited for its end. */
+export type Outcome =
+  | { kind: "answered"; reading: Reading; cut: string | null; left: boolean }
+  | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
+
+type Terms = {
+  /** Headers of the client that go with the call. */
+  headers: Record<string, string>;
+  /** Aborted when nobody waits for the answer any more. */
+  gone: AbortSignal;
+  /** Longest time without a byte. */
+  silenceMs: number;
+  /** How long an answer is read on that nobody waits for: what it used comes last. */
+  drainMs: number;
+  onEnd: (outcome: Outcome) => void;
+};
+
+const noReading: Reading = { model: null, usage: null, whole: false, error: null };
+const maxErrorBytes = 64 * 1024;
+const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"];
+
+/** Sends a call to the provider with its real key and hands its answer on, byte for byte, as it comes. `onEnd` is told once what came of it. */
+export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
+  const { gone, silenceMs, drainMs } = terms;
+  const ending = new AbortController();
+  const silence = setTimeout(() => ending.abort(`no byte came for ${silenceMs / 1000} seconds`), silenceMs);
+  let patience: ReturnType<typeof setTimeout> | undefined;
+  let ended = false;
+  let left = false;
+  let leave = () => {};
+  const onGone = () => {
+    left = true;
+    patience ??= setTimeout(() => ending.abort("nobody waited for its end"), drainMs);
+    leave();
+  };
+  gone.addEventListener("abort", onGone, { once: true });
+  if (gone.aborted) onGone();
+
+  function end(outcome: Outcome): void {
+    if (ended) return;
+    ended = true;
+    clearTimeout(silence);
+    clearTimeout(patience);
+    gone.removeEventListener("abort", onGone);
+    terms.onEnd(outcome);
+  }
+  const inWords = (error: unknown): string =>
+    ending.signal.aborted
+      ? String(ending.signal.reason)
+      : (error instanceof Error ? error.message : String(error)).replace(/ For more information.*/s, "");
+  const withoutKey = (text: string) => (access.key ? text.replaceAll(access.key, "[redacted]") : text);
+
+  function refused(status: number | null, error: unknown, retryAfter: string | null = null): string {
+    const detail = withoutKey(inWords(error));
+    end({ kind: "refused", status, detail, retryAfter });
+    return detail;
+  }
+
+  let upstream: Response;
+  try {
+    upstream = await openUpstream(access.baseUrl + request.path, {
+      headers: { ...terms.headers, ...(access.key ? keyHeader(access.provider, access.key) : {}) },
+      body: JSON.stringify(request.body),
+      signal: ending.signal,
+    });
+  } catch (error) {
+    // What we ended ourselves may have reached the model, and be paid for.
+    if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: inWords(error), left });
+    return refusal(502, `${access.provider} did not answer: ${refused(null, error)}`);
+  }
+  silence.refresh();
+  const headers = new Headers({ "cache-control": "no-store" });
+  for (const name of keptHeaders) if (upstream.headers.has(name)) headers.set(name, upstream.headers.get(name) ?? "");
+
+  if (!upstream.ok) {
+    const text = await readStart(upstream).catch(inWords);
+    const detail = refused(upstream.status, toMessage(text), toRetryAfter(upstream.headers));
+    if (upstream.status < 400)
+      return refusal(502, `${access.provider} answered with a redirect, which is not followed`);
+    return text.length > maxErrorBytes
+      ? refusal(upstream.status, detail)
+      : new Response(withoutKey(text), { status: upstream.status, headers });
+  }
+
+  const meter = createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? ""));
+  const reader = upstream.body?.getReader();
+  /** The next bytes; null at the end. Throws where the answer is cut. */
+  async function next(): Promise<Uint8Array | null> {
+    try {
+      const part = await reader?.read();
+      silence.refresh();
+      if (part?.value) meter.push(part.value);
+      if (part?.value) return part.value;
+      end({ kind: "answered", reading: meter.end(), cut: null, left });
+      return null;
+    } catch (error) {
+      end({ kind: "answered", reading: meter.end(), cut: inWords(error), left });
+      throw error;
+    }
+  }
+
+  const body = new ReadableStream<Uint8Array>({
+    start(stream) {
+      leave = () => {
+        leave = () => {};
+        cut(stream);
+        (async () => {
+          while (await next());
+        })().catch(() => {});
+      };
+    },
+    async pull(stream) {
+      try {
+        const bytes = await next();
+        if (left) return;
+        if (bytes) stream.enqueue(bytes);
+        else stream.close();
+      } catch {
+        cut(stream);
+      }
+    },
+    cancel: () => onGone(),
+  });
+  if (left) leave();
+  return new Response(body, { status: upstream.status, headers });
+}
+
+/** Ends a stream so that its reader sees that it is not whole. (A reason would be printed by Bun.) */
+function cut(stream: ReadableStreamDefaultController): void {
+  try {
+    stream.error(undefined);
+  } catch {
+    // It has ended already.
+  }
+}
+
+/** An error of the gateway's own, in a shape that every provider's client reads. */
+export function refusal(status: number, message: string, code = "gateway"): Response {
+  return Response.json({ type: "error", error: { type: code, code: status, status: code, message } }, { status });
+}
+
+async function readStart(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const bytes of response.body ?? []) {
+    text += decoder.decode(bytes, { stream: true });
+    if (text.length > maxErrorBytes) break;
+  }
+  return text;
+}
+
+/** What an error's body says, in one line. */
+function toMessage(text: string): string {
+  let message = text;
+  try {
+    const value = JSON.parse(text);
+    message = String((Array.isArray(value) ? value[0] : value)?.error?.message ?? value?.message ?? text);
+  } catch {
+    // No JSON: the text itself.
+  }
+  return message.replace(/\s+/g, " ").trim().slice(0, 300);
+}
+
+const toRetryAfter = (headers: Headers): string | null => {
+  const ms = headers.get("retry-after-ms");
+  return ms && /^\d+$/.test(ms) ? String(Number(ms) / 1000) : headers.get("retry-after");
+};

@@ -1,0 +1,229 @@
+import type { ModelProvider } from "../modelsettings.ts";
+
+/** OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent. */
+type Format = "chat" | "responses" | "messages" | "gemini";
+
+/** A request to a model: where it goes after the base address, and the model that it names (null: none). */
+export type ModelRequest = { format: Format; path: string; model: string | null; body: Record<string, unknown> };
+
+const endpoints: Record<ModelProvider, Record<string, Format>> = {
+  anthropic: { "/v1/messages": "messages" },
+  openai: { "/v1/chat/completions": "chat", "/v1/responses": "responses" },
+  google: {},
+  "openai-compatible": { "/v1/chat/completions": "chat" },
+};
+const geminiPath = /^\/v1beta(\/models\/([^/:]+):(?:g|streamG)enerateContent)$/;
+
+/** What an address under `/<provider>` is for; null for everything that is no call of a model. */
+export function findEndpoint(provider: ModelProvider, url: URL) {
+  const path = url.pathname.slice(provider.length + 1);
+  if (!url.pathname.startsWith(`/${provider}/`)) return null;
+  const gemini = provider === "google" ? geminiPath.exec(path) : null;
+  if (gemini) {
+    const query = url.searchParams.get("alt") === "sse" ? "?alt=sse" : "";
+    return { format: "gemini" as const, path: `${gemini[1]}${query}`, model: gemini[2] ?? null };
+  }
+  const format = endpoints[provider][path];
+  return format ? { format, path: path.replace(/^\/v1/, ""), model: null } : null;
+}
+
+/** The request as it is sent on. A stream of chat completions is made to say what it used. */
+export function toModelRequest(
+  { format, path, model }: NonNullable<ReturnType<typeof findEndpoint>>,
+  body: Record<string, unknown>,
+): ModelRequest {
+  if (format === "gemini") return { format, path, model, body };
+  const named = typeof body.model === "string" ? body.model : null;
+  if (format !== "chat" || body.stream !== true) return { format, path, model: named, body };
+  return {
+    format,
+    path,
+    model: named,
+    body: { ...body, stream_options: { ...object(body.stream_options), include_usage: true } },
+  };
+}
+
+/** Kinds of tools that the client runs; what is not among them runs at the provider. */
+const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
+  chat: ({ type }) => type === "function" || type === "custom",
+  responses: ({ type }) => ["function", "custom", "local_shell", "apply_patch"].includes(String(type)),
+  messages: ({ type }) => type === undefined || /^(custom$|bash_|text_editor_|memory_|computer_)/.test(String(type)),
+  gemini: (tool) => Object.keys(tool).every((key) => /^function_?declarations$/i.test(key)),
+};
+const hostedFields = ["web_search_options", "plugins", "mcp_servers", "container"];
+
+/** What a request wants the provider itself to do (search the web, run code): it would go round the run's one way out. null: nothing. */
+export function findHosted({ format, body }: ModelRequest): string | null {
+  const field = hostedFields.find((name) => body[name] != null);
+  if (field) return field;
+  const tool = list(body.tools)
+    .map(object)
+    .find((each) => !ownTools[format](each));
+  return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
+}
+
+/** The header in which a provider takes its key. */
+export function keyHeader(provider: ModelProvider, key: string): Record<string, string> {
+  if (provider === "anthropic") return { "x-api-key": key };
+  if (provider === "google") return { "x-goog-api-key": key };
+  return { authorization: `Bearer ${key}` };
+}
+
+/** Tokens of one call. `input` has those that were read from the cache and written to it, `output` those of reasoning. */
+export type Usage = {
+  input: number;
+  cached: number;
+  cacheWritten: number;
+  /** Of `cacheWritten`, those that stay for an hour, which cost more. */
+  cacheWrittenForHour: number;
+  output: number;
+  reasoning: number;
+};
+
+/** What an answer said about itself. `whole`: it came to its own end; `usage` of one that did not is what it had said until then. */
+export type Reading = { model: string | null; usage: Usage | null; whole: boolean; error: string | null };
+
+const maxUnreadChars = 32 * 1024 * 1024;
+
+/** Reads what an answer says about itself from its bytes as they pass. */
+export function createMeter(format: Format, isStream: boolean) {
+  const decoder = new TextDecoder();
+  const reading: Reading = { model: null, usage: null, whole: false, error: null };
+  let unread = "";
+
+  function take(text: string): void {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      return;
+    }
+    for (const part of Array.isArray(value) ? value : [value]) readers[format](object(part), reading);
+  }
+
+  function takeLines(): void {
+    const lines = unread.split(/\r?\n/);
+    unread = lines.pop() ?? "";
+    for (const line of lines) {
+      if (/^data: ?\[DONE\]/.test(line)) reading.whole = true;
+      else if (line.startsWith("data:")) take(line.slice(5));
+    }
+  }
+
+  return {
+    push(bytes: Uint8Array): void {
+      if (unread.length > maxUnreadChars) return;
+      const text = decoder.decode(bytes, { stream: true });
+      unread += text;
+      if (isStream && text.includes("\n")) takeLines();
+    },
+    end(): Reading {
+      if (isStream) {
+        unread += "\n";
+        takeLines();
+      } else take(unread);
+      return reading;
+    },
+  };
+}
+
+type Fields = Record<string, unknown>;
+
+/** One for each format: takes what an event of a stream, or a whole answer, says. */
+const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
+  chat(event, reading) {
+    takeModel(event.model, reading);
+    takeError(event.error, reading);
+    for (const choice of list(event.choices)) if (object(choice).finish_reason) reading.whole = true;
+    if (!event.usage) return;
+    const usage = object(event.usage);
+    reading.usage = toUsage({
+      input: usage.prompt_tokens,
+      cached: object(usage.prompt_tokens_details).cached_tokens,
+      output: usage.completion_tokens,
+      reasoning: object(usage.completion_tokens_details).reasoning_tokens,
+    });
+  },
+
+  responses(event, reading) {
+    const response = event.object === "response" ? event : object(event.response);
+    takeModel(response.model, reading);
+    takeError(response.error ?? (event.type === "error" ? (event.error ?? event) : event.error), reading);
+    if (["completed", "incomplete", "failed"].includes(String(response.status))) reading.whole = true;
+    if (!response.usage) return;
+    const usage = object(response.usage);
+    reading.usage = toUsage({
+      input: usage.input_tokens,
+      cached: object(usage.input_tokens_details).cached_tokens,
+      output: usage.output_tokens,
+      reasoning: object(usage.output_tokens_details).reasoning_tokens,
+    });
+  },
+
+  messages(event, reading) {
+    const message = event.type === "message_start" ? object(event.message) : event;
+    takeModel(message.model, reading);
+    takeError(event.error, reading);
+    if (object(event.delta).stop_reason || message.stop_reason) reading.whole = true;
+    if (!message.usage) return;
+    // The end of a stream repeats only what has changed since its start.
+    const usage = object(message.usage);
+    const before = reading.usage;
+    const creation = object(usage.cache_creation);
+    const cached = usage.cache_read_input_tokens ?? before?.cached;
+    const cacheWritten = usage.cache_creation_input_tokens ?? before?.cacheWritten;
+    const fresh = usage.input_tokens ?? (before ? before.input - before.cached - before.cacheWritten : 0);
+    reading.usage = toUsage({
+      input: number(fresh) + number(cached) + number(cacheWritten),
+      cached,
+      cacheWritten,
+      cacheWrittenForHour: creation.ephemeral_1h_input_tokens ?? before?.cacheWrittenForHour,
+      output: usage.output_tokens ?? before?.output,
+    });
+  },
+
+  gemini(event, reading) {
+    takeModel(event.modelVersion, reading);
+    takeError(event.error, reading);
+    for (const candidate of list(event.candidates)) if (object(candidate).finishReason) reading.whole = true;
+    if (object(event.promptFeedback).blockReason) reading.whole = true;
+    if (!event.usageMetadata) return;
+    const usage = object(event.usageMetadata);
+    reading.usage = toUsage({
+      input: number(usage.promptTokenCount) + number(usage.toolUsePromptTokenCount),
+      cached: usage.cachedContentTokenCount,
+      output: number(usage.candidatesTokenCount) + number(usage.thoughtsTokenCount),
+      reasoning: usage.thoughtsTokenCount,
+    });
+  },
+};
+
+function takeModel(value: unknown, reading: Reading): void {
+  if (typeof value === "string" && value !== "") reading.model ??= value.slice(0, 200);
+}
+
+function takeError(value: unknown, reading: Reading): void {
+  if (!value) return;
+  const { message, type } = object(value);
+  reading.error ??= String(message ?? type ?? (typeof value === "string" ? value : "an error without words"));
+}
+
+/** null if a count is no whole number from 0 on. */
+function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
+  const usage = {
+    input: number(counts.input),
+    cached: number(counts.cached),
+    cacheWritten: number(counts.cacheWritten),
+    cacheWrittenForHour: number(counts.cacheWrittenForHour),
+    output: number(counts.output),
+    reasoning: number(counts.reasoning),
+  };
+  return Object.values(usage).every(Number.isFinite) ? usage : null;
+}
+
+/** A count that was not sent is 0; what is no count is NaN. */
+const number = (value: unknown): number =>
+  value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
+
+const object = (value: unknown): Fields => (value !== null && typeof value === "object" ? (value as Fields) : {});
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);

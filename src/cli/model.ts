@@ -1,0 +1,119 @@
+import { Argument, type Command } from "commander";
+import type { AgentEvent } from "../agents/agent.ts";
+import { createGateway } from "../agents/gateway.ts";
+import type { ModelAccess } from "../agents/prices.ts";
+import { keyHeader } from "../agents/wire.ts";
+import type { Config } from "../config.ts";
+import { badRequest } from "../errors.ts";
+import { type ModelProvider, modelProviders } from "../modelsettings.ts";
+import { orgOf, print, say, table, withData } from "./terminal.ts";
+
+type Options = { org?: string; json?: boolean; baseUrl?: string };
+
+/** Adds `model list`, `model set-key`, `model remove-key` and `model test`. */
+export function addModel(program: Command, configOf: () => Config): void {
+  const model = program.command("model").description("models that agents may use, and the keys for them");
+  const provider = () => new Argument("<provider>", "who serves the model").choices(modelProviders);
+  model
+    .command("list")
+    .description("list the providers, with where their keys come from; never the keys themselves")
+    .option("--org <name>", "organisation (needed where there are several)")
+    .option("--json", "print them as JSON")
+    .addHelpText("after", "\nExample:\n  evald model list --org Acme")
+    .action(({ org, json }: Options) => {
+      const config = configOf();
+      const all = withData(config, (service) => service.models.listModels(orgOf(service, org)));
+      say(`agents use ${config.agentModel ?? "no model unless a prompt names one"} (EVALD_AGENT_MODEL)`);
+      say(`sessions are judged by ${config.judgeModel ?? "no model"} (EVALD_JUDGE_MODEL)`);
+      const rows = all.map((each) => [each.provider, each.source, each.key, each.baseUrl ?? ""]);
+      print(json ? JSON.stringify(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
+    });
+  model
+    .command("set-key")
+    .addArgument(provider())
+    .description("store a key of an organisation's own, encrypted; the key is read from stdin")
+    .option("--org <name>", "organisation")
+    .option("--base-url <url>", "where the provider answers, if not at its usual address")
+    .addHelpText("after", '\nExample:\n  echo "$KEY" | evald model set-key anthropic --org Acme')
+    .action(async (name: ModelProvider, { org, baseUrl }: Options) => {
+      const config = configOf();
+      if (process.stdin.isTTY) say("paste the key, press Enter, then Ctrl-D");
+      const key = await Bun.stdin.text();
+      const set = withData(config, (service) => service.models.setKey(orgOf(service, org), name, key, baseUrl));
+      say(`the key for ${name} (${set.key}) is stored; it goes to ${set.baseUrl}`);
+      print(name);
+    });
+  model
+    .command("remove-key")
+    .addArgument(provider())
+    .description("forget a key of an organisation's own")
+    .option("--org <name>", "organisation")
+    .addHelpText("after", "\nExample:\n  evald model remove-key anthropic --org Acme")
+    .action((name: ModelProvider, { org }: Options) => {
+      withData(configOf(), (service) => service.models.removeKey(orgOf(service, org), name));
+      say(`the key for ${name} is forgotten`);
+      print(name);
+    });
+  model
+    .command("test [model]")
+    .description("make one small call of a model, and say how long it took and what it cost")
+    .option("--org <name>", "organisation")
+    .option("--json", "print the figures as JSON")
+    .addHelpText("after", "\nExample:\n  evald model test anthropic/claude-opus-4-8")
+    .action(async (named: string | undefined, { org, json }: Options) => {
+      const config = configOf();
+      const id = named ?? config.agentModel;
+      if (!id)
+        throw badRequest("name a model, as in evald model test anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL");
+      const figures = await callOnce(withData(config, (service) => service.models.getModel(orgOf(service, org), id)));
+      const { model: answered, ms, inputTokens, outputTokens, costUsd } = figures;
+      const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
+      say(`${answered} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`);
+      print(json ? JSON.stringify(figures) : id);
+    });
+}
+
+const question = "Answer with the word yes.";
+const maxTokens = 64;
+
+/** One small call through the gateway, as an agent makes it. */
+async function callOnce(access: ModelAccess) {
+  const gateway = createGateway({ now: Date.now, silenceMs: 60_000, maxFailures: 1 });
+  const events: AgentEvent[] = [];
+  let trouble: string | null = null;
+  const session = gateway.openSession({
+    model: access,
+    limits: { calls: 1, tokens: 10_000, costUsd: null },
+    onEvent: (event) => events.push(event),
+    onFailure: ({ detail }) => {
+      trouble = detail;
+    },
+  });
+  const { provider, name } = access;
+  const chat = { model: name, messages: [{ role: "user", content: question }] };
+  const [path, body] =
+    provider === "anthropic"
+      ? ["/v1/messages", { ...chat, max_tokens: maxTokens }]
+      : provider === "google"
+        ? [`/v1beta/models/${name}:generateContent`, { contents: [{ role: "user", parts: [{ text: question }] }] }]
+        : ["/v1/chat/completions", chat];
+  const begun = performance.now();
+  try {
+    const response = await fetch(`http://gateway/${provider}${path}`, {
+      unix: session.socketPath,
+      method: "POST",
+      headers: { ...keyHeader(provider, session.token), "anthropic-version": "2023-06-01" },
+      body: JSON.stringify(body),
+    });
+    const text = await response.text();
+    const ms = Math.round(performance.now() - begun);
+    if (!response.ok || trouble !== null)
+      throw badRequest(trouble ?? `${access.id} answered ${response.status}: ${text}`);
+    const usage = events.find((event) => event.type === "usage");
+    if (!usage) throw badRequest(`${access.id} gave an answer that is none of a model: ${text.slice(0, 300)}`);
+    return { ...usage, ms };
+  } finally {
+    await session.close();
+    await gateway.close();
+  }
+}

@@ -1,0 +1,126 @@
+import { and, eq } from "drizzle-orm";
+import type { ModelAccess } from "../agents/prices.ts";
+import { modelKeys } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
+import {
+  type ModelProvider,
+  minSecretLength,
+  modelAddress,
+  modelKey,
+  modelProviders,
+  modelSyntax,
+  parseModelId,
+  providerVariables,
+  secretsIn,
+} from "../modelsettings.ts";
+import { seal, unseal } from "./seal.ts";
+
+/** A provider of models as an organisation has it. `key` is its last four characters, or why it cannot be used. */
+export type ModelSource = {
+  provider: ModelProvider;
+  source: "organisation" | "environment" | "none";
+  key: string;
+  baseUrl: string | null;
+};
+
+/** Which models an organisation may call, with which keys: its own where it has one, else those of the environment. */
+export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
+  const rowOf = (org: OrgId, provider: ModelProvider) => {
+    const own = and(eq(modelKeys.orgId, org), eq(modelKeys.provider, provider));
+    return db.select().from(modelKeys).where(own).get();
+  };
+  const placeOf = (org: string, provider: ModelProvider) => `${org} ${provider}`;
+
+  /** The key of a row; an AppError where it cannot be read. */
+  function keyOf(row: typeof modelKeys.$inferSelect): string | AppError {
+    const { orgId, provider, sealed } = row;
+    const key = config.secretKey ? unseal(sealed, config.secretKey, placeOf(orgId, provider)) : null;
+    if (key !== null) return key;
+    const why = config.secretKey ? "was encrypted with another EVALD_SECRET_KEY" : "needs EVALD_SECRET_KEY";
+    return new AppError(
+      "conflict",
+      `the organisation's key for ${provider} ${why}; set that one, or the key again: evald model set-key ${provider}`,
+    );
+  }
+
+  /** null: there is neither a row nor a word in the environment that lets the provider be called. */
+  function accessOf(org: OrgId, provider: ModelProvider) {
+    const row = rowOf(org, provider);
+    if (row) return { source: "organisation" as const, baseUrl: row.baseUrl, key: keyOf(row) };
+    const { key, baseUrl } = config.modelPlaces[provider];
+    if (baseUrl === null || (key === null && provider !== "openai-compatible")) return null;
+    return { source: "environment" as const, baseUrl, key: key ?? "" };
+  }
+
+  return {
+    /** Every provider, with where its key comes from. */
+    listModels: (org: OrgId): ModelSource[] =>
+      modelProviders.map((provider) => {
+        const access = accessOf(org, provider);
+        if (!access) return { provider, source: "none", key: "", baseUrl: config.modelPlaces[provider].baseUrl };
+        const { source, baseUrl, key } = access;
+        return { provider, source, baseUrl, key: key instanceof AppError ? key.detail : toDisplay(key) };
+      }),
+
+    /** How to call a model. Throws bad_request for a name that is none and where no key is, conflict where the key cannot be read. */
+    getModel(org: OrgId, id: string): ModelAccess {
+      const named = parseModelId(id);
+      if (!named) throw badRequest(`${JSON.stringify(id)} must be ${modelSyntax}`);
+      const { provider, name } = named;
+      const access = accessOf(org, provider);
+      if (!access) throw badRequest(`${id} cannot be called: ${remedyFor(provider)}`);
+      if (access.key instanceof AppError) throw access.key;
+      return { id, provider, name, baseUrl: access.baseUrl, key: access.key || null, prices: config.modelPrices };
+    },
+
+    /** Keeps a key of the organisation's own, encrypted. Throws bad_request for a key or an address that cannot be used. */
+    setKey(org: OrgId, provider: ModelProvider, key: string, baseUrl?: string): ModelSource {
+      if (!config.secretKey)
+        throw badRequest("EVALD_SECRET_KEY must be set before keys are stored; openssl rand -base64 32 makes one");
+      const address = checked("base URL", () =>
+        baseUrl === undefined ? providerVariables[provider].fallback : modelAddress(provider, baseUrl),
+      );
+      if (address === null)
+        throw badRequest(`${provider} needs a base URL, as in --base-url http://127.0.0.1:11434/v1`);
+      const bare = provider === "openai-compatible" && key.trim() === "" ? "" : checked("key", () => modelKey(key));
+      const sealed = seal(bare, config.secretKey, placeOf(org, provider));
+      const row = { baseUrl: address, sealed, createdAt: now() };
+      db.insert(modelKeys)
+        .values({ orgId: org, provider, ...row })
+        .onConflictDoUpdate({ target: [modelKeys.orgId, modelKeys.provider], set: row })
+        .run();
+      return { provider, source: "organisation", key: toDisplay(bare), baseUrl: address };
+    },
+
+    /** Throws not_found. */
+    removeKey(org: OrgId, provider: ModelProvider): void {
+      const own = and(eq(modelKeys.orgId, org), eq(modelKeys.provider, provider));
+      const gone = db.delete(modelKeys).where(own).returning({ provider: modelKeys.provider }).all();
+      if (gone.length === 0) throw notFound(`the organisation has no key of its own for ${provider}`);
+    },
+
+    /** Every secret that an organisation's runs are made with: what must not stand in anything that is stored, logged or answered. */
+    secretsOf(org: OrgId): string[] {
+      const own = db.select().from(modelKeys).where(eq(modelKeys.orgId, org)).all().map(keyOf);
+      const readable = own.filter((key) => typeof key === "string" && key.length >= minSecretLength) as string[];
+      return [...readable, ...secretsIn(config.modelPlaces)];
+    },
+  };
+}
+
+const toDisplay = (key: string): string =>
+  key.length >= minSecretLength ? `…${key.slice(-4)}` : key ? "set" : "no key";
+
+function remedyFor(provider: ModelProvider): string {
+  const { key, baseUrl, fallback } = providerVariables[provider];
+  return `set ${fallback === null ? baseUrl : key} in the service's environment, or a key of the organisation's: evald model set-key ${provider}`;
+}
+
+function checked<T>(what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw error instanceof ConfigError ? badRequest(`the ${what} must be ${error.message}`) : error;
+  }
+}
