@@ -5,24 +5,37 @@ import { join } from "node:path";
 const root = join(import.meta.dir, "..", "..");
 export const executable = join(root, "dist", "evald");
 
-/** Builds the executable if it is missing or older than a source file. */
-export async function buildExecutable(): Promise<void> {
-  const builtAt = statSync(executable, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  const sources = [...new Bun.Glob("{src,drizzle,patches}/**/*").scanSync(root), "package.json", "bun.lock"];
-  if (sources.every((file) => statSync(join(root, file)).mtimeMs < builtAt)) return;
-  const build = Bun.spawnSync([process.execPath, "run", "build"], { cwd: root });
+/** The same with an agent that answers at once, made by `buildInstant`. */
+export const instant = join(root, "dist", "instant");
+
+async function build(file: string, command: string[], alsoOf = ""): Promise<void> {
+  const builtAt = statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+  const sources = [...new Bun.Glob(`{src,drizzle,patches${alsoOf}}/**/*`).scanSync(root), "package.json", "bun.lock"];
+  if (sources.every((source) => statSync(join(root, source)).mtimeMs < builtAt)) return;
+  const build = Bun.spawnSync([process.execPath, ...command], { cwd: root });
   if (!build.success) throw new Error(`the build failed:\n${build.stderr}`);
+}
+
+/** Builds the executable if it is missing or older than a source file. */
+export const buildExecutable = (): Promise<void> => build(executable, ["run", "build"]);
+
+/** Builds `instant` by the same command, if it is missing or older than a source file. */
+export async function buildInstant(): Promise<void> {
+  const { scripts } = await Bun.file(join(root, "package.json")).json();
+  const command = scripts.build.replace("src/main.ts", "test/support/instant.ts").replace("dist/evald", instant);
+  await build(instant, command.split(" ").slice(1), ",test/support");
 }
 
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
 
-type Call = { cwd: string; env?: Record<string, string> };
+/** `file`: the executable, if it is not the usual one. */
+type Call = { cwd: string; env?: Record<string, string>; file?: string };
 
 const cleanEnv = (env: Record<string, string> = {}) => ({ PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env });
 
 /** Runs one command to its end. */
-export async function call(args: string[], { cwd, env }: Call) {
-  const child = Bun.spawn([executable, ...args], {
+export async function call(args: string[], { cwd, env, file = executable }: Call) {
+  const child = Bun.spawn([file, ...args], {
     cwd,
     env: cleanEnv(env),
     stdout: "pipe",
@@ -38,8 +51,8 @@ export async function call(args: string[], { cwd, env }: Call) {
 }
 
 /** Starts the service and waits until it says where it listens. Throws with its stderr if it ends before. */
-export async function serve({ cwd, env }: Call) {
-  const child = Bun.spawn([executable, "serve"], {
+export async function serve({ cwd, env, file = executable }: Call) {
+  const child = Bun.spawn([file, "serve"], {
     cwd,
     env: cleanEnv({ EVALD_PORT: "0", EVALD_WELCOME: "0", EVALD_LOG_LEVEL: "info", ...env }),
     stdout: "pipe",
