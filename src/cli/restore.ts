@@ -31,16 +31,17 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
   refuseOwnFile(dataDir, file);
   readDatabase(file, checkBackup);
   const since = new Date().toISOString();
+  const time = since.replaceAll(":", "-");
   const lock = lockData(dataDir, { pid: process.pid, since });
   const database = join(dataDir, "evald.db");
   const copy = join(dataDir, "evald.db.restoring");
-  const before = existsSync(database) ? `${database}.before-restore-${since}` : null;
+  const before = existsSync(database) ? `${database}.before-restore-${time}` : null;
   try {
     removeUnfinished(dataDir);
     const made = copyDatabase(file, copy);
     const { uid, gid } = statSync(before === null ? dataDir : database);
     if (uid !== statSync(copy).uid) chownSync(copy, uid, gid);
-    putAside(database, before ?? `${database}.lost-${since}`);
+    putAside(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // In one step: whoever looks finds the old database or the new one.
     renameSync(copy, database);
@@ -96,7 +97,7 @@ function foldWal(path: string): void {
   let db: Database | undefined;
   try {
     db = new Database(path, { readwrite: true });
-    db.run("pragma busy_timeout = 5000");
+    db.run("pragma busy_timeout = 1000");
     db.run("pragma journal_mode = delete");
   } catch (error) {
     if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)))
