@@ -122,7 +122,7 @@ export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   } catch (error) {
     // SQLite has one code for a write that failed and one that a file system refused because it had become read-only.
     if (codeOf(error) === "SQLITE_IOERR_WRITE" && isReadOnly(dirname(db.$client.filename)))
-      throw Object.assign(error as Error, { code: "SQLITE_READONLY" });
+      throw Object.assign(new Error("the file system is read-only", { cause: error }), { code: "SQLITE_READONLY" });
     throw error;
   }
 }

@@ -6,7 +6,7 @@ missing=""
 for package in sqlite3-doc git-doc; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
-for tool in curl jq; do
+for tool in curl jq strace; do
   command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 [ -z "$missing" ] && exit 0
