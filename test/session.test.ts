@@ -1,4 +1,8 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { Agent, AgentEvent } from "../src/agents/agent.ts";
 import { sessionEvents } from "../src/db/tables.ts";
@@ -320,6 +324,30 @@ test("sessions older than the setting are dropped, but not of a run that goes on
   await runner.stop(0);
   await upkeep.runOnce();
   expect(stored(open)).toBe(0);
+});
+
+test("a WAL that has grown long is cut, once no reader needs it; nobody waits for that", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "evald-wal-"));
+  const { db, service } = testApp({ dataDir });
+  const walBytes = () => statSync(join(dataDir, "evald.db-wal")).size;
+  db.$client.run("create table long (bytes blob)");
+  const reader = new Database(join(dataDir, "evald.db"), { readonly: true });
+  reader.run("begin");
+  reader.query("select * from orgs").all();
+  db.$client.run("insert into long values (zeroblob(66 * 1024 * 1024))");
+  const long = walBytes();
+  expect(long).toBeGreaterThan(64 * 1024 * 1024);
+  const began = performance.now();
+  await service.upkeep.runOnce();
+  expect(performance.now() - began).toBeLessThan(4_000);
+  expect(walBytes()).toBe(long);
+  reader.run("commit");
+  reader.close();
+  await service.upkeep.runOnce();
+  expect(walBytes()).toBe(0);
+  expect(db.$client.query("pragma busy_timeout").get()).toEqual({ timeout: 5000 });
+  db.$client.close();
+  rmSync(dataDir, { recursive: true });
 });
 
 describe("while the disk is full", () => {

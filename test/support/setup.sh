@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, and what the samples of the docs call. Needs
-# root on a machine that lacks some of it.
+# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, and what makes
+# a disk fail. Needs root on a machine that lacks some of it.
 set -eu
 missing=""
 for package in sqlite3-doc git-doc; do
