@@ -8,7 +8,7 @@ const everyMs = 60_000;
 const optimizeEveryMs = 24 * 3600_000;
 const maxWalBytes = 64 * 1024 * 1024;
 /** Events that are dropped in one transaction: some milliseconds. */
-const batchRows = 200;
+const batchRows = 50;
 
 type Parts = { onError?: (error: unknown) => void };
 
