@@ -119,6 +119,26 @@ test.each([
   30_000,
 );
 
+// Each of the commits of a run in turn: it is accepted, claimed, its session is stored, it is settled.
+test.each([9, 10, 11, 12])(
+  "a single fsync that fails, the %dth, ends the process whoever asked for it",
+  async (nth) => {
+    const { cwd, key, service, ask, acknowledged, post, isWhole } = await setUp();
+    const detach = await inject(service.pid, `fsync,fdatasync:error=EIO:when=${nth}`);
+    try {
+      for (;;) if ((await post()) === 200) await untilRun(ask, acknowledged.at(-1) as string, "completed");
+    } catch {
+      // The process has ended.
+    }
+    expect(await service.exited).toBe(74);
+    await detach();
+    const again = await serve({ cwd, file: instant });
+    await isWhole(client(again.url, key));
+    expect(await again.stop()).toBe(0);
+  },
+  30_000,
+);
+
 test("a read that fails: the answer is 503, and the process ends with 74", async () => {
   const { cwd, key, service, acknowledged, post, isWhole } = await setUp();
   while (acknowledged.length < 100) await post();

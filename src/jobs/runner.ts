@@ -141,7 +141,6 @@ export function createRunner(options: RunnerOptions) {
       finish = await handler.run(lease, stop);
     } catch (error) {
       onError(error);
-      if (diskFault(error) === "broken") throw error;
       // Whoever took the job away has written down why.
       if (stop.reason instanceof Lost) return;
       const stopped = { ended: "released", counts: null, delayMs: 0, reason: "the service was stopped" } as const;
