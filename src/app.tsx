@@ -125,8 +125,8 @@ const systemRoutes = (service: Service) =>
     })
     .get(
       "/readyz",
-      ({ set }) => {
-        const trouble = service.trouble();
+      async ({ set }) => {
+        const trouble = await service.trouble();
         if (trouble === null) return { status: "ready" };
         set.status = 503;
         return { status: "not ready", detail: trouble };

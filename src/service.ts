@@ -7,6 +7,7 @@ import type { AllowRule, Config } from "./config.ts";
 import { createCommit } from "./db/commit.ts";
 import { diskFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
+import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
@@ -65,6 +66,8 @@ export function createService(options: Options) {
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the disk under the database cannot be trusted any more; the service ends");
     runner.halt();
+    // Whatever is still under way can read, and write no more: a second try could make good data bad.
+    db.$client.run("pragma query_only = on");
     onBroken(error);
   }
 
@@ -98,15 +101,16 @@ export function createService(options: Options) {
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
-  function trouble(): string | null {
+  async function trouble(): Promise<string | null> {
     if (broken !== null) return `the disk under the database cannot be trusted any more: ${broken}`;
     const ofRunner = runner.trouble();
     if (ofRunner !== null) return `the runner is not taking work: ${ofRunner}`;
     try {
-      db.$client.run("begin immediate");
-      db.$client.run("rollback");
+      // A small write that is really done: a transaction that is taken back asks nothing of the disk.
+      await commit(() => db.$client.run("pragma user_version = 0"));
       return null;
     } catch (error) {
       onError(error);
@@ -128,6 +132,7 @@ export function createService(options: Options) {
     slots,
     queue,
     runner,
+    upkeep,
     commit,
     onError,
     isBroken: () => broken !== null,

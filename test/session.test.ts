@@ -1,6 +1,10 @@
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { eq } from "drizzle-orm";
-import type { AgentEvent } from "../src/agents/agent.ts";
+import type { Agent, AgentEvent } from "../src/agents/agent.ts";
 import { sessionEvents } from "../src/db/tables.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
@@ -72,6 +76,7 @@ describe("the trace", () => {
         ],
         total: 5,
         nextSeq: null,
+        notice: null,
       },
     ]);
   });
@@ -246,4 +251,170 @@ test("events are written a hundred at a time, and the rest at the end", async ()
     [250, 200],
   ]);
   expect(stored()).toBe(251);
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+const dayMs = 24 * 3600_000;
+
+test("sessions older than the setting are dropped, but not of a run that goes on; trace and pages say so, the report stays", async () => {
+  let time = 1_790_000_000_000;
+  const gate = Promise.withResolvers<void>();
+  const agent = scriptedAgent(async function* () {
+    for (let i = 0; i < 450; i++) yield thought(`${i}`);
+    yield { type: "http", method: "GET", url: "https://docs.test/gone", status: 404, ms: 1, bytes: 0 } as AgentEvent;
+    yield end;
+  });
+  const slow = scriptedAgent(async function* () {
+    for (let i = 0; i < 150; i++) yield thought(`${i}`);
+    await gate.promise;
+    yield end;
+  });
+  let next: Agent = agent;
+  const chosen = scriptedAgent((signal) => next.run({} as never, { signal } as never));
+  const t = testApp({ agent: chosen, now: () => time, env: { EVALD_KEEP_SESSIONS_DAYS: "30" } });
+  const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+  const trigger = async () => (await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body.runId;
+  const get = async (runId: string) => (await t.send("GET", `/api/v1/runs/${runId}`)).body;
+  const stored = (runId: string) =>
+    t.db.select().from(sessionEvents).where(eq(sessionEvents.runId, runId)).all().length;
+  const { upkeep, runner } = t.service;
+
+  const old = await trigger();
+  await t.runJobs();
+  const { slug } = (await get(old)).report;
+  const report = (await t.send("GET", `/api/v1/reports/${slug}`)).body;
+  next = slow;
+  const open = await trigger();
+  await runner.start();
+  while (stored(open) < 100) await turn();
+  time += 30 * dayMs;
+  next = agent;
+  const young = await trigger();
+  while ((await get(young)).completedAt === null) await turn();
+  await upkeep.runOnce();
+  // To the millisecond: as old as the setting is not older.
+  expect([stored(old), stored(young)]).toEqual([452, 452]);
+  time += 1;
+  await upkeep.runOnce();
+  expect([stored(old), stored(young)]).toEqual([0, 452]);
+  expect(stored(open)).toBeGreaterThan(0);
+
+  const notice =
+    "The events of this session are no longer stored: the service drops them after some time. The report stays as it was.";
+  expect((await t.send("GET", `/api/v1/reports/${slug}/trace`)).body).toEqual({
+    events: [],
+    total: 0,
+    nextSeq: null,
+    notice,
+  });
+  expect((await t.send("GET", `/api/v1/reports/${slug}`)).body).toEqual(report);
+  const page = async (path: string) => (await t.send("GET", path, { headers: { accept: "text/html" } })).body;
+  const session = `/reports/${slug}/session`;
+  expect(await page(session)).toContain(notice);
+  expect(await page(session)).not.toContain("No event matches");
+  expect(await page(`/reports/${slug}`)).toContain(notice);
+  expect(await page(`/reports/${slug}`)).not.toContain(session);
+  const kept = (await get(young)).report.slug;
+  expect(await page(`/reports/${kept}`)).toContain(`/reports/${kept}/session`);
+  expect(await page(`/reports/${kept}/session`)).not.toContain(notice);
+
+  gate.resolve();
+  while ((await get(open)).completedAt === null) await turn();
+  expect(stored(open)).toBe(151);
+  await runner.stop(0);
+  await upkeep.runOnce();
+  expect(stored(open)).toBe(0);
+});
+
+test("a WAL that has grown long is cut, once no reader needs it; nobody waits for that", async () => {
+  const dataDir = mkdtempSync(join(tmpdir(), "evald-wal-"));
+  const { db, service } = testApp({ dataDir });
+  const walBytes = () => statSync(join(dataDir, "evald.db-wal")).size;
+  db.$client.run("create table long (bytes blob)");
+  const reader = new Database(join(dataDir, "evald.db"), { readonly: true });
+  reader.run("begin");
+  reader.query("select * from orgs").all();
+  db.$client.run("insert into long values (zeroblob(66 * 1024 * 1024))");
+  const long = walBytes();
+  expect(long).toBeGreaterThan(64 * 1024 * 1024);
+  const began = performance.now();
+  await service.upkeep.runOnce();
+  expect(performance.now() - began).toBeLessThan(4_000);
+  expect(walBytes()).toBe(long);
+  reader.run("commit");
+  reader.close();
+  await service.upkeep.runOnce();
+  expect(walBytes()).toBe(0);
+  expect(db.$client.query("pragma busy_timeout").get()).toEqual({ timeout: 5000 });
+  db.$client.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+describe("while the disk is full", () => {
+  /** A disk that takes nothing more, and takes it again. */
+  const disk = ({ db }: ReturnType<typeof testApp>) => ({
+    fill: () => db.$client.run("pragma max_page_count = 1"),
+    empty: () => db.$client.run("pragma max_page_count = 1000000"),
+  });
+
+  async function fullDuring(script: (disk: { fill: () => void; empty: () => void }) => AsyncIterable<AgentEvent>) {
+    const t: ReturnType<typeof testApp> = testApp({ agent: scriptedAgent(() => script(disk(t))) });
+    const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+    const { runId } = (await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body;
+    await t.service.runner.start();
+    const run = async () => (await t.send("GET", `/api/v1/runs/${runId}`)).body;
+    const attempts = async () => (await t.send("GET", `/api/v1/runs/${runId}/attempts`)).body;
+    return { ...t, ...disk(t), run, attempts, stop: () => t.service.runner.stop(0) };
+  }
+
+  test("a session waits in memory, and is stored whole and in order when there is room", async () => {
+    let refusedAll = false;
+    const { run, attempts, send, stop, empty } = await fullDuring(async function* ({ fill }) {
+      for (let i = 0; i < 100; i++) yield thought(`${i}`);
+      fill();
+      for (let i = 100; i < 950; i++) yield thought("x".repeat(4000));
+      yield end;
+      refusedAll = true;
+    });
+    while (!refusedAll) await turn();
+    expect((await run()).status).toBe("running");
+    const refused = await send("POST", "/api/v1/prompts", { body: { text: "y".repeat(10_000) } });
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "5"]);
+    empty();
+    while ((await run()).completedAt === null) await turn();
+    const { status, attempt, report } = await run();
+    expect([status, attempt, (await attempts()).length]).toEqual(["completed", 1, 1]);
+    const { events, total } = (await send("GET", `/api/v1/reports/${report.slug}/trace?fromSeq=940&limit=20`)).body;
+    expect([total, events.map(({ seq }: { seq: number }) => seq)]).toEqual([
+      951,
+      Array.from({ length: 11 }, (_, i) => 940 + i),
+    ]);
+    await stop();
+  });
+
+  test.each([
+    ["20,000 events", 20_101, "short"],
+    ["32 MiB", 1_200, "x".repeat(30_000)],
+  ])("more than %s in memory ends the attempt as a fault, which spends none", async (_, most, text) => {
+    let tries = 0;
+    let said = 0;
+    const { run, attempts, stop, empty } = await fullDuring(async function* ({ fill }) {
+      if (++tries === 1) fill();
+      for (let i = 0; i < most && (tries === 1 || i < 10); i++) {
+        said++;
+        yield thought(text);
+      }
+      yield end;
+    });
+    while (said < most - 100) await turn();
+    empty();
+    while ((await run()).completedAt === null) await turn();
+    const { status, attempt } = await run();
+    expect([status, attempt]).toEqual(["completed", 1]);
+    expect((await attempts()).map(({ ended, reason }: { ended: string; reason: string }) => [ended, reason])).toEqual([
+      ["retried", expect.stringContaining("infrastructure: the session could not be stored")],
+      ["done", null],
+    ]);
+    await stop();
+  });
 });

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statfsSync } from "node:fs";
+import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
@@ -6,7 +6,7 @@ import { allAgents } from "../agents/all.ts";
 import type { Config } from "../config.ts";
 import { runs } from "../db/tables.ts";
 import { providerVariables } from "../modelsettings.ts";
-import { print, table, withData } from "./terminal.ts";
+import { print, table, toSize, withData } from "./terminal.ts";
 
 type Finding = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
@@ -53,9 +53,16 @@ function folder(dataDir: string): Finding {
 function disk(dataDir: string): Finding {
   const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
   const free = bavail * bsize;
-  const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free`;
+  const detail = `${toSize(free)} free`;
   if (free >= minFreeBytes) return { what: "disk", state: "ok", detail };
   return { what: "disk", state: "fault", detail: `${detail}; make room: at least 0.5 GiB is needed` };
+}
+
+function sizes(dataDir: string): string {
+  const [file, wal] = ["evald.db", "evald.db-wal"].map((name) =>
+    toSize(statSync(resolve(dataDir, name), { throwIfNoEntry: false })?.size ?? 0),
+  );
+  return `${file}, and ${wal} of WAL`;
 }
 
 function data(config: Config): Finding[] {
@@ -74,7 +81,7 @@ function data(config: Config): Finding[] {
         {
           what: "database",
           state: check === "ok" ? "ok" : "fault",
-          detail: check === "ok" ? "whole" : `damaged: ${check}`,
+          detail: check === "ok" ? `whole, ${sizes(config.dataDir)}` : `damaged: ${check}; use a backup`,
         },
         {
           what: "clock",

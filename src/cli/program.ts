@@ -1,7 +1,9 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { type Config, readConfig } from "../config.ts";
+import { diskFault } from "../db/fault.ts";
 import { AppError, ConfigError } from "../errors.ts";
+import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addKey } from "./key.ts";
@@ -9,6 +11,7 @@ import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
+import { addRestore } from "./restore.ts";
 import { addServe, type ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
 
@@ -38,13 +41,17 @@ export async function runProgram(
   addPrompt(program, configOf);
   addProvider(program, configOf);
   addModel(program, configOf);
+  addBackup(program, configOf);
+  addRestore(program, configOf);
   addDoctor(program, configOf, env);
   try {
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    say(`evald: ${error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error)}`);
+    const message = error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error);
+    const remedy = diskFault(error) === "full" ? "; make room in the data folder, or make it writable" : "";
+    say(`evald: ${message}${remedy}`);
     return error instanceof ConfigError ? 2 : 1;
   }
 }

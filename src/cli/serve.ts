@@ -40,7 +40,7 @@ async function serve(config: Config, parts: ServeParts = { agents: allAgents() }
     // Its own public pages: what needs a key stays closed, for no run holds one.
     alsoAllow: () => [toPlace(ownUrl)],
     onBroken() {
-      // Nothing more is written: a second try on a disk that failed could make good data bad. What is being answered gets its moment.
+      // What is being answered gets its moment.
       log.flush();
       setTimeout(() => process.exit(exitBrokenDisk), 500);
     },
@@ -52,11 +52,13 @@ async function serve(config: Config, parts: ServeParts = { agents: allAgents() }
     try {
       service.keys.flushLastUsed(all);
     } catch (error) {
+      service.onError(error);
       log.error({ err: error }, "the last use of keys could not be written");
     }
   };
   const flush = setInterval(() => flushLastUsed(false), 60_000);
   await service.start();
+  service.upkeep.start();
   say(`listening on ${ownUrl}`);
   if (baseUrl() !== ownUrl) say(`known to people as ${baseUrl()}`);
 
@@ -67,7 +69,7 @@ async function serve(config: Config, parts: ServeParts = { agents: allAgents() }
     stopping = true;
     log.info({ signal }, "stopping");
     clearInterval(flush);
-    await service.stop(config.drainMs);
+    await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await server.stop(true);
     flushLastUsed(true);
     closeDb(db);

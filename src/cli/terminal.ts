@@ -57,6 +57,12 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
   return Number(value);
 };
 
+/** A number of bytes for people. */
+export function toSize(bytes: number): string {
+  const gib = bytes / 1024 ** 3;
+  return gib >= 1 ? `${gib.toFixed(1)} GiB` : `${(bytes / 1024 ** 2).toFixed(1)} MiB`;
+}
+
 /** Rows for people, columns aligned; the first row is the heading. */
 export function table(rows: string[][]): string {
   const widths = rows[0]?.map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0))) ?? [];

@@ -1,10 +1,11 @@
 import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
+import { codeOf, diskFault, isReadOnly } from "./fault.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 /** A transaction in progress; what is done through it stands or falls together. */
@@ -34,16 +35,19 @@ export function openDb(dataDir: string): Db {
   // KiB. With the usual 2 MiB most reads of a run go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
   const db = drizzle({ client });
-  migrate(db);
+  opened(path, "put a backup in its place", () => migrate(db));
   return db;
 }
+
+/** The migrations that this version carries, oldest first, as their records stand in a database. */
+export const readMigrations = () => readMigrationFiles({ migrationsFolder });
 
 /**
  * Applies what is new of `drizzle` in one transaction, in which processes that start at once take turns: the second finds nothing left to do.
  * Keeps the records of Drizzle's own `migrate`, which looks before its transaction and so applies everything twice.
  */
 function migrate(db: Db): void {
-  const migrations = readMigrationFiles({ migrationsFolder });
+  const migrations = readMigrations();
   tx(db, (t) => {
     t.run(sql`create table if not exists __drizzle_migrations
       (id serial primary key, hash text not null, created_at numeric)`);
@@ -73,8 +77,7 @@ function changeToWal(client: Database): void {
   }
 }
 
-const isBusy = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && String(error.code).startsWith("SQLITE_BUSY");
+const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
 
 function makeFolder(dataDir: string): void {
   try {
@@ -85,23 +88,33 @@ function makeFolder(dataDir: string): void {
   }
 }
 
-/** The first uses of a file, which tell that it cannot be opened or is no database: `unavailable`, with its path and the remedy. */
+/** The first uses of a file, which tell that it cannot be written or is no database: `unavailable`, with its path and the remedy. */
 function opened<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(code);
-    if (!damaged && !/^SQLITE_(CANTOPEN|READONLY|PERM)/.test(code)) throw error;
-    const what = damaged ? `is damaged; ${remedy}` : "cannot be opened for writing; give its folder to this user";
+    const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
+    if (!damaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
+    const what = damaged
+      ? `is damaged; ${remedy}`
+      : /^SQLITE_(FULL|IOERR)/.test(codeOf(error))
+        ? "cannot be written, for its disk is full; make room"
+        : isReadOnly(dirname(path))
+          ? "cannot be written, for its disk is read-only; mount it for writing"
+          : "cannot be opened for writing; give its folder to this user";
     throw new AppError("unavailable", `${path} ${what}, or name another folder with --data`);
   }
 }
 
-/** Lets the planner look at what has changed, and gives the WAL back to the file. */
+/** Lets the planner look at what has changed, if that can be written, and gives the WAL back to the file. */
 export function closeDb(db: Db): void {
-  db.$client.run("pragma optimize");
-  db.$client.close();
+  try {
+    db.$client.run("pragma optimize");
+  } catch (error) {
+    if (diskFault(error) !== "full" && !isBusy(error)) throw error;
+  } finally {
+    db.$client.close();
+  }
 }
 
 /**
@@ -109,12 +122,14 @@ export function closeDb(db: Db): void {
  * commit at its first await and could not be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
  */
 export function tx<T>(db: Db, work: (tx: Tx) => T): T {
-  return db.transaction(
-    (inner) => {
-      return refusePromise(work(inner));
-    },
-    { behavior: "immediate" },
-  );
+  try {
+    return db.transaction((inner) => refusePromise(work(inner)), { behavior: "immediate" });
+  } catch (error) {
+    // SQLite has one code for a write that failed and one that a file system refused because it had become read-only.
+    if (codeOf(error) === "SQLITE_IOERR_WRITE" && isReadOnly(dirname(db.$client.filename)))
+      throw Object.assign(new Error("the file system is read-only", { cause: error }), { code: "SQLITE_READONLY" });
+    throw error;
+  }
 }
 
 /** What a transaction's work answered with. Throws a TypeError for a promise. */
@@ -146,10 +161,10 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     opened(path, "delete it", () => {
       file.run("create table if not exists holder (pid integer not null, since text not null) strict");
       file.run("begin immediate");
+      file.run("delete from holder");
+      file.run("insert into holder values (?, ?)", [holder.pid, holder.since]);
+      file.run("commit");
     });
-    file.run("delete from holder");
-    file.run("insert into holder values (?, ?)", [holder.pid, holder.since]);
-    file.run("commit");
     // Between the commit and this line another process may win; then this one is refused as it should be.
     file.run("begin immediate");
     return {

@@ -25,8 +25,9 @@ export class JobFailure extends Error {
     message: string,
     readonly retry: "fault" | "attempt" | "never",
     readonly retryAfterMs = 0,
+    cause?: unknown,
   ) {
-    super(message);
+    super(message, { cause });
   }
 }
 
@@ -143,6 +144,7 @@ export function createRunner(options: RunnerOptions) {
     try {
       finish = await handler.run(lease, stop);
     } catch (error) {
+      onError(error);
       // Whoever took the job away has written down why.
       if (stop.reason instanceof Lost) return;
       const stopped = { ended: "released", counts: null, delayMs: 0, reason: "the service was stopped" } as const;

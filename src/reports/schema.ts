@@ -146,6 +146,9 @@ export const Trace = Type.Object(
     events: Type.Array(TraceEvent),
     total: Type.Integer({ description: "Events that match, on all pages" }),
     nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
+    notice: Nullable(
+      Type.String({ description: "Why events are missing: those of old sessions are dropped; null if none is" }),
+    ),
   },
   { title: "Trace" },
 );

@@ -5,6 +5,9 @@ import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Trace } from "./schema.ts";
 
+const dropped =
+  "The events of this session are no longer stored: the service drops them after some time. The report stays as it was.";
+
 export type TraceFilter = { types?: string; fromSeq?: number; limit?: number; search?: string };
 
 /** Throws bad_request that names the type that is none. */
@@ -16,19 +19,38 @@ function parseTypes(text: string): EventType[] {
   });
 }
 
-/** A page of the session behind a report, in order. `search` finds text in any field, whatever its case. Throws not_found, bad_request. */
-export function getTrace({ db }: Pick<Deps, "db">, org: OrgId, slug: string, filter: TraceFilter): Trace {
-  const { types, fromSeq = 0, limit = 100, search } = filter;
+function sessionOf({ db }: Pick<Deps, "db">, org: OrgId, slug: string) {
   const report = db
     .select({ runId: reports.runId, attempt: reports.attempt })
     .from(reports)
     .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
     .get();
   if (!report) throw notFound(`no report has the slug ${slug}`);
-  const matching = and(
+  const events = and(
     eq(sessionEvents.orgId, org),
     eq(sessionEvents.runId, report.runId),
     eq(sessionEvents.attempt, report.attempt),
+  );
+  // The first is dropped first.
+  const first = db
+    .select({ seq: sessionEvents.seq })
+    .from(sessionEvents)
+    .where(and(events, eq(sessionEvents.seq, 0)))
+    .get();
+  return { events, notice: first ? null : dropped };
+}
+
+/** What a reader must know of the session behind a report: that its events were dropped; null if they are there. Throws not_found. */
+export const findNotice = (deps: Pick<Deps, "db">, org: OrgId, slug: string): string | null =>
+  sessionOf(deps, org, slug).notice;
+
+/** A page of the session behind a report, in order. `search` finds text in any field, whatever its case. Throws not_found, bad_request. */
+export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, filter: TraceFilter): Trace {
+  const { types, fromSeq = 0, limit = 100, search } = filter;
+  const { db } = deps;
+  const { events, notice } = sessionOf(deps, org, slug);
+  const matching = and(
+    events,
     types === undefined ? undefined : inArray(sessionEvents.type, parseTypes(types)),
     search === undefined
       ? undefined
@@ -52,5 +74,6 @@ export function getTrace({ db }: Pick<Deps, "db">, org: OrgId, slug: string, fil
     })),
     total: db.select({ n: count() }).from(sessionEvents).where(matching).get()?.n ?? 0,
     nextSeq: rows[limit]?.seq ?? null,
+    notice,
   };
 }

@@ -1,6 +1,7 @@
 import { and, eq, sql } from "drizzle-orm";
 import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
 import type { AllowRule } from "../config.ts";
+import { diskFault } from "../db/fault.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { gradeSession } from "../grading/score.ts";
@@ -36,6 +37,7 @@ export function createRunJob(
     try {
       return gradeSession(readSession(db, session));
     } catch (error) {
+      if (diskFault(error) !== null) throw error;
       log.error({ run: session.runId, err: error }, "a session could not be graded");
       throw new JobFailure(`infrastructure: the session could not be graded: ${String(error)}`, "never");
     }
@@ -81,7 +83,7 @@ export function createRunJob(
         { db, now },
         session,
         () => queue.holds(lease),
-        (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${String(error)}`, "fault")),
+        (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error)),
       );
       const description = agent.describe();
       const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
@@ -115,11 +117,12 @@ export function createRunJob(
           idle = setTimeout(tooQuiet, config.idleTimeoutMs);
           writer.append(event, "agent");
         }
-        writer.close();
+        await writer.close(stop);
       } catch (error) {
         if (stop.aborted) throw error;
         // What was done until then is kept, unless it is that which failed.
-        if (!(ended.signal.reason instanceof JobFailure && ended.signal.reason.retry === "fault")) writer.close();
+        if (!(ended.signal.reason instanceof JobFailure && ended.signal.reason.retry === "fault"))
+          await writer.close(stop);
         throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
       } finally {
         clearTimeout(wallClock);

@@ -1,5 +1,6 @@
 import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
+import { diskFault } from "../db/fault.ts";
 import { type Db, tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
@@ -8,6 +9,11 @@ import { redactKeys } from "../schema.ts";
 const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
+/** What is kept in memory while the disk is full, and how often and how long it is tried. */
+const maxWaitingRows = 20_000;
+const maxWaitingBytes = 32 * 1024 * 1024;
+const maxWaitingMs = 60_000;
+const retryMs = 500;
 const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-api-key$/i;
 const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 
@@ -16,13 +22,14 @@ export type SessionId = { orgId: string; runId: string; attempt: number };
 
 export type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
-  /** Stores what is still in memory. Throws what the last write threw. */
-  close(): void;
+  /** Stores what is still in memory; while the disk is full it waits for room, until `stop`. Throws what the last write threw. */
+  close(stop: AbortSignal): Promise<void>;
 };
 
 /**
  * Stores the events of a session, in batches of 100 rows or 50 ms, capped and redacted. `mayWrite` is asked inside each transaction: once it
- * says no, nothing more is stored. `onError` hears of a batch that could not be written; the session is then not whole and must end.
+ * says no, nothing more is stored. While the disk is full events wait in memory. `onError` hears of what could not be stored in the end; the
+ * session is then not whole and must end.
  */
 export function openSession(
   { db, now }: Pick<Deps, "db" | "now">,
@@ -32,47 +39,72 @@ export function openSession(
 ): SessionWriter {
   const begunAt = now();
   let seq = 0;
-  let buffer: (typeof sessionEvents.$inferInsert)[] = [];
+  let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
+  let waitingBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  /** Since when the disk is full, by the monotonic clock. */
+  let fullSince: number | null = null;
+  let failed: { error: unknown } | null = null;
 
-  function flush(): void {
+  /** Stores a batch of what waits; what a full disk refuses goes on waiting, within bounds. Throws all else. */
+  function store(): void {
     clearTimeout(timer);
     timer = undefined;
-    if (buffer.length === 0) return;
-    const rows = buffer;
-    buffer = [];
-    tx(db, (t) => {
-      if (mayWrite()) t.insert(sessionEvents).values(rows).run();
-    });
+    if (failed) throw failed.error;
+    const batch = waiting.slice(0, batchRows);
+    if (batch.length === 0) return;
+    try {
+      tx(db, (t) => {
+        if (mayWrite())
+          t.insert(sessionEvents)
+            .values(batch.map(({ row }) => row))
+            .run();
+      });
+      fullSince = null;
+      waiting = waiting.slice(batch.length);
+      for (const { bytes } of batch) waitingBytes -= bytes;
+    } catch (error) {
+      fullSince ??= performance.now();
+      const bounded = waiting.length <= maxWaitingRows && waitingBytes <= maxWaitingBytes;
+      if (diskFault(error) === "full" && bounded && performance.now() - fullSince < maxWaitingMs) return;
+      failed = { error };
+      waiting = [];
+      onError(error);
+      throw error;
+    }
   }
 
-  function flushInBackground(): void {
+  function storeInBackground(): void {
     try {
-      flush();
-    } catch (error) {
-      onError(error);
+      store();
+      if (waiting.length > 0) timer ??= setTimeout(storeInBackground, fullSince === null ? batchMs : retryMs);
+    } catch {
+      // `onError` has heard of it.
     }
   }
 
   return {
     append(event, source) {
+      if (failed) return;
       const at = now();
       const { type, ...fields } = event;
-      buffer.push({
-        orgId,
-        runId,
-        attempt,
-        seq: seq++,
-        at,
-        tMs: Math.max(0, at - begunAt),
-        type,
-        source,
-        data: storable(fields),
-      });
-      if (buffer.length >= batchRows) flushInBackground();
-      else timer ??= setTimeout(flushInBackground, batchMs);
+      const { data, bytes } = storable(fields);
+      const tMs = Math.max(0, at - begunAt);
+      waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
+      waitingBytes += bytes;
+      const tooMuch = waiting.length > maxWaitingRows || waitingBytes > maxWaitingBytes;
+      if (tooMuch || (fullSince === null && waiting.length >= batchRows)) storeInBackground();
+      else timer ??= setTimeout(storeInBackground, batchMs);
     },
-    close: flush,
+
+    async close(stop) {
+      for (;;) {
+        store();
+        if (waiting.length === 0) return;
+        stop.throwIfAborted();
+        await Bun.sleep(fullSince === null ? 0 : retryMs);
+      }
+    },
   };
 }
 
@@ -94,19 +126,19 @@ const cuts = [
 ];
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
-function storable(fields: Record<string, unknown>): Record<string, unknown> {
+function storable(fields: Record<string, unknown>): { data: Record<string, unknown>; bytes: number } {
   const clean = mapTexts(fields, (text, key) =>
     secretNames.test(key) ? "[redacted]" : redactKeys(text).replace(bearer, "$1 [redacted]"),
   ) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
-  if (bytes <= maxPayloadBytes) return clean;
+  if (bytes <= maxPayloadBytes) return { data: clean, bytes };
   for (const { chars, items } of cuts) {
     const shorter = (text: string) => (text.length > chars ? `${text.slice(0, chars)}…` : text);
     const cut = mapTexts(clean, shorter, items) as Record<string, unknown>;
     const left = Buffer.byteLength(JSON.stringify(cut));
-    if (left <= maxPayloadBytes) return { ...cut, cutBytes: bytes - left };
+    if (left <= maxPayloadBytes) return { data: { ...cut, cutBytes: bytes - left }, bytes: left };
   }
-  return { cutBytes: bytes };
+  return { data: { cutBytes: bytes }, bytes: 0 };
 }
 
 /** `key`: the name under which a text stands, also as an item of a list; empty at the top. `items`: what is kept of a list. */

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, notFound } from "../errors.ts";
 import { traceQuery } from "../reports/schema.ts";
-import { getTrace } from "../reports/trace.ts";
+import { findNotice, getTrace } from "../reports/trace.ts";
 import type { Service } from "../service.ts";
 import { prefersMarkdown, privateAnswer, publicAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { challenge, findOrg } from "./credential.ts";
@@ -109,9 +109,15 @@ export const pageRoutes = (service: Service) => {
         forOrg(request, (org, here) => {
           const slug = params.slug.replace(/\.md$/, "");
           const report = reports.getReport(org, slug);
+          const notice = findNotice(deps, org, slug);
           return slug !== params.slug || prefersMarkdown(request)
             ? privateAnswer("markdown", reportMarkdown(report), 200, varyAccept)
-            : privateAnswer("html", toPage(<ReportPage site={here} report={report} />), 200, varyAccept);
+            : privateAnswer(
+                "html",
+                toPage(<ReportPage site={here} report={report} notice={notice} />),
+                200,
+                varyAccept,
+              );
         }),
       {
         params: Type.Object({ slug: Type.String({ description: "slug of the report; with .md for Markdown" }) }),

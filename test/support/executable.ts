@@ -29,14 +29,14 @@ export async function buildInstant(): Promise<void> {
 
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
 
-/** `file`: the executable, if it is not the usual one. */
-type Call = { cwd: string; env?: Record<string, string>; file?: string };
+/** `file`: the executable, if it is not the usual one; `under`: the command that runs it, as strace. */
+type Call = { cwd: string; env?: Record<string, string>; file?: string; under?: string[] };
 
 const cleanEnv = (env: Record<string, string> = {}) => ({ PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env });
 
 /** Runs one command to its end. */
-export async function call(args: string[], { cwd, env, file = executable }: Call) {
-  const child = Bun.spawn([file, ...args], {
+export async function call(args: string[], { cwd, env, file = executable, under = [] }: Call) {
+  const child = Bun.spawn([...under, file, ...args], {
     cwd,
     env: cleanEnv(env),
     stdout: "pipe",
@@ -52,7 +52,7 @@ export async function call(args: string[], { cwd, env, file = executable }: Call
 }
 
 /** Starts the service and waits until it says where it listens. Throws with its stderr if it ends before. */
-export async function serve({ cwd, env, file = executable }: Call) {
+export async function serve({ cwd, env, file = executable }: Omit<Call, "under">) {
   const child = Bun.spawn([file, "serve"], {
     cwd,
     env: cleanEnv({ EVALD_PORT: "0", EVALD_WELCOME: "0", EVALD_LOG_LEVEL: "info", ...env }),
@@ -115,6 +115,14 @@ function follow(stream: ReadableStream<Uint8Array>, name: string) {
     }
   }
   return { said, text: () => text, ended };
+}
+
+/** An organisation, a key and a prompt in the data folder of `cwd`, whether it is served or not; answers with the ids and the key. */
+export async function furnish(cwd: string) {
+  const ask = async (...args: string[]) => (await call(args, { cwd })).stdout.trim();
+  await ask("org", "create", "Acme");
+  const key = await ask("key", "create", "--name", "test");
+  return { key, promptId: await ask("prompt", "create", "--text", "See https://docs.test/") };
 }
 
 /** A client of the REST API with a key. */

@@ -22,7 +22,7 @@ export function runWithReport({ service, a, db }: ReturnType<typeof testApp>, gr
   for (let i = 0; i < 120; i++) session.append({ type: "thought", text: `${title}: step ${i}`, by: "rule" }, "agent");
   const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "Nobody judges here." };
   session.append(end, "agent");
-  session.close();
+  session.close(new AbortController().signal);
   const run = db.select().from(runs).where(eq(runs.id, runId)).get();
   if (!run) throw new Error("the run is not there");
   db.transaction((tx) => service.reports.insertReport(tx, run, 1, grade));

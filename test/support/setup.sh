@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, and a clock
-# that can be set. Needs root on a machine that lacks some of it.
+# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, and what makes
+# a disk fail and a clock jump. Needs root on a machine that lacks some of it.
 set -eu
 missing=""
 for package in sqlite3-doc git-doc faketime; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
-for tool in curl jq; do
+for tool in curl jq strace; do
   command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 [ -z "$missing" ] && exit 0

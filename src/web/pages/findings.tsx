@@ -1,6 +1,5 @@
 import type { FrictionPoint, Report } from "../../reports/schema.ts";
 import { Outside } from "../layout.tsx";
-import type { Site } from "../site.ts";
 import { plain } from "../words.ts";
 
 type Names = Map<string, string>;
@@ -35,9 +34,10 @@ export function Advice({ report: { recommendations }, names }: { report: Report;
   );
 }
 
-/** Every friction point with its proof. */
-export function FrictionList({ site, report, names }: { site: Site; report: Report; names: Names }) {
-  const { frictionPoints, slug } = report;
+type ListProps = { report: Report; names: Names; session: string | null };
+
+/** Every friction point with its proof. `session`: the address of the page with its events; null if they are no longer stored. */
+export function FrictionList({ report: { frictionPoints }, names, session }: ListProps) {
   return (
     <section>
       <h2 id="friction">
@@ -46,12 +46,7 @@ export function FrictionList({ site, report, names }: { site: Site; report: Repo
       {frictionPoints.length === 0 && <p class="muted">Nothing that was looked at stood in the way.</p>}
       <ol class="frictions">
         {frictionPoints.map((friction) => (
-          <Friction
-            key={friction.id}
-            friction={friction}
-            name={names.get(friction.id) ?? ""}
-            session={`${site.base}/reports/${slug}/session`}
-          />
+          <Friction key={friction.id} friction={friction} name={names.get(friction.id) ?? ""} session={session} />
         ))}
       </ol>
     </section>
@@ -63,7 +58,7 @@ const stateWords = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
 
 const shownEvents = 6;
 
-function Friction({ friction, name, session }: { friction: FrictionPoint; name: string; session: string }) {
+function Friction({ friction, name, session }: { friction: FrictionPoint; name: string; session: string | null }) {
   const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd } = friction;
   return (
     <li id={name} class={`severity-${severity}`}>
@@ -87,11 +82,15 @@ function Friction({ friction, name, session }: { friction: FrictionPoint; name: 
         {url && <Outside url={url} />}
         <span>
           Proof:{" "}
-          {events.slice(0, shownEvents).map((seq) => (
-            <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
-              event {seq}
-            </a>
-          ))}
+          {events.slice(0, shownEvents).map((seq) =>
+            session === null ? (
+              <span key={seq}>event {seq} </span>
+            ) : (
+              <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
+                event {seq}
+              </a>
+            ),
+          )}
           {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
         </span>
       </p>

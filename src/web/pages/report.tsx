@@ -6,8 +6,10 @@ import { agentWords, frictionNames, outcomeWords, timeWords, titleOf } from "../
 import { Bar, Fact, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 
-/** A whole report for people: the grade first, then what to change, then the proof. */
-export function ReportPage({ site, report }: { site: Site; report: Report }) {
+type Props = { site: Site; report: Report; notice: string | null };
+
+/** A whole report for people: the grade first, then what to change, then the proof. `notice`: why its session cannot be read, if so. */
+export function ReportPage({ site, report, notice }: Props) {
   const title = titleOf(report.task);
   const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
@@ -26,8 +28,8 @@ export function ReportPage({ site, report }: { site: Site; report: Report }) {
         <Metrics metrics={report.metrics} />
         <Dimensions report={report} />
         <Advice report={report} names={names} />
-        <FrictionList site={site} report={report} names={names} />
-        <Making site={site} report={report} path={path} />
+        <FrictionList report={report} names={names} session={notice === null ? `${site.base}${path}/session` : null} />
+        <Making site={site} report={report} notice={notice} path={path} />
       </article>
     </Layout>
   );
@@ -133,7 +135,7 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
   );
 }
 
-function Making({ site, report, path }: { site: Site; report: Report; path: string }) {
+function Making({ site, report, notice, path }: Props & { path: string }) {
   const { run, agent, methodology, task } = report;
   const replaced = Object.entries(run.urlMap);
   return (
@@ -146,9 +148,7 @@ function Making({ site, report, path }: { site: Site; report: Report; path: stri
         <Fact name="Run">
           <a href={`${site.base}/runs/${run.runId}`}>{run.runId}</a>
         </Fact>
-        <Fact name="Session">
-          <a href={`${site.base}${path}/session`}>Every event, in order</a>
-        </Fact>
+        <Fact name="Session">{notice ?? <a href={`${site.base}${path}/session`}>Every event, in order</a>}</Fact>
         <Fact name="As a text">
           <a href={`${site.base}${path}.md`}>Markdown</a>
         </Fact>

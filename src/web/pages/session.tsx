@@ -28,6 +28,7 @@ export function SessionPage({ site, report, trace, filter }: Props) {
           {filter.types || filter.search ? " match" : " in all"}. What a target said is shown as it was stored: capped,
           and without secrets.
         </p>
+        {trace.notice && <p class="notice">{trace.notice}</p>}
       </header>
       <TypeFilter here={here} filter={filter} />
       <form class="search" action={here} method="get">
@@ -59,7 +60,7 @@ export function SessionPage({ site, report, trace, filter }: Props) {
           ))}
         </tbody>
       </table>
-      {trace.events.length === 0 && <p class="muted">No event matches.</p>}
+      {trace.events.length === 0 && !trace.notice && <p class="muted">No event matches.</p>}
       <nav class="turn" aria-label="Pages">
         {first !== undefined && (filter.fromSeq ?? 0) > 0 ? (
           <a href={toHref(here, { ...filter, fromSeq: 0 })}>From the beginning</a>
