@@ -140,7 +140,7 @@ export function createService(options: Options) {
     /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       await runner.start();
-      await slots.start();
+      slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {

@@ -107,6 +107,61 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
   expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
 });
 
+test("an organisation is changed; a scheduled prompt says when it runs", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]): Promise<[code: number | null, stdout: string, stderr: string]> => {
+    const { code, stdout, stderr } = await call(args, { cwd });
+    return [code, stdout, stderr];
+  };
+  const [, id] = await run("org", "create", "Acme");
+  const set = async (...args: string[]) => await run("org", "set", "Acme", ...args);
+  const changed: [number, string, string] = [
+    0,
+    id,
+    "organisation Acme changed; a service that runs takes it up within 30 seconds\n",
+  ];
+  expect(await set("--time-zone", "Asia/Kolkata", "--runs-at-once", "3")).toEqual(changed);
+  expect(await set("--runs-a-day", "200")).toEqual(changed);
+  expect(JSON.parse((await set("--runs-at-once", "0", "--json"))[1])).toMatchObject({
+    timeZone: "Asia/Kolkata",
+    maxRunsAtOnce: null,
+    maxRunsADay: 200,
+  });
+  const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
+  expect(await set()).toEqual(refused("nothing to change was given; give a time zone or a limit"));
+  expect(await set("--time-zone", "Mars/Base")).toEqual(
+    refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
+  );
+  for (const limit of ["-1", "1.5", "many", ""])
+    expect(await set(`--runs-a-day=${limit}`)).toEqual(
+      refused(`--runs-a-day: ${JSON.stringify(limit)} is no limit; use a whole number, or 0 for the configuration's`),
+    );
+  expect(await set("--runs-at-once", "1000001")).toEqual(
+    refused("1000001 is no limit; use a whole number from 1 to 1000000"),
+  );
+  expect(await run("org", "set", "Nobody", "--runs-a-day", "1")).toEqual(
+    refused('no organisation is named "Nobody"; evald org list shows them'),
+  );
+
+  const [, prompt, said] = await run(
+    "prompt",
+    "create",
+    "--title",
+    "Daily",
+    "--text",
+    "x",
+    "--frequency",
+    "30 5 * * *",
+  );
+  expect(said).toMatch(/\nby its schedule it runs at (\S+T00:00:00\.000Z, ){2}\S+T00:00:00\.000Z, and so on\n$/);
+  await run("prompt", "create", "--title", "By hand", "--text", "x");
+  const [, listed] = await run("prompt", "list");
+  expect(listed).toMatch(
+    /^ID +STATUS +TITLE +NEXT RUN\n\S+ +active +By hand\n\S+ +active +Daily +\S+T00:00:00\.000Z\n$/,
+  );
+  expect(listed).toContain(prompt.trim());
+});
+
 test("what cannot be done says why, on stderr, with exit code 1; a wrong call has 2", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {

@@ -14,6 +14,7 @@ const csp =
 const slugs = [
   "start",
   "prompts",
+  "schedules",
   "runs",
   "reports",
   "api",
@@ -238,6 +239,7 @@ const samples: Record<string, RegExp[]> = {
     /^ID +KEY[\s\S]* laptop [\s\S]* ci /,
     /^[0-9a-f-]{36}\n$/,
   ],
+  "schedules.md": [/^[0-9a-f-]{36}\n$/, /^[0-9a-f-]{36}\n$/, /^\[\]\n$/],
 };
 
 test("every sample that bash can run prints what it should, page after page, against the executable", async () => {

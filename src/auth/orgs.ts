@@ -1,4 +1,4 @@
-import { and, eq, isNotNull, sql } from "drizzle-orm";
+import { and, eq, gt, sql } from "drizzle-orm";
 import { tx } from "../db/open.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -6,6 +6,8 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/queue.ts";
 import { nextSlot } from "../jobs/schedule.ts";
 import { toName } from "../schema.ts";
+
+const maxLimit = 1_000_000;
 
 /** An organisation as it is sent. */
 export type Org = {
@@ -36,10 +38,37 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     .where(eq(orgs.id, sql.placeholder("id")))
     .prepare();
 
+  const from = eq(prompts.nextSlotAt, sql.placeholder("from"));
+  const moveSlot = db
+    .update(prompts)
+    .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
+    .where(and(eq(prompts.id, sql.placeholder("promptId")), from))
+    .prepare();
+
   function getOrg(id: OrgId): Org {
     const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
     if (!row) throw notFound("no such organisation");
     return toOrg(row);
+  }
+
+  /** Where another time zone puts the next slots. Worked out before the transaction: a service that runs beside this waits as long as that lasts. */
+  function slotsMoved(id: OrgId, timeZone: string) {
+    const { frequency, nextSlotAt } = prompts;
+    const at = now();
+    return db
+      .select({ id: prompts.id, frequency, nextSlotAt })
+      .from(prompts)
+      .where(and(eq(prompts.orgId, id), gt(nextSlotAt, at)))
+      .all()
+      .flatMap((row) =>
+        row.frequency === null || row.nextSlotAt === null
+          ? []
+          : {
+              promptId: row.id,
+              from: row.nextSlotAt,
+              to: nextSlot({ id: row.id, frequency: row.frequency, timeZone }, at),
+            },
+      );
   }
 
   return {
@@ -71,25 +100,19 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
       return { atOnce: own?.atOnce ?? config.runsPerOrg, aDay: own?.aDay ?? config.runsADay };
     },
 
-    /** A new time zone moves the next slot of every schedule. Throws bad_request that names the value. */
+    /** A new time zone moves the next slot of every schedule; one that is due already stays. Throws bad_request that names the value, or that there is none. */
     updateOrg(id: OrgId, patch: OrgPatch): Org {
-      const { timeZone } = patch;
+      const { timeZone, maxRunsAtOnce, maxRunsADay } = patch;
+      if (Object.values(patch).every((value) => value === undefined))
+        throw badRequest("nothing to change was given; give a time zone or a limit");
       if (timeZone !== undefined) checkTimeZone(timeZone);
-      for (const limit of [patch.maxRunsAtOnce, patch.maxRunsADay])
-        if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= 1_000_000))
-          throw badRequest(`${limit} is no limit; use a whole number from 1 to 1000000`);
+      for (const limit of [maxRunsAtOnce, maxRunsADay])
+        if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
+          throw badRequest(`${limit} is no limit; use a whole number from 1 to ${maxLimit}`);
+      const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
       tx(db, (t) => {
         t.update(orgs).set(patch).where(eq(orgs.id, id)).run();
-        if (timeZone === undefined) return;
-        const scheduled = and(eq(prompts.orgId, id), isNotNull(prompts.nextSlotAt));
-        for (const prompt of t
-          .select({ id: prompts.id, frequency: prompts.frequency })
-          .from(prompts)
-          .where(scheduled)
-          .all()) {
-          const nextSlotAt = nextSlot({ id: prompt.id, frequency: prompt.frequency ?? "", timeZone }, now());
-          t.update(prompts).set({ nextSlotAt }).where(eq(prompts.id, prompt.id)).run();
-        }
+        for (const each of moved) moveSlot.run(each);
       });
       return getOrg(id);
     },

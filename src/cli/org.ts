@@ -31,10 +31,11 @@ export function addOrg(program: Command, configOf: () => Config): void {
       const changed = withData(configOf(), ({ orgs }) =>
         orgs.updateOrg(orgs.getOrgByName(name).id, {
           timeZone: given.timeZone,
-          maxRunsAtOnce: toLimit(given.runsAtOnce),
-          maxRunsADay: toLimit(given.runsADay),
+          maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
+          maxRunsADay: toLimit("--runs-a-day", given.runsADay),
         }),
       );
+      say(`organisation ${changed.name} changed; a service that runs takes it up within 30 seconds`);
       print(given.json ? JSON.stringify(changed) : changed.id);
     });
   org
@@ -52,8 +53,11 @@ export function addOrg(program: Command, configOf: () => Config): void {
     });
 }
 
-function toLimit(text: string | undefined): number | null | undefined {
-  if (text === undefined || /^[1-9]\d{0,5}$/.test(text)) return text === undefined ? undefined : Number(text);
-  if (text === "0") return null;
-  throw badRequest(`${JSON.stringify(text)} is no limit; use a whole number from 1 to 999999, or 0`);
+function toLimit(option: string, text: string | undefined): number | null | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,9}$/.test(text))
+    throw badRequest(
+      `${option}: ${JSON.stringify(text)} is no limit; use a whole number, or 0 for the configuration's`,
+    );
+  return Number(text) || null;
 }

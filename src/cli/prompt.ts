@@ -51,6 +51,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
         }),
       );
       say(`prompt made; POST /api/v1/prompts/${made.id}/run with {"urlMap": {}} runs it`);
+      if (made.nextRunsAt) say(`by its schedule it runs at ${made.nextRunsAt.join(", ")}, and so on`);
       print(json ? JSON.stringify(made) : made.id);
     });
   prompt
@@ -61,15 +62,13 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     .option("--json", "print them as JSON")
     .addHelpText("after", "\nExample:\n  evald prompt list --archived")
     .action(({ org, archived, json }: { org?: string; archived?: boolean; json?: boolean }) => {
-      const { items } = withData(configOf(), (service) =>
-        service.prompts.listPrompts(orgOf(service, org), {
-          limit: 1000,
-          offset: 0,
-          includeArchived: archived ?? false,
-        }),
-      );
-      const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60)]);
-      print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE"], ...rows]));
+      const items = withData(configOf(), (service) => {
+        const own = orgOf(service, org);
+        const page = { limit: 1000, offset: 0, includeArchived: archived ?? false };
+        return service.prompts.listPrompts(own, page).items.map(({ id }) => service.prompts.getPrompt(own, id));
+      });
+      const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
+      print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
     });
   prompt
     .command("archive <id>")

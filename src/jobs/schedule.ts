@@ -21,12 +21,21 @@ export type Schedule = {
 };
 
 /**
- * The first slot after a moment, both in epoch ms; null if none ever comes. In spring a time that the clock leaps over comes at the end of the
- * leap, in autumn a time that comes twice is taken once; what repeats within an hour goes on through both.
+ * The first slot after a moment, both in epoch ms; null if none ever comes. Minutes and hours without `*` and `/` are times of day: one that the
+ * clock leaps over in spring comes at the end of the leap, one that comes twice in autumn is taken once. All others go by the clock on the wall.
  */
-export function nextSlot({ frequency, id, timeZone }: Schedule, afterMs: number): number | null {
+export function nextSlot(schedule: Schedule, afterMs: number): number | null {
+  try {
+    return cronOf(schedule).nextRun(new Date(afterMs))?.getTime() ?? null;
+  } catch {
+    // One schedule that is no longer understood, as after an upgrade, must not stop those of others.
+    return null;
+  }
+}
+
+function cronOf({ frequency, id, timeZone }: Schedule): Cron {
   const pattern = isPreset(frequency) ? presets[frequency](placesOf(id)) : frequency;
-  return new Cron(pattern, { paused: true, timezone: timeZone }).nextRun(new Date(afterMs))?.getTime() ?? null;
+  return new Cron(pattern, { paused: true, timezone: timeZone, fixedTimeRule: "no-wildcard" });
 }
 
 /** The next slots after a moment, `most` of them at most. */
@@ -39,16 +48,16 @@ export function nextSlots(schedule: Schedule, afterMs: number, most: number): nu
 
 /** Why a frequency cannot be used, for a person; null if it can. `0 0 30 2 *` is well formed and never comes around. */
 export function frequencyTrouble(frequency: string): string | null {
-  const expected = `use ${Object.keys(presets).join(", ")} or five cron fields, as in 0 6 * * 1-5`;
-  const quoted = JSON.stringify(frequency);
-  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5)
-    return `${quoted} is not understood; ${expected}`;
+  const trouble = (what: string) =>
+    `${JSON.stringify(frequency)} ${what}; use ${Object.keys(presets).join(", ")} or five cron fields, as in 0 6 * * 1-5`;
+  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5) return trouble("is not understood");
+  const schedule = { frequency, id: "", timeZone: "UTC" };
   try {
-    const next = nextSlot({ frequency, id: "", timeZone: "UTC" }, Date.UTC(2000, 0));
-    return next === null ? `${quoted} never comes around; ${expected}` : null;
+    cronOf(schedule);
   } catch {
-    return `${quoted} is not understood; ${expected}`;
+    return trouble("is not understood");
   }
+  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? trouble("never comes around") : null;
 }
 
 function placesOf(id: string): Places {

@@ -1,11 +1,11 @@
-import { and, count, desc, eq, isNotNull, isNull, lte, min } from "drizzle-orm";
+import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, orgs, prompts, runs, slots } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
-import { nextSlot } from "../jobs/schedule.ts";
+import { nextSlot, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import type { Requests } from "./requests.ts";
@@ -13,60 +13,126 @@ import type { Slot } from "./schema.ts";
 
 /** After a downtime the latest slot that is no older than this is made up for. */
 const catchUpMs = 24 * 3600_000;
-/** Slots of one prompt that are dealt with in one transaction. */
-const batchSlots = 200;
-/** The clock is read again at least this often: it may have been set. */
+/** Slots of one prompt that are dealt with in one transaction, and prompts that are realigned in one. */
+const batch = 200;
+/** The clock and the schedules are read again at least this often: the clock may have been set, and another process may have changed a schedule. */
 const longestSleepMs = 30_000;
 
+const missed = {
+  notLatest: "the service was not at work at that time, and made up for nothing but the latest slot",
+  tooOld: "the service was not at work at that time, nor within 24 hours of it",
+};
+
+/** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
+function isPassing(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if ("code" in cause && /^SQLITE_(?!CONSTRAINT)/.test(String(cause.code))) return true;
+  return false;
+}
+
 type Parts = { prompts: Prompts; requests: Requests; commit: Commit; onError?: (error: unknown) => void };
+type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;
 
 export type Slots = ReturnType<typeof createSlots>;
 
 /** Runs prompts by their schedule: each moment that was due gets one row, in the same transaction as the runs that it asks for. */
 export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, requests, commit, onError }: Parts) {
-  const insertSlot = preparedInsert(db, slots);
   let timer: ReturnType<typeof setTimeout> | undefined;
   let looking: Promise<void> | null = null;
   let serving = false;
-  let lookedAt = Number.NEGATIVE_INFINITY;
+  let stopped = false;
+  /** The latest that the clock has said. A former process may have seen it later than any time that is known here. */
+  let seen = Number.POSITIVE_INFINITY;
 
-  const scheduled = and(eq(prompts.status, "active"), isNotNull(prompts.frequency));
-  const columns = {
-    id: prompts.id,
-    orgId: prompts.orgId,
-    frequency: prompts.frequency,
-    runsPerEval: prompts.runsPerEval,
-    templateDefaults: prompts.templateDefaults,
-    nextSlotAt: prompts.nextSlotAt,
-    timeZone: orgs.timeZone,
-  };
-  const scheduledRows = () => db.select(columns).from(prompts).innerJoin(orgs, eq(orgs.id, prompts.orgId));
-  type Scheduled = ReturnType<ReturnType<typeof scheduledRows>["all"]>[number];
+  const insertSlot = preparedInsert(db, slots);
+  const id = sql.placeholder("id");
+  const at = sql.placeholder("at");
+  const listDue = db.select({ id: prompts.id }).from(prompts).where(lte(prompts.nextSlotAt, at)).prepare();
+  const firstSlot = db
+    .select({ at: min(prompts.nextSlotAt) })
+    .from(prompts)
+    .where(isNotNull(prompts.nextSlotAt))
+    .prepare();
+  const setNext = db
+    .update(prompts)
+    .set({ nextSlotAt: sql`${at}` })
+    .where(eq(prompts.id, id))
+    .prepare();
+  const forgetAfter = db
+    .delete(slots)
+    .where(and(eq(slots.promptId, id), gt(slots.at, at), ne(slots.outcome, "ran")))
+    .prepare();
+  const findSlot = db
+    .select({ at: slots.at })
+    .from(slots)
+    .where(and(eq(slots.promptId, id), eq(slots.at, at)))
+    .prepare();
+  const withZone = () =>
+    db
+      .select({
+        id: prompts.id,
+        orgId: prompts.orgId,
+        status: prompts.status,
+        frequency: prompts.frequency,
+        runsPerEval: prompts.runsPerEval,
+        templateDefaults: prompts.templateDefaults,
+        createdAt: prompts.createdAt,
+        nextSlotAt: prompts.nextSlotAt,
+        timeZone: orgs.timeZone,
+      })
+      .from(prompts)
+      .innerJoin(orgs, eq(orgs.id, prompts.orgId));
+  const getRow = withZone().where(eq(prompts.id, id)).prepare();
+  const listRows = withZone()
+    .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
+    .orderBy(prompts.id)
+    .limit(batch)
+    .prepare();
+  type Row = ReturnType<typeof listRows.all>[number];
 
-  const scheduleOf = ({ id, frequency, timeZone }: Scheduled) => ({ id, frequency: frequency ?? "", timeZone });
+  /** The schedule of a prompt that has one and is active; null for all others. */
+  const scheduleOf = ({ id, status, frequency, timeZone }: Row): Schedule | null =>
+    status === "active" && frequency !== null ? { id, frequency, timeZone } : null;
 
-  /** After the clock was set back, slots that were dealt with in what is the future now must not keep those before them waiting. */
-  async function realign(): Promise<void> {
-    const at = now();
-    await commit((t) => {
-      for (const row of scheduledRows().where(scheduled).all()) {
-        const next = nextSlot(scheduleOf(row), at);
-        if (row.nextSlotAt === null || (next !== null && next < row.nextSlotAt))
-          t.update(prompts).set({ nextSlotAt: next }).where(eq(prompts.id, row.id)).run();
-      }
-    });
+  function readClock(): number {
+    const time = now();
+    seen = Math.max(seen, time);
+    return time;
+  }
+
+  /**
+   * Begins anew at the present time, for the clock was set back or may have been: the next slot of a prompt must not wait behind those that were
+   * dealt with in what is the future now. What was said of slots to come is forgotten, but for those that ran: they do not run again.
+   */
+  async function realign(time: number): Promise<void> {
+    let last: string | undefined = "";
+    while (last !== undefined && !stopped) {
+      const after: string = last;
+      last = await commit(() => {
+        const rows = listRows.all({ id: after });
+        for (const row of rows) {
+          forgetAfter.run({ id: row.id, at: time });
+          const schedule = scheduleOf(row);
+          const next = schedule && nextSlot(schedule, time);
+          if (next !== null && (row.nextSlotAt === null || next < row.nextSlotAt))
+            setNext.run({ id: row.id, at: next });
+        }
+        return rows.at(-1)?.id;
+      });
+    }
+    seen = time;
   }
 
   /** Whether runs that the schedule asked for before are still unfinished. */
-  function isStillRunning(t: Tx, { orgId, id }: Scheduled): boolean {
+  function isStillRunning(t: Tx, row: Row): boolean {
     const unfinished = t
       .select({ id: runs.id })
       .from(runs)
       .innerJoin(evalRequests, eq(evalRequests.id, runs.evalRequestId))
       .where(
         and(
-          eq(runs.orgId, orgId),
-          eq(runs.promptId, id),
+          eq(runs.orgId, row.orgId),
+          eq(runs.promptId, row.id),
           isNull(runs.completedAt),
           eq(evalRequests.trigger, "schedule"),
         ),
@@ -77,7 +143,7 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
   }
 
   /** What becomes of a slot that is to run now. */
-  function runSlot(t: Tx, row: Scheduled): Pick<Slot, "outcome" | "evalRequestId" | "reason"> {
+  function runSlot(t: Tx, row: Row): Became {
     if (isStillRunning(t, row))
       return { outcome: "skipped_overlap", evalRequestId: null, reason: "runs of an earlier slot were not finished" };
     try {
@@ -94,62 +160,60 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
     }
   }
 
-  /** Deals with the slots of a prompt that are due, oldest first, and moves on to the first that is not. */
-  function settleDue(t: Tx, id: string): void {
-    const row = scheduledRows()
-      .where(and(eq(prompts.id, id), scheduled))
-      .get();
-    const at = now();
-    if (row?.nextSlotAt == null || row.nextSlotAt > at) {
-      if (!row) t.update(prompts).set({ nextSlotAt: null }).where(eq(prompts.id, id)).run();
-      return;
-    }
-    const schedule = scheduleOf(row);
-    let slot: number | null = row.nextSlotAt;
-    for (let i = 0; i < batchSlots && slot !== null && slot <= at; i++) {
-      const following: number | null = nextSlot(schedule, slot);
-      const isLatest = following === null || following > at;
-      const known = t
-        .select({ at: slots.at })
-        .from(slots)
-        .where(and(eq(slots.promptId, id), eq(slots.at, slot)))
-        .get();
-      if (!known) {
-        const missed = { outcome: "missed", evalRequestId: null, reason: "the service was not running" } as const;
-        const became = isLatest && at - slot <= catchUpMs ? runSlot(t, row) : missed;
-        insertSlot({ orgId: row.orgId, promptId: id, at: slot, decidedAt: at, ...became });
-        log.info({ prompt: id, slot: new Date(slot).toISOString(), outcome: became.outcome }, "slot");
+  /**
+   * Deals with slots of a prompt that are due, oldest first, and moves on to the first that it left. Answers with the moment of that one, and what
+   * became of the latest slot if it was that one's turn; `broken` says so beforehand.
+   */
+  function settleSome(t: Tx, promptId: string, broken: Became | null) {
+    const row = getRow.get({ id: promptId });
+    const schedule = row ? scheduleOf(row) : null;
+    const time = readClock();
+    let slot = row?.nextSlotAt ?? null;
+    let latest: Became | null = null;
+    let passed = 0;
+    // What lies before its creation is no downtime: the clock stood wrong, and was set right.
+    if (row && slot !== null && slot < row.createdAt && row.createdAt <= time)
+      slot = schedule && nextSlot(schedule, row.createdAt);
+    for (let i = 0; i < batch && row && schedule && slot !== null && slot <= time; i++) {
+      const following = nextSlot(schedule, slot);
+      if (!findSlot.get({ id: row.id, at: slot })) {
+        const isLatest = following === null || following > time;
+        const reason = !isLatest ? missed.notLatest : time - slot > catchUpMs ? missed.tooOld : null;
+        if (reason === null) latest = broken ?? runSlot(t, row);
+        else passed++;
+        const became = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
+        insertSlot({ orgId: row.orgId, promptId: row.id, at: slot, decidedAt: time, ...became });
       }
       slot = following;
     }
-    t.update(prompts).set({ nextSlotAt: slot }).where(eq(prompts.id, id)).run();
+    setNext.run({ id: promptId, at: schedule ? slot : null });
+    return { isDone: !schedule || slot === null || slot > time, latest, passed };
+  }
+
+  /** Deals with all slots of a prompt that are due. One that meets a defect fails, so that it keeps neither itself nor others waiting. */
+  async function settle(promptId: string): Promise<void> {
+    let broken: Became | null = null;
+    for (let isDone = false; !isDone && !stopped; ) {
+      try {
+        const { latest, passed, ...settled } = await commit((t) => settleSome(t, promptId, broken));
+        isDone = settled.isDone;
+        if (passed > 0) log.warn({ prompt: promptId, slots: passed }, "slots were missed");
+        if (latest) log.info({ prompt: promptId, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
+        if (latest?.outcome === "ran") requests.onQueued();
+      } catch (error) {
+        if (broken || isPassing(error)) throw error;
+        log.error({ err: error, prompt: promptId }, "a slot failed");
+        broken = { outcome: "failed", evalRequestId: null, reason: "a defect of the service; its log says more" };
+      }
+    }
   }
 
   /** Deals with all that is due. Answers with the moment of the next slot, epoch ms; null if nothing is scheduled. */
   async function tick(): Promise<number | null> {
-    if (now() < lookedAt) await realign();
-    lookedAt = now();
-    let ran = false;
-    for (;;) {
-      const due = db
-        .select({ id: prompts.id })
-        .from(prompts)
-        .where(lte(prompts.nextSlotAt, now()))
-        .orderBy(prompts.nextSlotAt)
-        .limit(100)
-        .all();
-      if (due.length === 0) break;
-      ran = true;
-      for (const { id } of due) await commit((t) => settleDue(t, id));
-    }
-    if (ran) requests.onQueued();
-    return (
-      db
-        .select({ at: min(prompts.nextSlotAt) })
-        .from(prompts)
-        .where(isNotNull(prompts.nextSlotAt))
-        .get()?.at ?? null
-    );
+    const time = now();
+    if (time < seen) await realign(time);
+    for (const due of listDue.all({ at: readClock() })) await settle(due.id);
+    return firstSlot.get()?.at ?? null;
   }
 
   /** Looks at the schedules now: call it when one was changed. */
@@ -175,16 +239,17 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
 
   return {
     tick,
-    realign,
     wake,
     /** Takes up the schedules where a former process left them. */
-    async start(): Promise<void> {
-      await realign();
+    start(): void {
       serving = true;
+      stopped = false;
+      seen = Number.POSITIVE_INFINITY;
       wake();
     },
     async stop(): Promise<void> {
       serving = false;
+      stopped = true;
       clearTimeout(timer);
       await looking;
     },

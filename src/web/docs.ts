@@ -8,6 +8,7 @@ import operations from "./docs/operations.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
 import runs from "./docs/runs.md" with { type: "text" };
+import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
 import start from "./docs/start.md" with { type: "text" };
 import type { Site } from "./site.ts";
@@ -19,6 +20,7 @@ export type Doc = { slug: string; section: string; title: string; description: s
 export const docs: Doc[] = [
   toDoc("start", "Using evald", start),
   toDoc("prompts", "Using evald", prompts),
+  toDoc("schedules", "Using evald", schedules),
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
   toDoc("api", "Reference", api),
