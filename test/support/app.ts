@@ -14,7 +14,7 @@ export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<Age
 }
 
 /** Ends at once: the shortest session that can be graded. */
-const instantAgent = scriptedAgent(async function* () {
+export const instantAgent = scriptedAgent(async function* () {
   yield { type: "thought", text: "nothing to do", by: "rule" };
   yield { type: "end", outcome: "not_judged", reason: "scripted" };
 });
