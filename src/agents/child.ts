@@ -4,8 +4,11 @@ import type { Answer, Order } from "./worker.ts";
 
 const mib = 1024 * 1024;
 const maxLineBytes = mib;
-/** Of all events of a run: far more than anyone would read, and a bound to what a process can fill the disk with. */
-const maxOutputBytes = 128 * mib;
+/** Of a run: far more than anyone would read, and a bound to what a process can fill the disk with. */
+const maxBytes = 64 * mib;
+const maxEvents = 100_000;
+/** Between two breaths of the service: what comes in faster than it is stored would else let nothing else happen. */
+const linesAtOnce = 100;
 const watchMs = 500;
 
 type Options = {
@@ -90,17 +93,20 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
 async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<string, void> {
   let begun: Uint8Array[] = [];
   let total = 0;
+  let lines = 0;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
     total += value.length;
-    if (total > maxOutputBytes) throw overrun(`told more than ${maxOutputBytes / mib} MiB of events`);
+    if (total > maxBytes) throw overrun(`told more than ${maxBytes / mib} MiB of events`);
     let from = 0;
     for (let at = value.indexOf(10); at >= 0; at = value.indexOf(10, from)) {
       const line = Buffer.concat([...begun, value.subarray(from, at)]);
       begun = [];
       from = at + 1;
       if (line.length > maxLineBytes) throw tooLong();
+      if (++lines > maxEvents) throw overrun(`told more than ${maxEvents} events`);
+      if (lines % linesAtOnce === 0) await new Promise(setImmediate);
       yield line.toString();
     }
     begun.push(value.subarray(from));

@@ -10,7 +10,8 @@ const markName = "AGENT_PROCESS";
 
 export type AgentProcess = {
   stdout: ReadableStream<Uint8Array>;
-  write(text: string): void;
+  /** Does not throw. */
+  write(text: string): Promise<void>;
   /** The end of what it wrote to stderr. */
   complaint(): string;
   /** Its resident memory in bytes; null where the system does not tell. */
@@ -51,8 +52,7 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
       // Gone already.
     }
   };
-  let ending: Promise<string | null> | undefined;
-  async function end(how: "wait" | "ask"): Promise<string | null> {
+  async function finish(how: "wait" | "ask"): Promise<string | null> {
     if (how === "ask") signalGroup("SIGTERM");
     const timely = await within(graceMs, child.exited);
     signalGroup("SIGKILL");
@@ -62,18 +62,25 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     if (!timely) return null;
     return child.signalCode ? `was ended by ${child.signalCode}` : `ended with status ${child.exitCode}`;
   }
+  let ending: Promise<string | null> | undefined;
+  const end = (how: "wait" | "ask") => (ending ??= finish(how));
+  // What it leaves behind may hold its stdout open for ever.
+  child.exited.then(() => end("wait"));
 
   return {
     stdout: child.stdout,
-    write(text) {
-      child.stdin.write(text);
-      // A process that ends before it has read tells by its status why.
-      Promise.resolve(child.stdin.flush()).catch(() => {});
+    async write(text) {
+      try {
+        await child.stdin.write(text);
+        await child.stdin.flush();
+      } catch {
+        // A process that ends before it has read tells by its status why.
+      }
     },
     complaint: stderr.text,
     memory: () => memoryOf(child.pid),
     kill: () => signalGroup("SIGKILL"),
-    end: (how) => (ending ??= end(how)),
+    end,
   };
 }
 
