@@ -14,7 +14,7 @@ const bun = (script: string) => [process.execPath, "-e", script];
 const thought = JSON.stringify({ type: "thought", text: "hm", by: "rule" });
 const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "scripted" });
 const failure = (cause: string, options: object) =>
-  JSON.stringify({ type: "failure", cause, detail: "so it is", options });
+  JSON.stringify({ type: "failure", cause, detail: "so it is", ...options });
 
 /** One run, asked for and read over REST, whose agent is the process of a command. */
 async function runOf(command: string[], env: Record<string, string> = {}) {

@@ -72,7 +72,7 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
     for await (const line of linesOf(reader)) {
       stopped.signal.throwIfAborted();
       const answer = parse(line);
-      if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer.options);
+      if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
       yield answer;
       isDone = answer.type === "end";
       if (isDone) break;
@@ -126,7 +126,12 @@ function parse(line: string): Answer {
 
 function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answer {
   const isOneOf = (list: readonly string[], item: unknown) => list.some((known) => known === item);
-  if (value?.type === "failure") return isOneOf(failureCauses, value.cause) && typeof value.detail === "string";
+  if (value?.type === "failure")
+    return (
+      isOneOf(failureCauses, value.cause) &&
+      typeof value.detail === "string" &&
+      /^(undefined|number)$/.test(typeof value.retryAfterMs)
+    );
   return isOneOf(eventTypes, value?.type) && (value?.type !== "end" || isOneOf(outcomes, value.outcome));
 }
 

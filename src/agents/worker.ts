@@ -5,7 +5,7 @@ export type Order = { agent: string; task: Task; context: Omit<AgentContext, "si
 
 /** What the process answers, a line each: its events, or in the place of `end` what kept the evaluation from being made. */
 export type Answer = AgentEvent | FailureLine;
-type FailureLine = { type: "failure"; cause: FailureCause; detail: string; options: AgentFailure["options"] };
+type FailureLine = { type: "failure"; cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number };
 
 type Ends = {
   /** Gives the order, and ends when the service does. */
@@ -29,7 +29,7 @@ export async function work(agents: Record<string, Agent>, { input, write, signal
     } catch (error) {
       if (!(error instanceof AgentFailure)) throw error;
       const { failureCause: cause, detail, options } = error;
-      await answer({ type: "failure", cause, detail, options });
+      await answer({ type: "failure", cause, detail, ...options });
     }
   };
   await Promise.race([carryOut(), endOf(service)]);
