@@ -106,6 +106,7 @@ const settings = {
   ),
   EVALD_MAX_PAGES: setting("25", "pages that the explorer reads on its way to the goal", integer(1, 1000)),
   EVALD_MAX_REQUESTS: setting("400", "requests that the explorer makes in one run", integer(1, 10_000)),
+  EVALD_AGENT_MEMORY_MB: setting("1024", "memory that the process of one agent may take, in MiB", integer(128, 65_536)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
     value
       .split(",")
@@ -163,6 +164,7 @@ export type Config = Readonly<{
   keepSessionsMs: number | null;
   maxPages: number;
   maxRequests: number;
+  agentMemoryBytes: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
@@ -209,6 +211,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     keepSessionsMs: read("EVALD_KEEP_SESSIONS_DAYS", settings.EVALD_KEEP_SESSIONS_DAYS) * 24 * 3600_000 || null,
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
     maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
+    agentMemoryBytes: read("EVALD_AGENT_MEMORY_MB", settings.EVALD_AGENT_MEMORY_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),

@@ -1,6 +1,6 @@
 import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
-import type { Agent } from "./agents/agent.ts";
+import { type Agent, objectionTo } from "./agents/agent.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import type { AllowRule, Config } from "./config.ts";
@@ -48,7 +48,7 @@ export function createService(options: Options) {
   const now = options.now ?? Date.now;
   const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
   const deps: Deps = { db, config, log, now, newId, baseUrl };
-  const agentIds = Object.keys(agents);
+  const agentIds = Object.keys(agents).filter((id) => objectionTo(agents[id] as Agent) === null);
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
   const providers = createProviders(deps);

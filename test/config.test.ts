@@ -17,6 +17,7 @@ test("without an environment every setting has its default", () => {
     keepSessionsMs: 90 * 24 * 3600_000,
     maxPages: 25,
     maxRequests: 400,
+    agentMemoryBytes: 1024 ** 3,
     allowPrivate: [],
     agentModel: null,
     judgeModel: null,
@@ -50,6 +51,7 @@ test("every setting is read", () => {
       EVALD_KEEP_SESSIONS_DAYS: "0",
       EVALD_MAX_PAGES: "10",
       EVALD_MAX_REQUESTS: "50",
+      EVALD_AGENT_MEMORY_MB: "2048",
       EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
       EVALD_AGENT_MODEL: "anthropic/claude-opus-4-8",
       EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free",
@@ -79,6 +81,7 @@ test("every setting is read", () => {
     keepSessionsMs: null,
     maxPages: 10,
     maxRequests: 50,
+    agentMemoryBytes: 2 * 1024 ** 3,
     allowPrivate: [
       { host: "docs.internal", port: null },
       { host: "docs.internal", port: 8080 },

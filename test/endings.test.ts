@@ -18,11 +18,16 @@ function patientAgent() {
   const open: (() => void)[] = [];
   const agent = scriptedAgent(async function* (signal) {
     seen.begun++;
-    signal.addEventListener("abort", () => seen.stopped++);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    signal.addEventListener("abort", () => {
+      seen.stopped++;
+      resolve();
+    });
     yield usage(0.25);
     // A full batch, so that what was spent is stored.
     for (let i = 0; i < 100; i++) yield { type: "thought", text: "hm", by: "rule" };
-    await new Promise<void>((resolve) => open.push(resolve));
+    open.push(resolve);
+    await promise;
     yield end;
   });
   return { agent, seen, letGo: () => open.splice(0).forEach((go) => void go()) };
@@ -207,8 +212,8 @@ describe("attempts", () => {
 
   test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {
     const env = { EVALD_IDLE_TIMEOUT_SECONDS: "1" };
-    const silent = scriptedAgent(async function* () {
-      await new Promise(() => {});
+    const silent = scriptedAgent(async function* (signal) {
+      await new Promise((resolve) => signal.addEventListener("abort", resolve));
       yield end;
     });
     const busy = scriptedAgent(async function* () {

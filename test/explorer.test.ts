@@ -5,7 +5,6 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
-import { createGuard } from "../src/net/guarded.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
 
 const sites: Site[] = [];
@@ -21,14 +20,10 @@ function open(routes: Record<string, SiteRoute>): Site {
   return site;
 }
 
-async function explore(task: Partial<Task>, signal = new AbortController().signal): Promise<AgentEvent[]> {
+type PartOfTask = Partial<Omit<Task, "limits">> & { limits?: Partial<Task["limits"]> };
+
+async function explore(task: PartOfTask, signal = new AbortController().signal): Promise<AgentEvent[]> {
   const now = () => Date.now();
-  const guard = createGuard({
-    allow: [{ host: "127.0.0.1", port: null }],
-    urlMap: task.urlMap ?? {},
-    userAgent: "evald/test",
-    now,
-  });
   const whole: Task = {
     text: "",
     endGoal: null,
@@ -36,12 +31,20 @@ async function explore(task: Partial<Task>, signal = new AbortController().signa
     urlMap: {},
     declaredChecks: [],
     ...task,
-    limits: { wallClockMs: 20_000, maxPages: 25, maxRequests: 400, ...task.limits },
+    limits: { wallClockMs: 20_000, maxPages: 25, maxRequests: 400, memoryBytes: 1024 ** 3, ...task.limits },
   };
-  return Array.fromAsync(explorer.run(whole, { signal, guard, now }));
+  return Array.fromAsync(
+    explorer.run(whole, {
+      signal,
+      now,
+      begunAt: now(),
+      allow: [{ host: "127.0.0.1", port: null }],
+      userAgent: "evald/test",
+    }),
+  );
 }
 
-async function failure(task: Partial<Task>): Promise<{ cause: string; detail: string; retryable: boolean }> {
+async function failure(task: PartOfTask): Promise<{ cause: string; detail: string; retryable: boolean }> {
   const thrown = await explore(task).then(
     () => null,
     (error) => error,

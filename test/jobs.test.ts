@@ -532,7 +532,7 @@ describe("the runner", () => {
       failureReason: "timeout: the run took longer than 1 second and was stopped",
     };
     expect(await Promise.all(reasons)).toEqual([failed, failed]);
-  });
+  }, 15_000);
 
   test("a database that cannot take the session is the service's fault, not the agent's", async () => {
     const agent = scriptedAgent(async function* () {

@@ -1,4 +1,4 @@
-import type { Guard } from "../net/guarded.ts";
+import type { AllowRule } from "../config.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
 const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
@@ -126,9 +126,21 @@ export type Task = {
   limits: TaskLimits;
 };
 
-type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number };
+type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number; memoryBytes: number };
 
-export type AgentContext = { signal: AbortSignal; guard: Guard; now: () => number };
+/** What surrounds an agent at work. All but `signal` and `now` is data, so that it reaches an agent in another process. */
+export type AgentContext = {
+  signal: AbortSignal;
+  now: () => number;
+  /** When the run began: its wall clock counts from there. */
+  begunAt: number;
+  /** Private places that the run may reach. */
+  allow: readonly AllowRule[];
+  userAgent: string;
+};
+
+/** Something that an agent needs of this machine or of the settings, and whether it is here; `detail` says where, or what to do. */
+type Need = { what: string; isHere: boolean; detail: string };
 
 type AgentDescription = {
   id: string;
@@ -138,13 +150,25 @@ type AgentDescription = {
   kind: "rules" | "model";
 };
 
-/** An agent that can be sent to do a task. `run` ends with one `end` event, or throws an AgentFailure. */
+/**
+ * An agent that can be sent to do a task. `run` ends with one `end` event, or throws an AgentFailure; once the signal is aborted it ends
+ * soon, and nothing of it is left.
+ */
 export type Agent = {
   describe(): AgentDescription;
+  /** What it needs beside the service itself. */
+  preflight(): Need[];
   run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
 };
 
-const failureCauses = ["timeout", "budget", "credentials", "infrastructure", "agent_crashed", "cancelled"] as const;
+export const failureCauses = [
+  "timeout",
+  "budget",
+  "credentials",
+  "infrastructure",
+  "agent_crashed",
+  "cancelled",
+] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
 /** What kept the evaluation itself from being made, in words for a person. */
@@ -157,4 +181,10 @@ export class AgentFailure extends Error {
   ) {
     super(`${failureCause}: ${detail}`);
   }
+}
+
+/** What keeps an agent from being sent from here, in words; null if nothing does. */
+export function objectionTo(agent: Agent): string | null {
+  const missing = agent.preflight().filter(({ isHere }) => !isHere);
+  return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }

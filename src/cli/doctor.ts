@@ -2,6 +2,7 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
+import { type Agent, objectionTo } from "../agents/agent.ts";
 import { allAgents } from "../agents/all.ts";
 import type { Config } from "../config.ts";
 import { runs } from "../db/tables.ts";
@@ -26,7 +27,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         folder(config.dataDir),
         disk(config.dataDir),
         ...data(config),
-        { what: "agents", state: "ok", detail: Object.keys(allAgents()).join(", ") },
+        { what: "agents", state: "ok", detail: Object.entries(allAgents()).map(toAgent).join(", ") },
         installed("sandbox", "bwrap", "no agent of this version runs commands, so none is needed"),
         installed("browser", "chromium", "no agent of this version uses one, so none is needed"),
         modelKey(env),
@@ -34,6 +35,11 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
       if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
+}
+
+function toAgent([id, agent]: [string, Agent]): string {
+  const objection = objectionTo(agent);
+  return objection === null ? id : `${id} (not available: ${objection})`;
 }
 
 /** The folder itself, or the nearest one above it that exists. */

@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
-import { allAgents } from "../agents/all.ts";
 import type { Config } from "../config.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
@@ -14,13 +13,13 @@ import { print, say, toOwnUrl, toPlace } from "./terminal.ts";
 type EvalOptions = { goal: string; task?: string; agent?: string; json?: boolean; minScore?: number };
 
 /** Adds `eval`: one evaluation in this terminal, of which nothing is kept. */
-export function addEval(program: Command, configOf: () => Config): void {
+export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
   program
     .command("eval <url>")
     .description("evaluate the documentation at an address here and now; nothing is kept")
     .requiredOption("--goal <goal>", "what a developer wants to reach with the tool")
     .option("--task <text>", "the task that the agent is given (default: the goal)")
-    .option("--agent <id>", `the agent to send: ${Object.keys(allAgents()).join(", ")}`)
+    .option("--agent <id>", `the agent to send: ${Object.keys(agents).join(", ")}`)
     .option("--json", "print the report as JSON")
     .option("--min-score <n>", "exit with 1 if the score is below", score)
     .addHelpText(
@@ -28,12 +27,13 @@ export function addEval(program: Command, configOf: () => Config): void {
       '\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80',
     )
     .action(async (url: string, options: EvalOptions) => {
-      process.exitCode = await evaluate(configOf(), url, options);
+      process.exitCode = await evaluate(configOf(), agents, url, options);
     });
 }
 
 async function evaluate(
   config: Config,
+  ofProgram: Record<string, Agent>,
   url: string,
   { goal, task, agent, json, minScore }: EvalOptions,
 ): Promise<number> {
@@ -42,7 +42,7 @@ async function evaluate(
   if (goal.trim() === "") throw badRequest("--goal must say what a developer wants to reach");
 
   const db = openDb(":memory:");
-  const agents = Object.fromEntries(Object.entries(allAgents()).map(([id, one]) => [id, tell(one)]));
+  const agents = Object.fromEntries(Object.entries(ofProgram).map(([id, one]) => [id, tell(one)]));
   const service = createService({
     db,
     config,
@@ -87,7 +87,7 @@ function meets({ score, nullNotice }: Report, minScore: number | undefined): boo
 /** An agent that tells on stderr what it does while it does it. */
 function tell(agent: Agent): Agent {
   return {
-    describe: () => agent.describe(),
+    ...agent,
     async *run(task, context) {
       for await (const event of agent.run(task, context)) {
         const line = progressLine(event);

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
+import { allAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
 import { AppError, ConfigError } from "../errors.ts";
@@ -19,7 +20,7 @@ import { say } from "./terminal.ts";
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
-  parts?: ServeParts,
+  parts: Partial<ServeParts> = {},
 ): Promise<number> {
   const program = new Command("evald")
     .description("Measures how well AI agents get along with a developer tool.")
@@ -34,8 +35,9 @@ export async function runProgram(
     const { EVALD_URL: _, EVALD_KEY: __, ...settings } = env;
     return readConfig(data === undefined ? settings : { ...settings, EVALD_DATA_DIR: data });
   };
-  addServe(program, configOf, parts);
-  addEval(program, configOf);
+  const { agents = allAgents(env), ...rest } = parts;
+  addServe(program, configOf, { agents, ...rest });
+  addEval(program, configOf, agents);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPrompt(program, configOf);

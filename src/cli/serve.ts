@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { allAgents } from "../agents/all.ts";
 import { createApp } from "../app.tsx";
 import { maxRequestBodySize } from "../body.ts";
 import type { Config } from "../config.ts";
@@ -11,7 +10,7 @@ import { say, toOwnUrl, toPlace } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
-export function addServe(program: Command, configOf: () => Config, parts?: ServeParts): void {
+export function addServe(program: Command, configOf: () => Config, parts: ServeParts): void {
   program
     .command("serve")
     .description("run the service: API, pages and runner, until it is told to stop")
@@ -25,7 +24,7 @@ const exitBrokenDisk = 74;
 /** What a build for tests puts in the place of the real. */
 export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs">;
 
-async function serve(config: Config, parts: ServeParts = { agents: allAgents() }): Promise<void> {
+async function serve(config: Config, parts: ServeParts): Promise<void> {
   const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
   const db = openDb(config.dataDir);
   const log = createLog(config.logLevel, secretsIn(config.modelPlaces));

@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
-import { type Agent, type AgentEvent, AgentFailure } from "../agents/agent.ts";
+import { type Agent, type AgentEvent, AgentFailure, objectionTo } from "../agents/agent.ts";
 import type { AllowRule } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
@@ -7,7 +7,6 @@ import type { Deps } from "../deps.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
-import { createGuard } from "../net/guarded.ts";
 import type { Reports } from "../reports/reports.ts";
 import { openSession, readSession, type SessionId } from "./session.ts";
 
@@ -70,6 +69,9 @@ export function createRunJob(
       const run = getRow(lease.subject);
       const agent = agents[run.agent];
       if (!agent) throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here`, "never");
+      const objection = objectionTo(agent);
+      if (objection !== null)
+        throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here: ${objection}`, "never");
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           "infrastructure: no address to start from; give the prompt a provider with docs, additionalUrls or an address in its text, or the run a urlMap",
@@ -108,9 +110,14 @@ export function createRunJob(
             startUrls: run.task.startUrls,
             urlMap: run.urlMap,
             declaredChecks: run.task.declaredChecks,
-            limits: { wallClockMs: config.runTimeoutMs, maxPages: config.maxPages, maxRequests: config.maxRequests },
+            limits: {
+              wallClockMs: config.runTimeoutMs,
+              maxPages: config.maxPages,
+              maxRequests: config.maxRequests,
+              memoryBytes: config.agentMemoryBytes,
+            },
           },
-          { signal, guard: createGuard({ allow: allow(), urlMap: run.urlMap, userAgent, now }), now },
+          { signal, now, begunAt: now(), allow: allow(), userAgent },
         );
         for await (const event of untilAborted(events, signal)) {
           clearTimeout(idle);
@@ -159,12 +166,16 @@ function toJobFailure(error: unknown): JobFailure {
   if (error instanceof JobFailure) return error;
   if (error instanceof AgentFailure) {
     const { retryable, retryAfterMs } = error.options;
-    return new JobFailure(error.message, retryable ? "fault" : "never", retryAfterMs);
+    const retry = error.failureCause === "agent_crashed" ? "attempt" : retryable ? "fault" : "never";
+    return new JobFailure(error.message, retry, retryAfterMs);
   }
   return new JobFailure(`agent_crashed: ${error instanceof Error ? error.message : String(error)}`, "attempt");
 }
 
-/** The events of an agent. An abort ends them at once, whether the agent heeds the signal or not. */
+/** An agent that heeds the signal is gone before this; one that does not is left behind. */
+const endMs = 5_000;
+
+/** The events of an agent. An abort ends them, at once or when the agent is gone, whether it heeds the signal or not. */
 async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSignal): AsyncGenerator<AgentEvent> {
   const iterator = events[Symbol.asyncIterator]();
   const aborted = Promise.withResolvers<never>();
@@ -180,7 +191,7 @@ async function* untilAborted(events: AsyncIterable<AgentEvent>, signal: AbortSig
     }
   } finally {
     signal.removeEventListener("abort", abort);
-    // Not awaited: an agent that hangs would never answer.
-    iterator.return?.()?.catch(() => {});
+    const gone = iterator.return?.()?.catch(() => {});
+    if (signal.aborted) await Promise.race([gone, Bun.sleep(endMs)]);
   }
 }

@@ -9,6 +9,7 @@ import { createService } from "../../src/service.ts";
 export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<AgentEvent>): Agent {
   return {
     describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
+    preflight: () => [],
     run: (_task, { signal }) => script(signal),
   };
 }

@@ -18,6 +18,7 @@ export function createExplorer({ version }: { version: string }): Agent {
   const description = { id: "explorer", version, model: null, kind: "rules" } as const;
   return {
     describe: () => description,
+    preflight: () => [],
     run: (task, context) => explore(description, task, context),
   };
 }
@@ -33,7 +34,7 @@ async function* explore(
   const session: Session = {
     task,
     context,
-    fetching: createFetching(task.limits, context),
+    fetching: createFetching(task, context),
     terms: toTerms(goal),
     parts: partsOf(goal),
     pages: [],

@@ -1,4 +1,4 @@
-import { GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
+import { createGuard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
 import { createRobots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance, Task } from "../agent.ts";
 
@@ -55,11 +55,14 @@ const maxBytes = 5 * 1024 * 1024;
 const agentToken = "evald";
 
 /** Part of the wall clock that is kept back to finish in order, at most 5 s. */
-const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.1);
+const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
-export function createFetching(limits: Task["limits"], { guard, signal, now }: AgentContext): Fetching {
-  const startedAt = now();
-  const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
+export function createFetching(
+  { limits, urlMap }: Task,
+  { allow, userAgent, signal, now, begunAt }: AgentContext,
+): Fetching {
+  const guard = createGuard({ allow, urlMap, userAgent, now });
+  const deadline = begunAt + limits.wallClockMs - reserve(limits.wallClockMs);
   const known = new Map<string, Promise<Fetched>>();
   let sent = 0;
   let cuts = 0;

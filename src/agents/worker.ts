@@ -1,0 +1,54 @@
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureCause, type Task } from "./agent.ts";
+
+/** What the service tells an agent's process, in one line: which agent is to do what, and what it may reach. */
+export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now"> };
+
+/** What the process answers, a line each: its events, or in the place of `end` what kept the evaluation from being made. */
+export type Answer = AgentEvent | FailureLine;
+type FailureLine = { type: "failure"; cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number };
+
+type Ends = {
+  /** Gives the order, and ends when the service does. */
+  input: ReadableStream<Uint8Array>;
+  /** Resolves when there is room for more. */
+  write: (text: string) => Promise<unknown>;
+  signal: AbortSignal;
+  now: () => number;
+};
+
+/** The inside of an agent's process: does the one order that comes in and tells it line by line. Throws what the agent throws that is no AgentFailure. */
+export async function work(agents: Record<string, Agent>, { input, write, signal, now }: Ends): Promise<void> {
+  const service = input.getReader();
+  const { agent: id, task, context } = await readOrder(service);
+  const agent = agents[id];
+  if (!agent) throw new Error(`there is no agent ${JSON.stringify(id)} in this executable`);
+  const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
+  const carryOut = async () => {
+    try {
+      for await (const event of agent.run(task, { ...context, signal, now })) await answer(event);
+    } catch (error) {
+      if (!(error instanceof AgentFailure)) throw error;
+      const { failureCause: cause, detail, options } = error;
+      await answer({ type: "failure", cause, detail, ...options });
+    }
+  };
+  await Promise.race([carryOut(), endOf(service)]);
+}
+
+type Reader = ReadableStreamDefaultReader<Uint8Array>;
+
+async function readOrder(input: Reader): Promise<Order> {
+  const decoder = new TextDecoder();
+  let text = "";
+  while (!text.includes("\n")) {
+    const { done, value } = await input.read();
+    if (done) throw new Error("the input ended before an order; this command is for evald itself");
+    text += decoder.decode(value, { stream: true });
+  }
+  return JSON.parse(text);
+}
+
+async function endOf(input: Reader): Promise<never> {
+  while (!(await input.read()).done);
+  throw new Error("the service is gone");
+}

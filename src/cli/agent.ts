@@ -1,0 +1,20 @@
+import { ownAgents } from "../agents/all.ts";
+import { work } from "../agents/worker.ts";
+
+/** The hidden command `__agent`: the inside of an agent's process, which the service starts for each run. Ends the process. */
+export async function runAgent(): Promise<never> {
+  const stop = new AbortController();
+  process.on("SIGTERM", () => stop.abort(new Error("the service asked for the end")));
+  const out = Bun.stdout.writer();
+  const write = async (text: string) => {
+    out.write(text);
+    await out.flush();
+  };
+  try {
+    await work(ownAgents(), { input: Bun.stdin.stream(), write, signal: stop.signal, now: Date.now });
+    process.exit(0);
+  } catch (error) {
+    await Bun.write(Bun.stderr, `${(error instanceof Error && error.stack) || error}\n`);
+    process.exit(1);
+  }
+}
