@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
+import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { seed } from "./seed.ts";
 
@@ -123,6 +124,7 @@ async function api(count: number) {
   });
   await compare("POST run, 1 caller", "≥ 60 %", urls, post, 1);
   await compare("POST run, 16 callers", "≥ 60 %", urls, post, 16);
+  await compare("POST run, 32 callers", "≥ 60 %", urls, post, 32);
   await ours.stop();
   await floor.stop();
   return result;
@@ -192,6 +194,7 @@ try {
     "",
     "≤ 1.2 ×",
   );
+  await benchJobs(row, folder);
   await startUp();
   await explorer();
 } finally {
@@ -200,4 +203,5 @@ try {
 }
 const heading = ["what", "evald", "floor", "evald / floor", "aim"];
 for (const cells of [heading, heading.map(() => "---"), ...rows]) process.stdout.write(`| ${cells.join(" | ")} |\n`);
+process.stdout.write(`\n${jobsNotes}\n`);
 process.exit(0);

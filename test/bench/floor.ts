@@ -31,7 +31,7 @@ const insertRun = db.prepare(
   "insert into runs (id, org_id, prompt_id, eval_request_id, status, url_map, task, agent, attempt, created_at) values (?, ?, ?, ?, 'pending', ?, ?, 'explorer', 0, ?)",
 );
 const insertJob = db.prepare(
-  "insert into jobs (id, kind, subject, state, available_at, attempt, max_attempts, fence, created_at) values (?, 'run', ?, 'queued', 0, 0, 3, 0, ?)",
+  "insert into jobs (id, kind, subject, org_id, host, state, available_at, attempt, spent, max_attempts, faults, deaths, created_at) values (?, 'run', ?, ?, ?, 'queued', 0, 0, 0, 3, 0, 0, ?)",
 );
 
 const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
@@ -108,7 +108,7 @@ const server: Bun.Server<undefined> = Bun.serve({
       db.run("begin immediate");
       insertRequest.run(requestId, org, promptId, at);
       insertRun.run(runId, org, promptId, requestId, JSON.stringify(urlMap), JSON.stringify(task), at);
-      insertJob.run(jobId, runId, at);
+      insertJob.run(jobId, runId, org, new URL(Object.values(urlMap)[0] as string).host, at);
       db.run("commit");
       return Response.json({ runId, statusUrl: `${base}/api/v1/runs/${runId}`, runUrl: `${base}/runs/${runId}` });
     }

@@ -1,0 +1,196 @@
+// The queue beside a hand-written floor and two other queues on SQLite, all of them in files of their own, in one process.
+import { Database } from "bun:sqlite";
+import { join } from "node:path";
+import { QueueManager } from "bunqueue/queue";
+import { bun, defineQueue } from "plainjob";
+import { createCommit } from "../../src/db/commit.ts";
+import { closeDb, openDb, tx } from "../../src/db/open.ts";
+import { createQueue, type OrgLimits } from "../../src/jobs/queue.ts";
+import { median } from "./load.ts";
+
+const rounds = 9;
+const roundMs = 500;
+const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
+const unlimited: OrgLimits = { atOnce: null, aDay: null };
+
+function openQueue(dataDir: string) {
+  const db = openDb(dataDir);
+  return { db, queue: createQueue({ db, now: Date.now, newId }), commit: createCommit(db) };
+}
+
+/** One job enqueued, claimed and settled, each step on the disk before the next. */
+type Contestant = { cycle: () => unknown; close: () => void };
+
+function evald(dataDir: string): Contestant {
+  const { db, queue, commit } = openQueue(dataDir);
+  const limits = { org: () => ({ atOnce: 64, aDay: null }), host: 64 };
+  return {
+    async cycle() {
+      const job = { kind: "run", subject: Bun.randomUUIDv7(), orgId: "org", host: "docs.test", maxAttempts: 3 };
+      await commit((t) => queue.enqueue(t, job));
+      const [lease] = (await commit((t) => queue.claim(t, 1, "bench", 30_000, limits))).leases;
+      if (!lease || !(await commit((t) => queue.settle(t, lease, "done", null, 0)))) throw new Error("no job");
+    },
+    close: () => closeDb(db),
+  };
+}
+
+/** The least that can be durable: three statements on the same table, without limits, order among organisations, or history. */
+function floor(dataDir: string): Contestant {
+  const db = openDb(dataDir);
+  const { $client } = db;
+  const enqueue = $client.prepare(
+    "insert into jobs (id, kind, subject, org_id, host, state, available_at, attempt, spent, max_attempts, faults, deaths, created_at) values (?, 'run', ?, 'org', 'docs.test', 'queued', 0, 0, 0, 3, 0, 0, ?)",
+  );
+  const claim = $client.prepare<{ id: string; attempt: number }, [string, number, number, number]>(
+    "update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, first_begun_at = coalesce(first_begun_at, ?) where id = (select id from jobs where state = 'queued' and org_id = 'org' and host = 'docs.test' and available_at <= ? order by available_at, id limit 1) returning id, attempt",
+  );
+  const settle = $client.prepare(
+    "update jobs set state = 'done', lease_until = null, ended_at = ? where id = ? and attempt = ? and state = 'running'",
+  );
+  return {
+    cycle() {
+      const at = Date.now();
+      enqueue.run(newId(at), Bun.randomUUIDv7(), at);
+      const job = claim.get("bench", at + 30_000, at, at);
+      if (!job || settle.run(Date.now(), job.id, job.attempt).changes === 0) throw new Error("no job");
+    },
+    close: () => closeDb(db),
+  };
+}
+
+function plainjob(dataDir: string): Contestant {
+  const db = new Database(join(dataDir, "plainjob.db"), { strict: true });
+  const silent = { error() {}, warn() {}, info() {}, debug() {} };
+  const queue = defineQueue({ connection: bun(db), logger: silent });
+  // It sets NORMAL by itself.
+  db.run("pragma synchronous = FULL");
+  return {
+    cycle() {
+      queue.add("run", { subject: Bun.randomUUIDv7() });
+      const job = queue.getAndMarkJobAsProcessing("run");
+      if (!job) throw new Error("no job");
+      queue.markJobAsDone(job.id);
+    },
+    close: () => queue.close(),
+  };
+}
+
+function bunqueue(dataDir: string): Contestant {
+  const queue = new QueueManager({ dataPath: join(dataDir, "bunqueue.db") });
+  return {
+    async cycle() {
+      await queue.push("run", { name: "run", data: { subject: Bun.randomUUIDv7() }, durable: true });
+      const { job, token } = await queue.pullWithLock("run", "bench");
+      if (!job || token === null) throw new Error("no job");
+      await queue.ack(job.id, undefined, token);
+    },
+    close: () => queue.shutdown(),
+  };
+}
+
+async function rate({ cycle }: Contestant, callers: number): Promise<number> {
+  const begun = performance.now();
+  let cycles = 0;
+  const caller = async () => {
+    while (performance.now() - begun < roundMs) {
+      await cycle();
+      cycles++;
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, caller));
+  return (cycles / (performance.now() - begun)) * 1000;
+}
+
+/** Milliseconds of a durable claim out of `queued` jobs in so many lanes, which lie behind those of a blocked organisation if there is one. */
+async function claims(dataDir: string, queued: number, lanes: number, isBlocked: boolean) {
+  const { db, queue, commit } = openQueue(dataDir);
+  const limits = { org: (id: string) => (id === "blocked" ? { atOnce: 1, aDay: null } : unlimited), host: 64 };
+  const enqueue = (count: number, orgOf: (i: number) => string) =>
+    tx(db, (t) => {
+      for (let i = 0; i < count; i++) {
+        const host = `docs-${i % lanes}.test`;
+        queue.enqueue(t, { kind: "run", subject: Bun.randomUUIDv7(), orgId: orgOf(i), host, maxAttempts: 3 });
+      }
+    });
+  if (isBlocked) {
+    enqueue(queued, () => "blocked");
+    tx(db, (t) => queue.claim(t, 1, "bench", 3_600_000, limits));
+    enqueue(500, () => "open");
+  } else enqueue(queued, (i) => `org-${i % Math.ceil(lanes / 10)}`);
+  const times: number[] = [];
+  for (let i = 0; i < 400; i++) {
+    const begun = performance.now();
+    const [lease] = (await commit((t) => queue.claim(t, 1, "bench", 30_000, limits))).leases;
+    times.push(performance.now() - begun);
+    if (!lease) throw new Error("no job");
+    await commit((t) => queue.settle(t, lease, "done", null, 0));
+  }
+  closeDb(db);
+  times.sort((a, b) => a - b);
+  return { p50: median(times), p99: times[Math.floor(times.length * 0.99)] as number };
+}
+
+/** What the acknowledgement of each contestant survives, by its source. */
+export const jobsNotes = `An acknowledged step of evald and of its floor survives the end of the process and of the power (WAL, synchronous=FULL).
+¹ plainjob 0.0.14 sets synchronous=NORMAL, with which only the end of the process is survived; here it is set to FULL. It has no fence, no limits, and no history.
+² bunqueue 2.9.5 with durable: true writes each step at once, but at synchronous=NORMAL, which cannot be set: the end of the process is survived, that of the power is not. It goes on
+when it cannot write that a job was claimed.`;
+
+type Row = (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
+
+/** Adds the rows of the queue. The rounds of all contestants take turns, so that a machine that gets slower or faster does so for each. */
+export async function benchJobs(row: Row, folder: () => string): Promise<void> {
+  const [ours, least, plain, other] = [evald(folder()), floor(folder()), plainjob(folder()), bunqueue(folder())];
+  const turns: [Contestant, callers: number][] = [
+    [ours, 1],
+    [least, 1],
+    [plain, 1],
+    [other, 1],
+    [ours, 32],
+  ];
+  const rates = turns.map(() => [] as number[]);
+  for (let round = -1; round < rounds; round++)
+    for (const [i, [contestant, callers]] of turns.entries()) {
+      const result = await rate(contestant, callers);
+      if (round >= 0) rates[i]?.push(result);
+    }
+  for (const { close } of [ours, least, plain, other]) close();
+  const [one, base, plainRate, otherRate, many] = rates.map(median) as [number, number, number, number, number];
+  const perSecond = (each: number) => `${Math.round(each)}/s`;
+  const percent = (a: number, b: number) => `${Math.round((a / b) * 100)} %`;
+  row("job enqueued, claimed, settled, 1 caller", perSecond(one), perSecond(base), percent(one, base), "≥ 80 %");
+  row("the same, 32 callers; floor: 1", perSecond(many), perSecond(base), percent(many, base), "≥ 200 %");
+  row(
+    "the same, 1 caller; beside plainjob at FULL ¹",
+    perSecond(one),
+    perSecond(plainRate),
+    percent(one, plainRate),
+    "",
+  );
+  row(
+    "the same, 1 caller; beside bunqueue, durable ²",
+    perSecond(one),
+    perSecond(otherRate),
+    percent(one, otherRate),
+    "",
+  );
+
+  const kinds: [name: string, lanes: number, isBlocked: boolean][] = [
+    ["one lane", 1, false],
+    ["100 lanes", 100, false],
+    ["behind a blocked organisation", 1, true],
+  ];
+  for (const [name, lanes, isBlocked] of kinds) {
+    const few = await claims(folder(), 10_000, lanes, isBlocked);
+    const lots = await claims(folder(), 100_000, lanes, isBlocked);
+    const ms = ({ p50, p99 }: typeof few) => `p50 ${p50.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
+    row(
+      `claim of 100,000 queued, ${name}; floor: of 10,000`,
+      ms(lots),
+      ms(few),
+      `${(lots.p50 / few.p50).toFixed(2)} ×`,
+      "≤ 1.2 ×",
+    );
+  }
+}
