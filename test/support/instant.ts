@@ -7,6 +7,7 @@ import { runProgram } from "../../src/cli/program.ts";
  */
 const pacedAgent: Agent = {
   describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
+  preflight: () => [],
   async *run({ text }, { signal }) {
     const name = /\bas (\S+)/.exec(text)?.[1];
     if (name) signal.addEventListener("abort", () => process.stderr.write(`${name} was told to stop\n`));
