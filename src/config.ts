@@ -41,6 +41,9 @@ function baseUrl(value: string): Pick<Config, "baseUrl" | "basePath"> {
 const allowSyntax =
   "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8";
 
+const hostsSyntax =
+  "host names, separated by commas, or *.example.com for all below one, as in api.acme.example,*.acme.dev";
+
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
 function allowRule(text: string): AllowRule {
   const match =
@@ -108,6 +111,13 @@ const settings = {
       .filter((item) => item !== "")
       .map(allowRule),
   ),
+  EVALD_EGRESS_ALLOW: setting("", `hosts that commands of every run may reach: ${hostsSyntax}`, (value) =>
+    value
+      .split(",")
+      .map((item) => item.trim().toLowerCase())
+      .filter((item) => item !== "")
+      .map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
+  ),
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -148,6 +158,7 @@ export type Config = Readonly<{
   maxPages: number;
   maxRequests: number;
   allowPrivate: readonly AllowRule[];
+  egressAllow: readonly string[];
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -186,6 +197,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
     maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
+    egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
+import { runBridge } from "../agents/bridge.ts";
 import { type Config, ConfigError, readConfig } from "../config.ts";
 import { AppError } from "../errors.ts";
 import { addDoctor } from "./doctor.ts";
@@ -37,6 +38,9 @@ export async function runProgram(
   addPrompt(program, configOf);
   addProvider(program, configOf);
   addDoctor(program, configOf, env);
+  program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
+    process.exitCode = await runBridge(argv, env);
+  });
   try {
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
