@@ -324,6 +324,17 @@ describe("the end", () => {
     expect((await sandboxed.ended).exitCode).toBe(3);
   });
 
+  test("the bridge ends with its command, whatever that left open", async () => {
+    const hold =
+      "import socket, time; s = socket.create_connection(('127.0.0.1', 3128)); print('up', flush=True); time.sleep(60)";
+    const { exitCode } = await inSandbox({
+      argv: ["bash", "-c", `exec 3< <(exec python3 -c "${hold}"); read -u 3 line`],
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    expect(exitCode).toBe(0);
+  });
+
   test("a program that is not there is told by name", async () => {
     const sockets = { egress: { path: egress.socketPath, token: session.token } };
     const { exitCode, err } = await inSandbox({ argv: ["no-such-program"], sockets });

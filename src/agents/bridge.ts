@@ -40,12 +40,16 @@ export async function runBridge(argv: string[], variables: Record<string, string
     process.stderr.write(`evald: ${argv[0]} cannot be run: ${error instanceof Error ? error.message : error}\n`);
     return 127;
   } finally {
-    for (const server of servers) server.close();
+    for (const close of servers) close();
   }
 }
 
-async function open({ port, socket, proxyToken }: BridgePort): Promise<net.Server> {
+/** Returns what closes the port, and cuts what a program left open: the bridge ends with its command. */
+async function open({ port, socket, proxyToken }: BridgePort): Promise<() => void> {
+  const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (inner) => {
+    connections.add(inner);
+    inner.on("close", () => connections.delete(inner));
     const outer = net.connect({ path: socket, allowHalfOpen: true });
     inner.on("error", () => outer.destroy());
     outer.on("error", () => inner.destroy());
@@ -59,7 +63,10 @@ async function open({ port, socket, proxyToken }: BridgePort): Promise<net.Serve
   server.once("error", reject);
   server.listen(port, "127.0.0.1", resolve);
   await promise;
-  return server;
+  return () => {
+    server.close();
+    for (const connection of connections) connection.destroy();
+  };
 }
 
 /** Pipes, with the run's token behind the first request line. */

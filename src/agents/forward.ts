@@ -3,7 +3,7 @@ import https from "node:https";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { type CheckedAddress, openRequest } from "../net/exchange.ts";
-import { GuardError } from "../net/failure.ts";
+import { GuardError, toGuardError } from "../net/failure.ts";
 import { resolve } from "../net/resolve.ts";
 import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./passage.ts";
 
@@ -89,6 +89,8 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
     if (Number(length) > 0 || chunked) pipeline(request, counter("bytesOut"), upstream).catch(answer.reject);
     else upstream.end();
     const incoming = await answer.promise;
+    // First of all: the client's side breaks off in turn, and would be blamed.
+    incoming.on("error", (error) => way.stop(toGuardError(error, url, true)));
     way.told.status = incoming.statusCode ?? null;
     way.told.contentType = incoming.headers["content-type"] ?? null;
     const headers = toKept(incoming.headers);

@@ -26,7 +26,7 @@ export type SandboxRun = {
   program?: Program;
 };
 
-export type SandboxEnd = { exitCode: number; limit: LimitHit | null };
+type SandboxEnd = { exitCode: number; limit: LimitHit | null };
 
 export type Sandboxed = {
   stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
