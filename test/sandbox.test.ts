@@ -1,5 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Egress, type EgressSession, startEgress } from "../src/agents/egress.ts";
@@ -98,14 +107,18 @@ describe("no escape", () => {
   let victim: ReturnType<typeof Bun.spawn>;
   let listener: { stop(): void };
   beforeAll(() => {
+    // Open to everyone on the machine: it must be the sandbox that keeps them apart.
+    chmodSync(folder, 0o755);
     const data = join(folder, "data");
     mkdirSync(data);
     writeFileSync(join(data, "evald.db"), canary, { mode: 0o644 });
     const other = workspace();
+    chmodSync(other, 0o755);
     writeFileSync(join(other, "secret"), canary, { mode: 0o644 });
     victim = Bun.spawn(["sleep", "86400"]);
     const unix = join(folder, "host.sock");
     listener = Bun.listen({ unix, socket: { data: () => {} } });
+    chmodSync(unix, 0o777);
     process.env.EVALD_TEST_CANARY = canary;
     host = { DATA: data, OTHER: other, PORT: String(site.port), VICTIM: String(victim.pid), UNIX: unix };
   });
