@@ -46,6 +46,9 @@ function baseUrl(value: string): Pick<Config, "baseUrl" | "basePath"> {
 const allowSyntax =
   "hosts, host:port, addresses or CIDR ranges, separated by commas, as in docs.internal:8080,10.0.0.0/8";
 
+const hostsSyntax =
+  "host names, separated by commas, or *.example.com for all below one, as in api.acme.example,*.acme.dev";
+
 /** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
 function allowRule(text: string): AllowRule {
   const match =
@@ -125,6 +128,13 @@ const settings = {
     ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
     secret: true,
   },
+  EVALD_EGRESS_ALLOW: setting("", `hosts that commands of every run may reach: ${hostsSyntax}`, (value) =>
+    value
+      .split(",")
+      .map((item) => item.trim().toLowerCase())
+      .filter((item) => item !== "")
+      .map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
+  ),
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -174,6 +184,7 @@ export type Config = Readonly<{
   secretKey: Uint8Array | null;
   /** What the environment says about each provider of models. */
   modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
+  egressAllow: readonly string[];
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -218,6 +229,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
+    egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

@@ -4,6 +4,7 @@ import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import { type Agent, objectionTo } from "../agents/agent.ts";
 import { allAgents } from "../agents/all.ts";
+import { detectSandbox } from "../agents/sandbox/sandbox.ts";
 import type { Config } from "../config.ts";
 import { runs } from "../db/tables.ts";
 import { providerVariables } from "../modelsettings.ts";
@@ -21,15 +22,15 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
     .description("tell what this machine has and what is wrong; exit 1 on a fault")
     .option("--json", "print the findings as JSON")
     .addHelpText("after", "\nExample:\n  evald doctor")
-    .action(({ json }: { json?: boolean }) => {
+    .action(async ({ json }: { json?: boolean }) => {
       const config = configOf();
       const findings = [
         folder(config.dataDir),
         disk(config.dataDir),
         ...data(config),
         { what: "agents", state: "ok", detail: Object.entries(allAgents()).map(toAgent).join(", ") },
-        installed("sandbox", "bwrap", "no agent of this version runs commands, so none is needed"),
-        installed("browser", "chromium", "no agent of this version uses one, so none is needed"),
+        await sandbox(),
+        installed("browser", "chromium", "no agent can use one until it is (apt-get install chromium)"),
         modelKey(env),
       ] satisfies Finding[];
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
@@ -99,6 +100,12 @@ function data(config: Config): Finding[] {
   } catch (error) {
     return [{ what: "database", state: "fault", detail: error instanceof Error ? error.message : String(error) }];
   }
+}
+
+async function sandbox(): Promise<Finding> {
+  const { level, detail } = await detectSandbox();
+  if (level === "none") return { what: "sandbox", state: "missing", detail: `no agent can run commands: ${detail}` };
+  return { what: "sandbox", state: "ok", detail };
 }
 
 function installed(what: string, name: string, otherwise: string): Finding {

@@ -1,8 +1,8 @@
 import { Argument, type Command } from "commander";
 import type { AgentEvent } from "../agents/agent.ts";
-import { createGateway } from "../agents/gateway.ts";
-import type { ModelAccess } from "../agents/prices.ts";
-import { keyHeader } from "../agents/wire.ts";
+import { createGateway } from "../agents/gateway/gateway.ts";
+import type { ModelAccess } from "../agents/gateway/prices.ts";
+import { keyHeader } from "../agents/gateway/wire.ts";
 import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
 import { type ModelProvider, modelProviders } from "../modelsettings.ts";

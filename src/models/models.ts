@@ -1,5 +1,5 @@
 import { and, eq } from "drizzle-orm";
-import type { ModelAccess } from "../agents/prices.ts";
+import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { modelKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";

@@ -8,15 +8,18 @@ import { GuardError, toGuardError } from "./failure.ts";
 /** A checked address of a host. */
 export type CheckedAddress = { address: string; family: number };
 
-export type Exchange = {
+type Opening = {
   url: URL;
   method: string;
   headers: Record<string, string>;
   /** All of them may be connected to. */
   addresses: CheckedAddress[];
   agent: http.Agent;
-  maxBytes: number;
   connectMs: number;
+};
+
+export type Exchange = Opening & {
+  maxBytes: number;
   /** Its reason is what the exchange fails with. */
   signal: AbortSignal;
   /** False: the body is of no interest and is not read. */
@@ -35,7 +38,7 @@ export async function exchange(options: Exchange): Promise<Answer> {
   const { url, method, signal } = options;
   signal.throwIfAborted();
   let answering = false;
-  const request = open(options);
+  const request = openRequest(options);
   const stop = () => request.destroy(signal.reason);
   signal.addEventListener("abort", stop);
   try {
@@ -70,7 +73,8 @@ export async function exchange(options: Exchange): Promise<Answer> {
 
 const isDisconnect = (error: unknown) => /^(ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code));
 
-function open({ url, method, headers, addresses, agent, connectMs }: Exchange): http.ClientRequest {
+/** Begins a request to addresses that were checked; the caller writes the body and ends it. Emits a GuardError where nobody takes the connection. */
+export function openRequest({ url, method, headers, addresses, agent, connectMs }: Opening): http.ClientRequest {
   const secure = url.protocol === "https:";
   const hostname = url.hostname.replace(/^\[|\]$/g, "");
   const request = (secure ? https : http).request({

@@ -1,6 +1,6 @@
 // What the gateway adds to a call of a model: `bun test/bench/gateway.ts`, or one line of bench.ts: `await gateway(row)`.
 import { join } from "node:path";
-import { createGateway } from "../../src/agents/gateway.ts";
+import { createGateway } from "../../src/agents/gateway/gateway.ts";
 import { median } from "./load.ts";
 
 const calls = 400;

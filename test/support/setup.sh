@@ -1,14 +1,15 @@
 #!/bin/sh
-# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, and what makes
-# a disk fail and a clock jump. Needs root on a machine that lacks some of it.
+# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, what makes a
+# disk fail and a clock jump, and what commands run in. Needs root on a machine that lacks some of it.
 set -eu
 missing=""
 for package in sqlite3-doc git-doc faketime; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
-for tool in curl jq strace; do
+for tool in curl jq strace git python3 chromium; do
   command -v "$tool" >/dev/null || missing="$missing $tool"
 done
+command -v bwrap >/dev/null || missing="$missing bubblewrap"
 [ -z "$missing" ] && exit 0
 echo "installing$missing"
 apt-get update -qq

@@ -1,5 +1,5 @@
 import { calcPrice, findProvider } from "@pydantic/genai-prices";
-import type { ModelProvider, Prices } from "../modelsettings.ts";
+import type { ModelProvider, Prices } from "../../modelsettings.ts";
 import type { Usage } from "./wire.ts";
 
 /** A model that a run may call: where it answers, with which key, and what the operator said that it costs. */

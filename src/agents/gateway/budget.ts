@@ -1,4 +1,4 @@
-import type { AgentEvent } from "./agent.ts";
+import type { AgentEvent } from "../agent.ts";
 
 /** How much a run may use of its model. `costUsd` null: as much as the other two let it. */
 export type ModelLimits = { calls: number; tokens: number; costUsd: number | null };

@@ -1,4 +1,4 @@
-import type { ModelProvider } from "../modelsettings.ts";
+import type { ModelProvider } from "../../modelsettings.ts";
 
 /** OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent. */
 type Format = "chat" | "responses" | "messages" | "gemini";

@@ -1,4 +1,4 @@
-import { openUpstream } from "../net/upstream.ts";
+import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
 

@@ -1,0 +1,114 @@
+import type { Places } from "../../net/addresses.ts";
+import { GuardError, type GuardErrorKind, toGuardError } from "../../net/failure.ts";
+import type { HostList } from "../../net/hosts.ts";
+import type { Mapping } from "../../net/mapping.ts";
+import type { Lookup } from "../../net/resolve.ts";
+import type { Slots } from "../../net/slots.ts";
+import type { AgentEvent } from "../agent.ts";
+
+export type EgressLimits = {
+  requests: number;
+  /** Of request bodies, and of all that goes into tunnels. */
+  bytesOut: number;
+  bytesIn: number;
+  /** At once; more wait. */
+  concurrent: number;
+  /** Of one request or tunnel, bodies included. */
+  requestMs: number;
+};
+
+/** What one run may do on its way out, and what it has done. */
+export type Passage = {
+  token: string;
+  limits: EgressLimits;
+  hosts: HostList;
+  mapping: Mapping;
+  places: Places;
+  slots: Slots;
+  lookup: Lookup;
+  now: () => number;
+  /** Aborted when the run is over. */
+  ended: AbortController;
+  onEvent(event: AgentEvent): void;
+  used: Record<Counted, number>;
+};
+
+const counted = {
+  requests: { limit: "egress_requests", unit: "requests" },
+  bytesOut: { limit: "egress_bytes_out", unit: "bytes" },
+  bytesIn: { limit: "egress_bytes_in", unit: "bytes" },
+};
+type Counted = keyof typeof counted;
+
+export type Way = ReturnType<typeof begin>;
+
+/** The longest wait for a connection. */
+export const connectMs = 10_000;
+
+const statuses: Partial<Record<GuardErrorKind, number>> = { refused: 403, too_large: 429, timeout: 504 };
+
+/** The HTTP status in which a client learns of a failure. */
+export const statusOf = ({ kind }: GuardError): number => statuses[kind] ?? 502;
+
+/** One request on its way, and what is told of it once it is over. */
+export function begin(passage: Passage, method: string, url: URL) {
+  const stopped = new AbortController();
+  const stop = (error: GuardError) => stopped.abort(error);
+  const { requestMs } = passage.limits;
+  const told = {
+    status: null as number | null,
+    bytes: 0,
+    contentType: null as string | null,
+    mappedUrl: null as string | null,
+  };
+  const way = {
+    url,
+    told,
+    stop,
+    signal: stopped.signal,
+    failure: null as GuardError | null,
+    /** Does the work within the bounds of the run, and tells what came of it. */
+    async go(work: () => Promise<void>): Promise<void> {
+      const begunAt = passage.now();
+      const over = () => stop(new GuardError("aborted", url.href, "The run is over"));
+      passage.ended.signal.addEventListener("abort", over);
+      const timer = setTimeout(
+        () => stop(new GuardError("timeout", url.href, `${url.host} did not finish within ${requestMs / 1000} s`)),
+        requestMs,
+      );
+      let release = () => {};
+      try {
+        count(passage, "requests", 1, url);
+        release = await passage.slots.take("", () => stopped.signal.reason, stopped.signal);
+        await work();
+      } catch (error) {
+        way.failure = stopped.signal.aborted ? stopped.signal.reason : toGuardError(error, url, told.status !== null);
+      } finally {
+        release();
+        clearTimeout(timer);
+        passage.ended.signal.removeEventListener("abort", over);
+      }
+      const error = way.failure && { kind: way.failure.kind, message: way.failure.message };
+      const ms = passage.now() - begunAt;
+      const fixed = { id: null, provenance: "given", foundOn: null, purpose: "way" } as const;
+      passage.onEvent({ type: "http", method, url: url.href, ...told, ms, ...fixed, error });
+    },
+  };
+  return way;
+}
+
+/** Adds to what the run has used. Throws GuardError past a limit, and tells of it the first time. */
+export function count({ used, limits, onEvent }: Passage, what: Counted, amount: number, url: URL): void {
+  const before = used[what];
+  used[what] += amount;
+  if (used[what] <= limits[what]) return;
+  const { limit, unit } = counted[what];
+  if (before <= limits[what]) onEvent({ type: "limit", limit, value: limits[what], unit });
+  const done = `the run has used up its ${limits[what]} ${what === "bytesOut" ? "bytes out" : what === "bytesIn" ? "bytes in" : unit}`;
+  throw new GuardError("too_large", url.href, `${done}, so ${url.host} cannot be asked for more`);
+}
+
+/** Throws GuardError unless the host is one that the run may reach. */
+export function permit({ hosts }: Passage, url: URL): void {
+  if (!hosts.permits(url.hostname)) throw new GuardError("refused", url.href, hosts.objection(url.hostname));
+}

@@ -1,0 +1,190 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+export type SandboxLimits = {
+  /** Of all processes together, files under /tmp, /home and /dev/shm included. */
+  memoryBytes: number;
+  /** Threads count. */
+  processes: number;
+  /** On the disk, and 1 KiB for each file. */
+  workspaceBytes: number;
+};
+
+/** A bound of the sandbox that was reached, in the words of a `limit` event. */
+export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; value: number; unit: string };
+
+export type Cgroup = {
+  /** Who writes its own process id to all of these is a member, and so are its children. */
+  entrances: string[];
+  /** The bound that was reached so far, if any. */
+  hit(): LimitHit | null;
+  /** Removes it once its last process is gone. */
+  remove(): Promise<void>;
+};
+
+const watchMs = 250;
+
+const read = (path: string): string => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/** Makes a control group for one sandbox, version 2 or 1, below the one of this process; null where that is not possible. */
+export function createCgroup(limits: SandboxLimits): Cgroup | null {
+  const name = `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
+  const { memoryBytes, processes } = limits;
+  const v2 = parents("cgroup2", "").map((parent) => () => {
+    if (!/\bmemory\b.*\bpids\b/.test(read(join(parent, "cgroup.subtree_control"))))
+      writeFileSync(join(parent, "cgroup.subtree_control"), "+memory +pids", { flag: "r+" });
+    return [make(join(parent, name), { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes })];
+  });
+  const v1 = () => {
+    const [memory, pids] = [parents("cgroup", "memory")[0], parents("cgroup", "pids")[0]];
+    if (!memory || !pids) return [];
+    const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
+    return [make(join(memory, name), bounds), make(join(pids, name), { "pids.max": processes })];
+  };
+  for (const attempt of [...v2, v1]) {
+    try {
+      const folders = attempt();
+      if (folders.length > 0) return toCgroup([...new Set(folders)], limits);
+    } catch {
+      // Not ours to write: the next kind, or none.
+    }
+  }
+  return null;
+}
+
+/** The folder of this process in the hierarchy of a controller, and for version 2 the one above, which may hold no processes. */
+function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
+  const mount = read("/proc/mounts")
+    .split("\n")
+    .map((line) => line.split(" "))
+    .find(
+      ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
+    );
+  const own = read("/proc/self/cgroup")
+    .split("\n")
+    .map((line) => line.split(":"))
+    .find(([, names = ""]) => (controller === "" ? names === "" : names.split(",").includes(controller)));
+  const at = mount?.[1];
+  if (!at || !own) return [];
+  const inside = join(at, own.slice(2).join(":"));
+  // In a container the path may be the host's, which is not seen from here.
+  const folder = existsSync(inside) ? inside : at;
+  const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
+  const found = [folder, ...above];
+  for (const place of found) sweep(place);
+  return found;
+}
+
+/** Groups that a service left when it was killed are empty by now. */
+function sweep(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder).filter((entry) => /^evald-\d+-[0-9a-f]{8}$/.test(entry))) {
+    if (existsSync(`/proc/${name.split("-")[1]}`)) continue;
+    try {
+      rmdirSync(join(folder, name));
+    } catch {
+      // Still in use, or another's.
+    }
+  }
+}
+
+/** A name that ends in `?` may be absent. */
+function make(folder: string, bounds: Record<string, number>): string {
+  mkdirSync(folder);
+  try {
+    for (const [key, value] of Object.entries(bounds)) {
+      const file = join(folder, key.replace("?", ""));
+      if (existsSync(file) || !key.endsWith("?")) writeFileSync(file, String(value), { flag: "r+" });
+    }
+    return folder;
+  } catch (error) {
+    rmdirSync(folder);
+    throw error;
+  }
+}
+
+function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits): Cgroup {
+  const count = (pattern: RegExp, ...files: string[]) =>
+    folders.some((folder) => files.some((file) => Number(pattern.exec(read(join(folder, file)))?.[1] ?? 0) > 0));
+  return {
+    entrances: folders.map((folder) => join(folder, "cgroup.procs")),
+    hit() {
+      if (count(/^oom_kill (\d+)/m, "memory.events", "memory.oom_control"))
+        return { limit: "memory", value: memoryBytes, unit: "bytes" };
+      return count(/^max (\d+)/m, "pids.events") ? { limit: "processes", value: processes, unit: "processes" } : null;
+    },
+    async remove() {
+      for (let left = 40; left > 0; left--) {
+        try {
+          for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
+          return;
+        } catch {
+          await Bun.sleep(25);
+        }
+      }
+    },
+  };
+}
+
+/** Memory of a process and everything below it, read from /proc: what there is without a control group. */
+function memoryBelow(pid: number): number {
+  const children = Map.groupBy(
+    readdirSync("/proc").filter((name) => /^\d+$/.test(name)),
+    // After the name of the program, which may hold anything: state, then the parent.
+    (name) => /^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? "",
+  );
+  const below = (parent: string): string[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
+  const held = (of: string) =>
+    [...read(`/proc/${of}/status`).matchAll(/^(?:RssAnon|RssShmem):\s+(\d+) kB/gm)].reduce(
+      (sum, [, kib]) => sum + Number(kib) * 1024,
+      0,
+    );
+  return below(String(pid)).reduce((sum, child) => sum + held(child), 0);
+}
+
+/** Bytes on the disk below a folder, and 1 KiB for each file: a million empty ones fill a disk too. */
+async function bytesBelow(folder: string): Promise<number> {
+  const count = async (...flags: string[]) => {
+    const du = Bun.spawn(["du", "-sx", ...flags, "--", folder], { stdout: "pipe", stderr: "ignore", stdin: "ignore" });
+    return Number.parseInt(await new Response(du.stdout).text(), 10) || 0;
+  };
+  return (await count("-B1")) + 1024 * (await count("--inodes"));
+}
+
+/** Looks after the bounds that the kernel does not; returns what ends it, with a last look. */
+export function watch(
+  pid: number,
+  workspace: string | undefined,
+  { memoryBytes, workspaceBytes }: SandboxLimits,
+  memoryToo: boolean,
+  onHit: (hit: LimitHit) => void,
+): () => Promise<void> {
+  let over = false;
+  const look = async () => {
+    if (memoryToo && memoryBelow(pid) > memoryBytes) onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
+    if (workspace !== undefined && (await bytesBelow(workspace)) > workspaceBytes)
+      onHit({ limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" });
+  };
+  const stopped = Promise.withResolvers<void>();
+  const watching = (async () => {
+    while (!over) {
+      const begun = performance.now();
+      await look();
+      // A large folder takes long to measure, and is measured less often for that.
+      const pause = Bun.sleep(Math.max(watchMs, 5 * (performance.now() - begun)));
+      await Promise.race([pause, stopped.promise]);
+    }
+  })();
+  return async () => {
+    over = true;
+    stopped.resolve();
+    await watching;
+    await look();
+  };
+}

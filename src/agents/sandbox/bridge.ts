@@ -1,0 +1,115 @@
+import net from "node:net";
+import { constants } from "node:os";
+
+/** A port on the sandbox's own loopback and the unix socket behind it. */
+export type BridgePort = {
+  port: number;
+  socket: string;
+  /** Put into the first request of each connection, so that the programs in the sandbox need no credentials. */
+  proxyToken?: string;
+};
+
+const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
+const maxRequestLine = 64 * 1024;
+
+/** Where programs in the sandbox find the model gateway and the way out. */
+export const bridgePorts = { gateway: 8801, egress: 3128 };
+
+/** The variable that carries the ports to the bridge, as JSON; what runs behind it does not get it. */
+export const bridgeVariable = "EVALD_BRIDGE";
+
+/**
+ * The executable's own part inside a sandbox: listens on loopback ports, pipes them to unix sockets, runs one command in `/workspace` with
+ * its stdio, passes signals on and answers with its exit code (127: no such program; 128 + n: ended by signal n).
+ */
+export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
+  const { [bridgeVariable]: described = "[]", ...env } = variables;
+  const ports = JSON.parse(described) as BridgePort[];
+  const servers = await Promise.all(ports.map(open));
+  const proxied = ports.some(({ port }) => port === bridgePorts.egress);
+  try {
+    const child = Bun.spawn(argv, {
+      cwd: "/workspace",
+      env: { ...(proxied && proxyVariables(bridgePorts.egress)), ...env },
+      stdio: ["inherit", "inherit", "inherit"],
+    });
+    for (const signal of passedOn) process.on(signal, () => child.kill(signal));
+    await child.exited;
+    return child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? constants.signals.SIGKILL);
+  } catch (error) {
+    process.stderr.write(`evald: ${argv[0]} cannot be run: ${error instanceof Error ? error.message : error}\n`);
+    return 127;
+  } finally {
+    for (const close of servers) close();
+  }
+}
+
+/** Returns what closes the port, and cuts what a program left open: the bridge ends with its command. */
+async function open({ port, socket, proxyToken }: BridgePort): Promise<() => void> {
+  const connections = new Set<net.Socket>();
+  const server = net.createServer({ allowHalfOpen: true }, (inner) => {
+    connections.add(inner);
+    inner.on("close", () => connections.delete(inner));
+    const outer = net.connect({ path: socket, allowHalfOpen: true });
+    inner.on("error", () => outer.destroy());
+    outer.on("error", () => inner.destroy());
+    inner.on("close", () => outer.destroy());
+    outer.on("close", () => inner.destroy());
+    outer.pipe(inner);
+    if (proxyToken === undefined) inner.pipe(outer);
+    else introduce(inner, outer, proxyToken);
+  });
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(port, "127.0.0.1", resolve);
+  await promise;
+  return () => {
+    server.close();
+    for (const connection of connections) connection.destroy();
+  };
+}
+
+/** Pipes, with the run's token behind the first request line. */
+function introduce(inner: net.Socket, outer: net.Socket, token: string): void {
+  let head = Buffer.alloc(0);
+  const take = (chunk: Buffer) => {
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf("\r\n");
+    if (end < 0 && head.length <= maxRequestLine) return;
+    inner.off("data", take);
+    if (end < 0) {
+      inner.destroy();
+      return;
+    }
+    const credentials = Buffer.from(`run:${token}`).toString("base64");
+    outer.write(head.subarray(0, end + 2));
+    outer.write(`Proxy-Authorization: Basic ${credentials}\r\n`);
+    outer.write(head.subarray(end + 2));
+    inner.pipe(outer);
+  };
+  inner.on("data", take);
+}
+
+/** What programs read to find their proxy; Java's tools know no variable of their own. */
+function proxyVariables(port: number): Record<string, string> {
+  const url = `http://127.0.0.1:${port}`;
+  const own = "localhost,127.0.0.1,::1";
+  const java = ["http", "https"].map((kind) => `-D${kind}.proxyHost=127.0.0.1 -D${kind}.proxyPort=${port}`).join(" ");
+  const proxies = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "npm_config_proxy",
+    "npm_config_https_proxy",
+  ];
+  return {
+    ...Object.fromEntries(proxies.map((name) => [name, url])),
+    NO_PROXY: own,
+    no_proxy: own,
+    npm_config_noproxy: own,
+    NODE_USE_ENV_PROXY: "1",
+    MAVEN_OPTS: java,
+    GRADLE_OPTS: java,
+  };
+}

@@ -1,0 +1,272 @@
+import { chownSync, closeSync, lstatSync, readdirSync, readFileSync, realpathSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import type { Subprocess } from "bun";
+import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
+import { type BridgePort, bridgePorts, bridgeVariable } from "./bridge.ts";
+
+/** What there is to keep commands in. `none`: no shell, no browser, no files; `detail` says why and what would help. */
+export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
+
+/** This executable, as it can be run inside: files to show there, and how to call it. */
+type Program = { binds: Bind[]; argv: string[] };
+type Bind = { from: string; to: string; writable?: boolean };
+
+export type SandboxRun = {
+  argv: string[];
+  /** The one folder that can be written; /workspace inside. Without it a folder in memory. */
+  workspace?: string;
+  /** Beside a few that programs need; HOME is /home/agent, in memory, unless given. Nothing of the service's own environment enters. */
+  env?: Record<string, string>;
+  /** Unix sockets of the service, reached as 127.0.0.1:8801 and, as a proxy, 127.0.0.1:3128. */
+  sockets?: { gateway?: string; egress?: { path: string; token: string } };
+  limits?: Partial<SandboxLimits>;
+  /** Its abort kills everything inside. */
+  signal?: AbortSignal;
+  /** Default: this very executable. */
+  program?: Program;
+};
+
+type SandboxEnd = { exitCode: number; limit: LimitHit | null };
+
+export type Sandboxed = {
+  stdin: Subprocess<"pipe", "pipe", "pipe">["stdin"];
+  stdout: ReadableStream<Uint8Array>;
+  stderr: ReadableStream<Uint8Array>;
+  pid: number;
+  /** Tells the command inside. */
+  signal(name: NodeJS.Signals): void;
+  /** Ends everything inside at once. */
+  kill(): void;
+  ended: Promise<SandboxEnd>;
+  /** What bounds memory and processes. */
+  boundBy: "a control group" | "rlimits";
+};
+
+const defaultLimits: SandboxLimits = {
+  memoryBytes: 2 * 1024 ** 3,
+  processes: 512,
+  workspaceBytes: 1024 ** 3,
+};
+
+/** Nobody: without a user name space of its own, and so without power, on every Linux. */
+const nobody = 65534;
+/** The machine's own trust, for programs that bring their own list. */
+const certificates = "/etc/ssl/certs/ca-certificates.crt";
+const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+// Never /etc/ssl as a whole: /etc/ssl/private holds keys.
+const etcShown =
+  "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
+    " ",
+  );
+const etcMade = {
+  passwd: "agent:x:1000:1000:agent:/home/agent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+  group: "agent:x:1000:\nnogroup:x:65534:\n",
+  hosts: "127.0.0.1 localhost\n::1 localhost\n",
+  "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+};
+
+/** Finds out by really running bubblewrap. */
+export async function detectSandbox(): Promise<Sandbox> {
+  const bwrap = Bun.which("bwrap");
+  if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
+  const probe = runSandboxed({ argv: ["true"] });
+  const [{ exitCode }, said] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
+  if (exitCode !== 0) return { level: "none", detail: objection(said.trim() || `it ended with code ${exitCode}`) };
+  return { level: "bubblewrap", detail: `${bwrap}; memory and processes bounded by ${probe.boundBy}` };
+}
+
+function objection(said: string): string {
+  const line = said.split("\n")[0];
+  if (/unknown option/i.test(said)) return `bubblewrap is too old, 0.8.0 or newer is needed (${line})`;
+  if (!/namespace|uid map|setpriv|not permitted|denied/i.test(said)) return `bubblewrap does not work here: ${line}`;
+  const asUser = process.getuid?.() === 0 ? "; or run evald as an ordinary user" : "";
+  return `this machine does not let bubblewrap make its namespaces (${line}); allow them: on Ubuntu by an AppArmor profile for bwrap, in a container by its seccomp and AppArmor profiles${asUser}`;
+}
+
+/**
+ * Starts a command in namespaces of its own, as uid 1000 without any capability, seeing /usr, a little of /etc and one writable folder. It has
+ * no network but the two sockets. Files in the workspace are best read and written by such commands too: what is in it may be a trap.
+ * Chromium needs --no-sandbox: there are no user namespaces inside.
+ */
+export function runSandboxed(run: SandboxRun): Sandboxed {
+  const bwrap = Bun.which("bwrap");
+  if (!bwrap) throw new Error("bubblewrap is not installed; install it (apt-get install bubblewrap)");
+  const asRoot = process.getuid?.() === 0;
+  const limits = { ...defaultLimits, ...run.limits };
+  const ports = portsOf(run.sockets);
+  const program = ports.length > 0 ? (run.program ?? ownProgram()) : null;
+  const binds: Bind[] = [...(program?.binds ?? [])];
+  for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
+  if (run.workspace !== undefined) binds.push({ from: realpathSync(run.workspace), to: "/workspace", writable: true });
+  // A socket is read-only inside: who could change its mode would close it to every other run.
+  const used = [
+    ...socketsOf(run.sockets).map(({ source }) => source),
+    ...(run.workspace === undefined ? [] : [run.workspace]),
+  ];
+  if (asRoot) for (const path of used) chownSync(path, nobody, nobody);
+  const cgroup = createCgroup(limits);
+
+  // Options go through a pipe: what stands on a command line can be read by everyone on the machine.
+  const etc = Object.entries(etcMade);
+  const options = [
+    ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
+    ...etc.flatMap(([name], i) => ["--ro-bind-data", String(4 + i), `/etc/${name}`]),
+    ...Object.entries({
+      ...commonVariables(),
+      ...run.env,
+      ...(ports.length > 0 && { [bridgeVariable]: JSON.stringify(ports) }),
+    }).flatMap(([name, value]) => ["--setenv", name, value]),
+    ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
+  ];
+  const inner = [bwrap, "--args", "3", "--", ...rlimits(limits), ...(program?.argv ?? []), ...run.argv];
+  const outer = asRoot ? ["--", ...asNobody(bwrap, binds)] : ["--"];
+  const join =
+    'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
+  const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
+    env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
+    cwd: "/",
+    stdio: ["pipe", "pipe", "pipe", "pipe", ...etc.map(() => "pipe" as const)],
+  });
+  const texts = [options.map((option) => `${option}\0`).join(""), ...etc.map(([, text]) => text)];
+  try {
+    for (const [i, text] of texts.entries()) hand(child.stdio[3 + i], text);
+  } catch (error) {
+    child.kill("SIGKILL");
+    throw error;
+  } finally {
+    // Only now is any of it acted on.
+    for (const i of texts.keys()) closeSync(child.stdio[3 + i] as number);
+  }
+
+  let hit: LimitHit | null = null;
+  const kill = () => child.kill("SIGKILL");
+  const stopWatching = watch(child.pid, run.workspace, limits, cgroup === null, (reached) => {
+    hit = reached;
+    kill();
+  });
+  run.signal?.addEventListener("abort", kill);
+  if (run.signal?.aborted) kill();
+  const ended = child.exited.then(async (exitCode) => {
+    run.signal?.removeEventListener("abort", kill);
+    await stopWatching();
+    const limit = hit ?? cgroup?.hit() ?? null;
+    await cgroup?.remove();
+    return { exitCode, limit };
+  });
+  return {
+    stdin: child.stdin,
+    stdout: child.stdout,
+    stderr: child.stderr,
+    pid: child.pid,
+    signal: (name) => tell(child.pid, asRoot ? 4 : 2, name),
+    kill,
+    ended,
+    boundBy: cgroup ? "a control group" : "rlimits",
+  };
+}
+
+/** The whole of what the command sees. Everything in memory has a size; nothing else can be written. */
+function fileSystem(binds: Bind[], { memoryBytes }: SandboxLimits): string[] {
+  const inMemory = (path: string) => [
+    "--size",
+    String(Math.floor(memoryBytes / 4)),
+    "--perms",
+    "1777",
+    "--tmpfs",
+    path,
+  ];
+  return [
+    ..."--unshare-all --unshare-user --disable-userns --die-with-parent --new-session --cap-drop ALL".split(" "),
+    ..."--uid 1000 --gid 1000 --hostname sandbox --clearenv --proc /proc --dev /dev".split(" "),
+    ...[...inMemory("/dev/shm"), "--remount-ro", "/dev"],
+    ...systemFolders.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...etcShown.concat(readdirSync("/etc").filter((name) => name.startsWith("java-"))).flatMap((name) => {
+      return ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`];
+    }),
+    ...[...inMemory("/tmp"), ...inMemory("/home"), "--dir", "/home/agent"],
+    ...(binds.some(({ to }) => to === "/workspace") ? [] : inMemory("/workspace")),
+    ...binds.flatMap(({ from, to, writable }) => [writable ? "--bind" : "--ro-bind", from, to]),
+  ];
+}
+
+/**
+ * Root inside a user namespace of root's is still root to much of /proc/sys, so root's sandboxes run as nobody. Root shows nobody, in a mount
+ * namespace of their own, what the sandbox will hold: its folders may be closed to all but root.
+ */
+function asNobody(bwrap: string, binds: Bind[]): string[] {
+  return [
+    ...[bwrap, ..."--unshare-pid --die-with-parent --cap-add ALL --dev-bind / / --tmpfs /run".split(" ")],
+    ...binds.flatMap(({ from }, i) => ["--bind", from, `/run/${i}`]),
+    ...["--", "setpriv", "--reuid", `${nobody}`, "--regid", `${nobody}`, "--clear-groups", "--"],
+  ];
+}
+
+const rlimits = ({ processes, workspaceBytes }: SandboxLimits) =>
+  `prlimit --nproc=${processes} --fsize=${workspaceBytes} --nofile=8192 --core=0 --`.split(" ");
+
+const inside = { gateway: "/run/evald/gateway.sock", egress: "/run/evald/egress.sock" };
+
+function socketsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}) {
+  return [
+    ...(gateway === undefined ? [] : [{ source: gateway, to: inside.gateway }]),
+    ...(egress === undefined ? [] : [{ source: egress.path, to: inside.egress }]),
+  ];
+}
+
+function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): BridgePort[] {
+  return [
+    ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: inside.gateway }]),
+    ...(egress === undefined ? [] : [{ port: bridgePorts.egress, socket: inside.egress, proxyToken: egress.token }]),
+  ];
+}
+
+/** Compiled it is one file; from source it is Bun and the sources. */
+function ownProgram(): Program {
+  if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(process.execPath);
+  const root = join(import.meta.dir, "..", "..", "..");
+  const shown = ["src", "node_modules", "package.json", "tsconfig.json", "drizzle"].map((name) => ({
+    from: realpathSync(join(root, name)),
+    to: `/run/evald/${name}`,
+  }));
+  return {
+    binds: [{ from: realpathSync(process.execPath), to: "/run/evald/bun" }, ...shown],
+    argv: ["/run/evald/bun", "/run/evald/src/main.ts", "__bridge", "--"],
+  };
+}
+
+/** The executable at a path, as it is run inside. */
+export const compiledProgram = (path: string): Program => ({
+  binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
+  argv: ["/run/evald/evald", "__bridge", "--"],
+});
+
+function commonVariables(): Record<string, string> {
+  const trusted = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"];
+  return {
+    PATH: "/usr/local/bin:/usr/bin:/bin",
+    HOME: "/home/agent",
+    USER: "agent",
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    ...(lstatSync(certificates, { throwIfNoEntry: false }) &&
+      Object.fromEntries(trusted.map((name) => [name, certificates]))),
+  };
+}
+
+/** Writes a whole text to a pipe, or throws where it does not fit. */
+function hand(pipe: unknown, text: string): void {
+  let left: Uint8Array = Buffer.from(text);
+  while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
+}
+
+/** Sends a signal to the command, which stands so many processes below bubblewrap. */
+function tell(pid: number, depth: number, name: NodeJS.Signals): void {
+  try {
+    let at = pid;
+    for (let i = 0; i < depth; i++)
+      at = Number(readFileSync(`/proc/${at}/task/${at}/children`, "utf8").trim().split(" ")[0]);
+    if (at > 0) process.kill(at, name);
+  } catch {
+    // Gone already, or not there yet.
+  }
+}
