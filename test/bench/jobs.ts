@@ -141,13 +141,12 @@ type Row = (what: string, ours: string, floor: string, ratio: string, aim: strin
 
 /** Adds the rows of the queue. The rounds of all contestants take turns, so that a machine that gets slower or faster does so for each. */
 export async function benchJobs(row: Row, folder: () => string): Promise<void> {
-  const [ours, least, plain, other] = [evald(folder()), floor(folder()), plainjob(folder()), bunqueue(folder())];
   const turns: [Contestant, callers: number][] = [
-    [ours, 1],
-    [least, 1],
-    [plain, 1],
-    [other, 1],
-    [ours, 32],
+    [evald(folder()), 1],
+    [floor(folder()), 1],
+    [plainjob(folder()), 1],
+    [bunqueue(folder()), 1],
+    [evald(folder()), 32],
   ];
   const rates = turns.map(() => [] as number[]);
   for (let round = -1; round < rounds; round++)
@@ -155,7 +154,7 @@ export async function benchJobs(row: Row, folder: () => string): Promise<void> {
       const result = await rate(contestant, callers);
       if (round >= 0) rates[i]?.push(result);
     }
-  for (const { close } of [ours, least, plain, other]) close();
+  for (const [{ close }] of turns) close();
   const [one, base, plainRate, otherRate, many] = rates.map(median) as [number, number, number, number, number];
   const perSecond = (each: number) => `${Math.round(each)}/s`;
   const percent = (a: number, b: number) => `${Math.round((a / b) * 100)} %`;
