@@ -503,6 +503,21 @@ describe("a clock that is set", () => {
     30_000,
   );
 
+  test("back some time before the next look: what came due in between is not passed over", async () => {
+    const { create, tickAt, finish, outcomes } = setUp("2026-01-01T00:30:00Z");
+    const id = await create({ frequency: "*/10 * * * *" });
+    let elapsedMs = 0;
+    const monotonic = spyOn(performance, "now").mockImplementation(() => elapsedMs);
+    await tickAt("2026-01-01T00:30:00Z");
+    await tickAt("2026-01-01T01:39:55Z");
+    await finish(id);
+    // Set back by an hour at once, and seen 20 seconds later.
+    elapsedMs += 20_000;
+    await tickAt("2026-01-01T00:40:15Z");
+    monotonic.mockRestore();
+    expect(await outcomes(id)).toEqual(lines("ran", "00:40", "01:30"));
+  });
+
   test("forward while a slot is dealt with, and back before the next look", async () => {
     const { create, tickAt, finish, outcomes, service, clock } = setUp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);

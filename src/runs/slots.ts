@@ -43,6 +43,8 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
   let stopped = false;
   /** The latest that the clock has said. A former process may have seen it later than any time that is known here. */
   let seen = Number.POSITIVE_INFINITY;
+  /** Milliseconds of the monotonic clock. */
+  let lookedAt = 0;
 
   const insertSlot = preparedInsert(db, slots);
   const id = sql.placeholder("id");
@@ -211,7 +213,10 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
   /** Deals with all that is due. Answers with the moment of the next slot, epoch ms; null if nothing is scheduled. */
   async function tick(): Promise<number | null> {
     const time = now();
-    if (time < seen) await realign(time);
+    // Set back some time after the last look: what has come due since then must not be passed over. By the monotonic clock, in whole seconds.
+    const sinceLook = seen === Number.POSITIVE_INFINITY ? 0 : Math.floor((performance.now() - lookedAt) / 1000) * 1000;
+    lookedAt = performance.now();
+    if (time < seen) await realign(time - sinceLook);
     for (const due of listDue.all({ at: readClock() })) await settle(due.id);
     return firstSlot.get()?.at ?? null;
   }
