@@ -7,11 +7,16 @@ import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { diskFault } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { createEndpoint } from "./mcp/endpoint.ts";
+import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
+import { toSurface } from "./mcp/surface.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
+import { promptTools } from "./prompts/tools.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { runTools } from "./runs/tools.ts";
 import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
@@ -24,11 +29,12 @@ export function createApp(service: Service) {
   const begun = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
-  const orgOf = (request: Request) => {
+  const callerOfApi = (request: Request) => {
     const caller = callers.get(request);
     if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
-    return caller.org;
+    return caller;
   };
+  const orgOf = (request: Request) => callerOfApi(request).org;
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
@@ -44,6 +50,19 @@ export function createApp(service: Service) {
     );
   }
 
+  const mcp = createEndpoint(
+    toSurface({
+      tools: [...promptTools(service.prompts), ...runTools(service)],
+      toAppError(error) {
+        service.onError(error);
+        const told = toAppError(error, undefined);
+        if (told.code === "internal") deps.log.error({ err: error }, "an MCP request failed");
+        return told;
+      },
+    }),
+    { ownUrl: deps.baseUrl, onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused") },
+  );
+
   const routes = new Elysia()
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
@@ -55,6 +74,7 @@ export function createApp(service: Service) {
         ...errors(),
       }),
     })
+    .use(mcpRoutes(mcp, callerOfApi))
     .use(pageRoutes(service))
     .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
       ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
@@ -73,6 +93,7 @@ export function createApp(service: Service) {
       if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
+      if (request.method !== "POST" && new URL(request.url).pathname === basePath + mcpPath) return mcp.refuseMethod();
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
