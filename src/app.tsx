@@ -15,6 +15,7 @@ import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
 import { reportRoutes } from "./reports/routes.ts";
+import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
 import { explain } from "./schema.ts";
@@ -52,7 +53,8 @@ export function createApp(service: Service) {
 
   const mcp = createEndpoint(
     toSurface({
-      tools: [...promptTools(service.prompts), ...runTools(service)],
+      ...service,
+      tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
       toAppError(error) {
         service.onError(error);
         const told = toAppError(error, undefined);

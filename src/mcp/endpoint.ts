@@ -35,7 +35,7 @@ const requests = {
 export type Method = keyof typeof requests;
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
-type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
+export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
 
 /** What an endpoint serves: a handler for each method that its capabilities declare. */
 export type Surface = {

@@ -80,6 +80,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
     output: Type.Object({ evalRequests: Type.Array(EvalRequest), ...pageResult }),
     annotations: readOnly,
     run({ promptId, status, limit, offset }, { caller }) {
+      if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);
       const page = toPage({ limit, offset });
       return toRows("evalRequests", evals.listEvalRequests(caller.org, { promptId, status }, page), offset);
     },
