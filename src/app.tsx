@@ -7,7 +7,7 @@ import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { diskFault } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
-import { createEndpoint } from "./mcp/endpoint.ts";
+import { createEndpoint, type Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import { toSurface } from "./mcp/surface.ts";
 import { toOpenApi } from "./openapi.ts";
@@ -22,8 +22,8 @@ import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
-/** The HTTP side of a service: gate, errors, API, pages. Every request enters by `handle`. */
-export function createApp(service: Service) {
+/** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
+export function createApp(service: Service, surface: Surface = surfaceOf(service)) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
   const callers = new WeakMap<Request, Caller>();
@@ -51,19 +51,10 @@ export function createApp(service: Service) {
     );
   }
 
-  const mcp = createEndpoint(
-    toSurface({
-      ...service,
-      tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
-      toAppError(error) {
-        service.onError(error);
-        const told = toAppError(error, undefined);
-        if (told.code === "internal") deps.log.error({ err: error }, "an MCP request failed");
-        return told;
-      },
-    }),
-    { ownUrl: deps.baseUrl, onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused") },
-  );
+  const mcp = createEndpoint(surface, {
+    ownUrl: deps.baseUrl,
+    onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused"),
+  });
 
   const routes = new Elysia()
     .use(systemRoutes(service))
@@ -125,6 +116,19 @@ export function createApp(service: Service) {
   }
   return { handle, routes: app.routes };
 }
+
+/** What agents are offered over MCP. */
+const surfaceOf = (service: Service): Surface =>
+  toSurface({
+    ...service,
+    tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
+    toAppError(error) {
+      service.onError(error);
+      const told = toAppError(error, undefined);
+      if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
+      return told;
+    },
+  });
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
