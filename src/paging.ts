@@ -17,8 +17,7 @@ export type Page = { limit: number; offset: number };
 /** A page of a list, and how many rows the whole list has. */
 export type Paged<T> = { items: T[]; total: number };
 
-const integers = new Set(["limit", "offset", "fromSeq"]);
-const decimals = new Set(["minScore", "maxScore"]);
+const integers = new Set(["limit", "offset", "fromSeq", "minScore", "maxScore"]);
 
 /**
  * Turns the numbers of a query string into numbers, so that one plain schema serves REST and MCP. Only plain digits count: anything else is
@@ -29,10 +28,6 @@ export function readQueryNumbers(query: Record<string, unknown>, url: string): v
   const keys = search === "" ? [] : search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
   const twice = keys.find((key, i) => keys.indexOf(key) !== i);
   if (twice !== undefined) throw badRequest(`${twice} stands more than once in the query; give it once`);
-  for (const key of decimals) {
-    const value = query[key];
-    if (typeof value === "string" && /^\d{1,15}(\.\d{1,15})?$/.test(value)) query[key] = Number(value);
-  }
   for (const key of integers) {
     const value = query[key];
     if (key === "offset" && (value === "" || value === "null")) query[key] = 0;

@@ -153,7 +153,7 @@ const neverAsked = {
 function withHeaders(asked: Request): Request {
   const headers = new Headers(asked.headers);
   headers.set("accept", "application/json, text/event-stream");
-  if (!headers.has("content-type")) headers.set("content-type", "application/json");
+  if (!headers.get("content-type")) headers.set("content-type", "application/json");
   return new Request(asked.url, { method: "POST", headers, signal: asked.signal });
 }
 

@@ -152,7 +152,7 @@ export const ReportSummary = Type.Object(
 );
 export type ReportSummary = Static<typeof ReportSummary>;
 
-const score = (description: string) => Type.Number({ minimum: 0, maximum: 100, description });
+const score = (description: string) => Type.Integer({ minimum: 0, maximum: 100, description });
 
 /** Which reports of the organisation are meant: the same for REST and MCP. */
 export const reportFilter = {
