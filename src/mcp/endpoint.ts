@@ -32,7 +32,7 @@ const requests = {
   "prompts/get": GetPromptRequestSchema,
   "completion/complete": CompleteRequestSchema,
 };
-export type Method = keyof typeof requests;
+type Method = keyof typeof requests;
 
 // biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
 export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
@@ -49,7 +49,7 @@ export type Surface = {
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /** A request that has passed the gate; `live`: its client can read a stream. */
-type Visit = { caller: Caller; live: boolean; signal: AbortSignal };
+type Visit = { caller: Caller; live: boolean; signal: AbortSignal; served: [Method, Handler][] };
 
 type Options = {
   /** Where people reach the service: its own pages may call, as may those on this machine. */
@@ -73,7 +73,6 @@ const maxSubscriptions = 16;
 /** An MCP endpoint over Streamable HTTP, without sessions: each request is whole in itself and meets a server of its own. */
 export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   const { capabilities, instructions, handlers } = surface;
-  const served = Object.entries(handlers) as [Method, Handler][];
   /** The newer SDK makes its servers itself, and tells them only the request. */
   const visits = new WeakMap<Request, Visit>();
 
@@ -83,7 +82,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
       if (!visit) throw new Error("a request reached the MCP server without passing the endpoint");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
       const register = server.setRequestHandler.bind(server) as unknown as Register<Method, { mcpReq: ModernContext }>;
-      for (const [method, handle] of served)
+      for (const [method, handle] of visit.served)
         register(method, async ({ params = {} }, context) => {
           const { _meta, notify, signal } = context.mcpReq;
           return handle(params, toCall(visit, _meta, notify, signal), context);
@@ -97,12 +96,18 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: neverAsked });
     server.onerror = onError;
     const register = server.setRequestHandler.bind(server) as unknown as Register<object, LegacyContext>;
-    for (const [method, handle] of served)
+    for (const [method, handle] of visit.served)
       register(requests[method], async ({ params = {} }, context) => {
         const { _meta, sendNotification, signal } = context;
         return handle(params, toCall(visit, _meta, sendNotification, signal), context);
       });
     return server;
+  }
+
+  /** The handlers that a body needs: a server lives for one request, and making it ready for others takes longer than most tools. */
+  function handlersFor(body: unknown): [Method, Handler][] {
+    const methods = new Set((Array.isArray(body) ? body : [body]).map((message) => message?.method));
+    return (Object.entries(handlers) as [Method, Handler][]).filter(([method]) => methods.has(method));
   }
 
   /** Answers one POST of a caller that has passed the gate. Throws forbidden for a foreign Origin, too_large. */
@@ -114,7 +119,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     if (refusal) return refusal;
     const live = asked.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withHeaders(asked);
-    const visit = { caller, live, signal: asked.signal };
+    const visit = { caller, live, signal: asked.signal, served: handlersFor(body) };
     visits.set(request, visit);
     if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body });
     const { method, params } = (body ?? {}) as { method?: string; params?: unknown };

@@ -27,7 +27,7 @@ const verdicts = [
   "no_change",
   "inconclusive",
 ] as const;
-export type Verdict = (typeof verdicts)[number];
+type Verdict = (typeof verdicts)[number];
 
 const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
 const FrictionName = { fingerprint, severity, category, title, url };

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, lte, ne } from "drizzle-orm";
+import { and, asc, desc, eq, inArray, lte, ne, type SQL, sql } from "drizzle-orm";
 import { frictionPoints, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { severities } from "../grading/score.ts";
@@ -23,73 +23,68 @@ function stateOf(places: number[], length: number): FrictionPoint["state"] {
 }
 
 export function createFriction({ db }: Pick<Deps, "db">) {
-  /** The newest reports of a prompt, oldest first; `upTo`: not beyond this run. Ids of runs follow time. */
-  function historyOf(org: string, promptId: string, upTo?: string) {
-    return db
-      .select({ id: reports.id, slug: reports.slug })
+  const report = sql.placeholder("report");
+  // Ids of runs follow time.
+  const newest = (which: SQL) =>
+    db
+      .select({ id: reports.id })
       .from(reports)
+      .where(and(eq(reports.orgId, sql.placeholder("org")), eq(reports.promptId, sql.placeholder("prompt")), which))
+      .orderBy(desc(reports.runId))
+      .limit(historyLength);
+  const upToRun = lte(reports.runId, sql.placeholder("run"));
+  const own = db.select().from(frictionPoints).where(eq(frictionPoints.reportId, report));
+  const queries = {
+    upToRun: newest(upToRun).prepare(),
+    kept: newest(ne(reports.status, "archived")).prepare(),
+    own: own.orderBy(asc(frictionPoints.position)).prepare(),
+    seen: db
+      .select({ fingerprint: frictionPoints.fingerprint, reportId: frictionPoints.reportId })
+      .from(frictionPoints)
       .where(
         and(
-          eq(reports.orgId, org),
-          eq(reports.promptId, promptId),
-          upTo === undefined ? ne(reports.status, "archived") : lte(reports.runId, upTo),
+          inArray(frictionPoints.reportId, newest(upToRun)),
+          sql`${frictionPoints.fingerprint} in (select ${frictionPoints.fingerprint} from ${frictionPoints} where ${frictionPoints.reportId} = ${report})`,
         ),
       )
-      .orderBy(desc(reports.runId))
-      .limit(historyLength)
-      .all()
-      .reverse();
-  }
+      .prepare(),
+  };
 
-  const ids = (history: { id: string }[]) => history.map(({ id }) => id);
+  /** The place of each report in a history, 0 the oldest. */
+  const placesOf = (newestFirst: { id: string }[]) =>
+    new Map(newestFirst.map(({ id }, i) => [id, newestFirst.length - 1 - i]));
 
   return {
     /** The friction points of a report, worst first, as they stood when it was made. */
     ofReport({ id, orgId, promptId, runId }: typeof reports.$inferSelect): FrictionPoint[] {
-      const own = db
-        .select()
-        .from(frictionPoints)
-        .where(and(eq(frictionPoints.orgId, orgId), eq(frictionPoints.reportId, id)))
-        .orderBy(asc(frictionPoints.position))
-        .all();
+      const values = { org: orgId, prompt: promptId, report: id, run: runId };
+      const own = queries.own.all(values);
       if (own.length === 0) return [];
-      const history = historyOf(orgId, promptId, runId);
-      const fingerprints = own.map(({ fingerprint }) => fingerprint);
-      const seen = db
-        .select({ fingerprint: frictionPoints.fingerprint, reportId: frictionPoints.reportId })
-        .from(frictionPoints)
-        .where(and(inArray(frictionPoints.reportId, ids(history)), inArray(frictionPoints.fingerprint, fingerprints)))
-        .all();
-      const order = new Map(history.map((report, i) => [report.id, i]));
-      const places = Map.groupBy(seen, ({ fingerprint }) => fingerprint);
+      const order = placesOf(queries.upToRun.all(values));
+      const seen = Map.groupBy(queries.seen.all(values), ({ fingerprint }) => fingerprint);
       return own.map((row) => {
-        const at = (places.get(row.fingerprint) ?? []).map(({ reportId }) => order.get(reportId) as number);
-        const seenIn = { runs: at.length, of: history.length };
-        return { ...toPoint(row), seenIn, state: stateOf(at, history.length) };
+        const at = (seen.get(row.fingerprint) ?? []).map(({ reportId }) => order.get(reportId) as number);
+        return { ...toPoint(row), seenIn: { runs: at.length, of: order.size }, state: stateOf(at, order.size) };
       });
     },
 
     /** What stood in the way in the newest reports of a prompt: each thing once, as its newest report tells it, worst and most frequent first. */
     ofPrompt(org: OrgId, promptId: string): SeenFrictionPoint[] {
-      const history = historyOf(org, promptId);
-      const order = new Map(history.map((report, i) => [report.id, i]));
+      const order = placesOf(queries.kept.all({ org, prompt: promptId }));
       const rows = db
-        .select()
+        .select({ row: frictionPoints, slug: reports.slug })
         .from(frictionPoints)
-        .where(inArray(frictionPoints.reportId, ids(history)))
+        .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
+        .where(inArray(frictionPoints.reportId, [...order.keys()]))
         .all()
-        .map((row) => ({ row, place: order.get(row.reportId) as number }))
+        .map(({ row, slug }) => ({ row, slug, place: order.get(row.reportId) as number }))
         .sort((a, b) => b.place - a.place);
       return [...Map.groupBy(rows, ({ row }) => row.fingerprint).values()]
         .map((seen) => {
-          const [{ row, place }] = seen as [(typeof seen)[number]];
-          const places = seen.map((each) => each.place);
-          return {
-            ...toPoint(row),
-            seenIn: { runs: places.length, of: history.length },
-            state: stateOf(places, history.length),
-            slug: history[place]?.slug ?? "",
-          };
+          const [{ row, slug }] = seen as [(typeof seen)[number]];
+          const places = seen.map(({ place }) => place);
+          const seenIn = { runs: places.length, of: order.size };
+          return { ...toPoint(row), seenIn, state: stateOf(places, order.size), slug };
         })
         .sort(
           (a, b) =>

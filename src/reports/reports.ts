@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gte, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -64,19 +64,26 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
 
   const iso = (at: number) => new Date(at).toISOString();
 
-  const bySlug = (org: OrgId, slug: string): SQL | undefined => and(eq(reports.orgId, org), eq(reports.slug, slug));
+  const bySlug = db
+    .select({ report: reports, run: runs, prompt: prompts })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .innerJoin(prompts, eq(prompts.id, reports.promptId))
+    .where(and(eq(reports.orgId, sql.placeholder("org")), eq(reports.slug, sql.placeholder("slug"))))
+    .prepare();
+
+  const adviceOf = db
+    .select()
+    .from(recommendations)
+    .where(eq(recommendations.reportId, sql.placeholder("reportId")))
+    .orderBy(asc(recommendations.priority))
+    .prepare();
 
   const missing = (slug: string) => notFound(`no report has the slug ${slug}`);
 
   /** Throws not_found. */
   function getReport(org: OrgId, slug: string): Report {
-    const row = db
-      .select({ report: reports, run: runs, prompt: prompts })
-      .from(reports)
-      .innerJoin(runs, eq(runs.id, reports.runId))
-      .innerJoin(prompts, eq(prompts.id, reports.promptId))
-      .where(bySlug(org, slug))
-      .get();
+    const row = bySlug.get({ org, slug });
     if (!row) throw missing(slug);
     const { report, run, prompt } = row;
     return {
@@ -97,12 +104,8 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
       prompt: toPromptSummary(prompt),
       agent: { id: run.agent, version: run.agentVersion, model: run.model },
       frictionPoints: friction.ofReport(report),
-      recommendations: db
-        .select()
-        .from(recommendations)
-        .where(and(eq(recommendations.orgId, org), eq(recommendations.reportId, report.id)))
-        .orderBy(asc(recommendations.priority))
-        .all()
+      recommendations: adviceOf
+        .all({ reportId: report.id })
         .map(({ orgId: _, reportId: __, ...recommendation }) => recommendation),
     };
   }
@@ -196,7 +199,12 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
 
     /** Publishes, withdraws or archives a report. Throws not_found. */
     setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
-      const [changed] = db.update(reports).set({ status }).where(bySlug(org, slug)).returning({ id: reports.id }).all();
+      const [changed] = db
+        .update(reports)
+        .set({ status })
+        .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
+        .returning({ id: reports.id })
+        .all();
       if (!changed) throw missing(slug);
       return getReport(org, slug);
     },

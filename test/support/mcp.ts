@@ -29,6 +29,6 @@ export function stable(value: unknown, baseUrl: string): unknown {
   const text = JSON.stringify(value)
     .replaceAll(baseUrl, "BASE")
     .replace(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g, name("id"))
-    .replace(/(?<=[a-z]-)[0-9a-f]{8}(?=["/.])/g, name("slug"));
+    .replace(/(?<=[a-z]-)[0-9a-f]{8}\b/g, name("slug"));
   return JSON.parse(text);
 }
