@@ -39,9 +39,10 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
-  /** Reads that succeed are many and say little: debug. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
+  /** Reads that succeed are many and say little: debug. What an MCP tool changes is logged by the tool. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
   function logRequest(request: Request, path: string, status: unknown): void {
-    const level = request.method === "GET" && Number(status) < 400 ? "debug" : "info";
+    const isRead = request.method === "GET" || path === basePath + mcpPath;
+    const level = isRead && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     const seen = begun.get(request);
     const ms = seen ? Math.round(performance.now() - seen.at) : null;
@@ -121,6 +122,7 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
 const surfaceOf = (service: Service): Surface =>
   toSurface({
     ...service,
+    onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
     tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
     toAppError(error) {
       service.onError(error);

@@ -17,7 +17,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Caller } from "../auth/gate.ts";
 import { readJson } from "../body.ts";
 import { AppError } from "../errors.ts";
-import type { Call } from "./tool.ts";
+import { type Call, invalidParams, RpcError } from "./tool.ts";
 
 /** Requests up to 2025-11-25, and the notations of their parameters. Those of 2026-07-28 bear the same names. */
 const requests = {
@@ -34,6 +34,9 @@ const requests = {
 };
 type Method = keyof typeof requests;
 
+const toMethod = (name: unknown): Method | undefined =>
+  typeof name === "string" && Object.hasOwn(requests, name) ? (name as Method) : undefined;
+
 // biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
 export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
 
@@ -43,13 +46,13 @@ export type Surface = {
   instructions: string;
   handlers: Partial<Record<Method, Handler>>;
   /** Whether a request says things before its result, and so is answered as a stream to a client that can read one. */
-  streams(method: string, params: unknown): boolean;
+  streams(method: Method, params: unknown): boolean;
 };
 
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /** A request that has passed the gate; `live`: its client can read a stream. */
-type Visit = { caller: Caller; live: boolean; signal: AbortSignal; served: [Method, Handler][] };
+type Visit = { caller: Caller; live: boolean; signal: AbortSignal; method: Method | undefined };
 
 type Options = {
   /** Where people reach the service: its own pages may call, as may those on this machine. */
@@ -58,10 +61,12 @@ type Options = {
   onError: (error: unknown) => void;
 };
 
-// What one table of handlers needs of the two SDKs, whose own types differ from method to method.
-type Register<M, C> = (method: M, handle: (request: { params?: object }, context: C) => Promise<object>) => void;
+/** As one table of handlers uses the newer SDK, whose types differ from method to method. */
+type Register = (
+  method: Method,
+  handle: (request: { params?: object }, context: { mcpReq: ModernContext }) => Promise<object>,
+) => void;
 type ModernContext = { _meta?: Meta; notify: Notify; signal: AbortSignal };
-type LegacyContext = { _meta?: Meta; sendNotification: Notify; signal: AbortSignal };
 
 const serverInfo = { name: "evald", title: "evald", version };
 /** Revisions that know batches: those before 2025-06-18. Without the header it is the last of them. */
@@ -81,9 +86,11 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
       const visit = requestInfo && visits.get(requestInfo);
       if (!visit) throw new Error("a request reached the MCP server without passing the endpoint");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
-      const register = server.setRequestHandler.bind(server) as unknown as Register<Method, { mcpReq: ModernContext }>;
-      for (const [method, handle] of visit.served)
-        register(method, async ({ params = {} }, context) => {
+      // It lives for one request, and making it ready for others would take longer than most tools.
+      const { method } = visit;
+      const handle = method && handlers[method];
+      if (handle)
+        (server.setRequestHandler as unknown as Register).call(server, method, async ({ params = {} }, context) => {
           const { _meta, notify, signal } = context.mcpReq;
           return handle(params, toCall(visit, _meta, notify, signal), context);
         });
@@ -95,19 +102,18 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   function legacyServer(visit: Visit): Server {
     const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: neverAsked });
     server.onerror = onError;
-    const register = server.setRequestHandler.bind(server) as unknown as Register<object, LegacyContext>;
-    for (const [method, handle] of visit.served)
-      register(requests[method], async ({ params = {} }, context) => {
-        const { _meta, sendNotification, signal } = context;
-        return handle(params, toCall(visit, _meta, sendNotification, signal), context);
-      });
+    // Not one by one: that way each request would be checked twice, and each result once more.
+    server.fallbackRequestHandler = async (request, context) => {
+      const method = toMethod(request.method);
+      const handle = method && handlers[method];
+      if (!handle) throw new RpcError(-32601, "Method not found");
+      const checked = requests[method].safeParse(request);
+      if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
+      const { _meta, sendNotification, signal } = context;
+      const call = toCall(visit, _meta, sendNotification as Notify, signal);
+      return handle(checked.data.params ?? {}, call, context) as Promise<Record<string, unknown>>;
+    };
     return server;
-  }
-
-  /** The handlers that a body needs: a server lives for one request, and making it ready for others takes longer than most tools. */
-  function handlersFor(body: unknown): [Method, Handler][] {
-    const methods = new Set((Array.isArray(body) ? body : [body]).map((message) => message?.method));
-    return (Object.entries(handlers) as [Method, Handler][]).filter(([method]) => methods.has(method));
   }
 
   /** Answers one POST of a caller that has passed the gate. Throws forbidden for a foreign Origin, too_large. */
@@ -119,11 +125,11 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     if (refusal) return refusal;
     const live = asked.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withHeaders(asked);
-    const visit = { caller, live, signal: asked.signal, served: handlersFor(body) };
+    const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
+    const visit = { caller, live, signal: asked.signal, method: toMethod(method) };
     visits.set(request, visit);
     if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body });
-    const { method, params } = (body ?? {}) as { method?: string; params?: unknown };
-    const enableJsonResponse = !(live && method !== undefined && surface.streams(method, params));
+    const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     await legacyServer(visit).connect(transport);
     return transport.handleRequest(request, { parsedBody: body });
@@ -139,7 +145,10 @@ function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify:
   const progressToken = live ? meta?.progressToken : undefined;
   return {
     caller,
-    signal: AbortSignal.any([signal, cancelled]),
+    // Made only for a tool that looks at it.
+    get signal() {
+      return AbortSignal.any([signal, cancelled]);
+    },
     progress(progress, total, message) {
       if (progressToken === undefined) return;
       notify({ method: "notifications/progress", params: { progressToken, progress, total, message } }).catch(() => {});
@@ -156,6 +165,9 @@ const neverAsked = {
 
 /** Both SDKs refuse a client that does not say that it can read streams, curl among them. */
 function withHeaders(asked: Request): Request {
+  const accept = asked.headers.get("accept") ?? "";
+  const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
+  if (isSaid && asked.headers.get("content-type")) return asked;
   const headers = new Headers(asked.headers);
   headers.set("accept", "application/json, text/event-stream");
   if (!headers.get("content-type")) headers.set("content-type", "application/json");

@@ -7,6 +7,7 @@ import type { FrictionPoint, SeenFrictionPoint } from "./schema.ts";
 /** Reports of a prompt that are looked at to tell what is new, open, fixed or back. */
 const historyLength = 100;
 
+type ReportKey = Pick<typeof reports.$inferSelect, "id" | "orgId" | "promptId" | "runId">;
 type Row = typeof frictionPoints.$inferSelect;
 
 const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, ...friction }: Row) => friction;
@@ -56,7 +57,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
 
   return {
     /** The friction points of a report, worst first, as they stood when it was made. */
-    ofReport({ id, orgId, promptId, runId }: typeof reports.$inferSelect): FrictionPoint[] {
+    ofReport({ id, orgId, promptId, runId }: ReportKey): FrictionPoint[] {
       const values = { org: orgId, prompt: promptId, report: id, run: runId };
       const own = queries.own.all(values);
       if (own.length === 0) return [];

@@ -1,11 +1,12 @@
 import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
+import { rowReader } from "../db/rows.ts";
 import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
 import type { Page, Paged } from "../paging.ts";
-import { toPromptSummary } from "../prompts/prompts.ts";
+import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { toInstant } from "../schema.ts";
 import { createFriction } from "./friction.ts";
 import type { Report, ReportFilter, ReportSummary, RunReport, SeenFrictionPoint } from "./schema.ts";
@@ -50,6 +51,37 @@ export const toRunReport = (row: Omit<RunReport, "url">, url: string): RunReport
   methodology: row.methodology,
 });
 
+const columns = {
+  report: {
+    ...runReportColumns,
+    id: reports.id,
+    orgId: reports.orgId,
+    promptId: reports.promptId,
+    runId: reports.runId,
+    createdAt: reports.createdAt,
+  },
+  run: {
+    id: runs.id,
+    evalRequestId: runs.evalRequestId,
+    attempt: runs.attempt,
+    urlMap: runs.urlMap,
+    templateArgs: runs.templateArgs,
+    task: runs.task,
+    agent: runs.agent,
+    agentVersion: runs.agentVersion,
+    model: runs.model,
+    createdAt: runs.createdAt,
+    startedAt: runs.startedAt,
+    completedAt: runs.completedAt,
+  },
+  prompt: promptSummaryColumns,
+};
+const readReport = rowReader(columns.report);
+const readRun = rowReader(columns.run);
+const readPrompt = rowReader(columns.prompt);
+const runAt = Object.keys(columns.report).length;
+const promptAt = runAt + Object.keys(columns.run).length;
+
 export type Reports = ReturnType<typeof createReports>;
 
 export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
@@ -65,7 +97,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
   const iso = (at: number) => new Date(at).toISOString();
 
   const bySlug = db
-    .select({ report: reports, run: runs, prompt: prompts })
+    .select(columns)
     .from(reports)
     .innerJoin(runs, eq(runs.id, reports.runId))
     .innerJoin(prompts, eq(prompts.id, reports.promptId))
@@ -83,9 +115,11 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
 
   /** Throws not_found. */
   function getReport(org: OrgId, slug: string): Report {
-    const row = bySlug.get({ org, slug });
+    const [row] = bySlug.values({ org, slug });
     if (!row) throw missing(slug);
-    const { report, run, prompt } = row;
+    const report = readReport(row, 0);
+    const run = readRun(row, runAt);
+    const prompt = readPrompt(row, promptAt);
     return {
       ...toRunReport(report, reportUrl(baseUrl(), slug)),
       createdAt: iso(report.createdAt),
