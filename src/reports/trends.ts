@@ -13,7 +13,7 @@ type Interval = (typeof intervals)[number];
 const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730 };
 const dayMs = 24 * 3600_000;
 /** Runs that one answer looks at, the newest first. */
-const maxRuns = 20_000;
+const maxRuns = 10_000;
 
 const { promptId, agent, since, until } = reportFilter;
 export const trendFilter = {

@@ -53,8 +53,8 @@ export async function mcp({ start, compare, row }: Bench, url: string, key: stri
   }
   const floor = await start([process.execPath, join(import.meta.dir, "mcpfloor.ts")], {});
   const urls = { ours: url, floor: floor.url };
-  await compare("MCP get_report, 2025-11-25", "≥ 60 %", urls, legacy, 16);
-  await compare("MCP get_report, 2026-07-28", "≥ 60 %", urls, modern, 16);
+  await compare("MCP get_report, 2025-11-25", "≥ 60 %, p99 ≤ 30 ms", urls, legacy, 16);
+  await compare("MCP get_report, 2026-07-28", "p99 ≤ 30 ms", urls, modern, 16);
   await floor.stop();
   const { path, ...request } = post("tools/list", {});
   const { result } = (await (await fetch(url + path, request)).json()) as { result: object };
