@@ -248,34 +248,38 @@ describe("request_eval", () => {
   test("waits for the runs, and says how many have ended to a client that asks", async () => {
     const { app, promptId } = asking();
     await app.service.runner.start();
-    const response = await app.app.handle(
-      new Request(`${app.baseUrl}/api/mcp`, {
-        method: "POST",
-        headers: {
-          authorization: `Bearer ${app.a.key}`,
-          "content-type": "application/json",
-          accept: "application/json, text/event-stream",
-        },
-        body: JSON.stringify({
-          jsonrpc: "2.0",
-          id: 1,
-          method: "tools/call",
-          params: {
-            name: "request_eval",
-            arguments: { promptId, runs: 2, waitSeconds: 50 },
-            _meta: { progressToken: "mine" },
+    /** What a client that reads streams hears of one call, the answer last. */
+    async function hear() {
+      const params = {
+        name: "request_eval",
+        arguments: { promptId, runs: 2, waitSeconds: 50, idempotencyKey: "once" },
+        _meta: { progressToken: "mine" },
+      };
+      const response = await app.app.handle(
+        new Request(`${app.baseUrl}/api/mcp`, {
+          method: "POST",
+          headers: {
+            authorization: `Bearer ${app.a.key}`,
+            "content-type": "application/json",
+            accept: "application/json, text/event-stream",
           },
+          body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
         }),
-      }),
-    );
-    expect(response.headers.get("content-type")).toBe("text/event-stream");
-    const messages = [...(await response.text()).matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => JSON.parse(data));
+      );
+      expect(response.headers.get("content-type")).toBe("text/event-stream");
+      const messages = [...(await response.text()).matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => JSON.parse(data));
+      const said = messages.filter(({ method }) => method === "notifications/progress").map(({ params }) => params);
+      return { said, result: messages.at(-1).result.structuredContent };
+    }
+    const first = await hear();
+    expect(first.said[0]).toEqual({ progressToken: "mine", progress: 0, total: 2, message: "2 runs are queued" });
+    const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs have ended" };
+    expect(first.said.at(-1)).toEqual(end);
+    expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
+    // The same evaluation, which has ended.
+    const again = await hear();
+    expect(again).toEqual({ said: [first.said[0], end], result: first.result });
     await app.service.runner.stop(0);
-    const said = messages.filter(({ method }) => method === "notifications/progress").map(({ params }) => params);
-    expect(said[0]).toEqual({ progressToken: "mine", progress: 0, total: 2, message: "2 runs are queued" });
-    expect(said.at(-1)).toEqual({ progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs have ended" });
-    const { status, runs } = messages.at(-1).result.structuredContent;
-    expect([status, runs.length, runs[0].report.outcome]).toEqual(["completed", 2, "not_judged"]);
   });
 
   test("an archived prompt and a missing variable say what to do", async () => {

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import pino from "pino";
 import { testApp } from "./support/app.ts";
 
 // The endpoint as HTTP sees it: eras, headers, sizes, and what is refused.
@@ -262,4 +263,20 @@ test("a fault of the service says nothing about itself", async () => {
     body: { ...list, method: "completion/complete", params: complete },
   });
   expect(other.body.error).toEqual({ code: -32603, message: detail });
+});
+
+test("the log has what a tool changes and what is refused; what is only read stands at debug", async () => {
+  const lines: { msg: string; tool?: string; status?: number }[] = [];
+  const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
+  const logged = testApp({ log });
+  const { id } = logged.service.prompts.createPrompt(logged.a.org, { text: "Upload. https://docs.example.com" });
+  const tool = (name: string, args: object) =>
+    logged.send("POST", "/api/mcp", { body: { ...list, method: "tools/call", params: { name, arguments: args } } });
+  await tool("list_prompts", {});
+  await tool("request_eval", { promptId: id });
+  await logged.send("POST", "/api/mcp", { body: list, headers: { origin: "http://evil.example" } });
+  expect(lines.map(({ msg, tool, status }) => [msg, tool ?? status])).toEqual([
+    ["a tool was called", "request_eval"],
+    ["request", 403],
+  ]);
 });
