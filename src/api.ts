@@ -16,7 +16,7 @@ export const ApiError = Type.Object(
 );
 
 /** Error answers of an operation, beside its success. 401, 500 and 503 belong to every one under /api/. */
-export const errors = (...statuses: (400 | 404 | 409 | 413)[]) =>
+export const errors = (...statuses: (400 | 403 | 404 | 409 | 413)[]) =>
   Object.fromEntries([401, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
     number,
     typeof ApiError

@@ -7,34 +7,42 @@ import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { diskFault } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { createEndpoint, type Surface } from "./mcp/endpoint.ts";
+import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
+import { toSurface } from "./mcp/surface.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
+import { promptTools } from "./prompts/tools.ts";
 import { reportRoutes } from "./reports/routes.ts";
+import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
+import { runTools } from "./runs/tools.ts";
 import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
-/** The HTTP side of a service: gate, errors, API, pages. Every request enters by `handle`. */
-export function createApp(service: Service) {
+/** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
+export function createApp(service: Service, surface: Surface = surfaceOf(service)) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
   const callers = new WeakMap<Request, Caller>();
   const begun = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
-  const orgOf = (request: Request) => {
+  const callerOfApi = (request: Request) => {
     const caller = callers.get(request);
     if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
-    return caller.org;
+    return caller;
   };
+  const orgOf = (request: Request) => callerOfApi(request).org;
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
-  /** Reads that succeed are many and say little: debug. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
+  /** Reads that succeed are many and say little: debug. What an MCP tool changes is logged by the tool. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
   function logRequest(request: Request, path: string, status: unknown): void {
-    const level = request.method === "GET" && Number(status) < 400 ? "debug" : "info";
+    const isRead = request.method === "GET" || path === basePath + mcpPath;
+    const level = isRead && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     const seen = begun.get(request);
     const ms = seen ? Math.round(performance.now() - seen.at) : null;
@@ -43,6 +51,11 @@ export function createApp(service: Service) {
       "request",
     );
   }
+
+  const mcp = createEndpoint(surface, {
+    ownUrl: deps.baseUrl,
+    onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused"),
+  });
 
   const routes = new Elysia()
     .use(systemRoutes(service))
@@ -55,6 +68,7 @@ export function createApp(service: Service) {
         ...errors(),
       }),
     })
+    .use(mcpRoutes(mcp, callerOfApi))
     .use(pageRoutes(service))
     .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
       ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
@@ -73,6 +87,7 @@ export function createApp(service: Service) {
       if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
+      if (request.method !== "POST" && new URL(request.url).pathname === basePath + mcpPath) return mcp.refuseMethod();
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
@@ -102,6 +117,20 @@ export function createApp(service: Service) {
   }
   return { handle, routes: app.routes };
 }
+
+/** What agents are offered over MCP. */
+const surfaceOf = (service: Service): Surface =>
+  toSurface({
+    ...service,
+    onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
+    tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
+    toAppError(error) {
+      service.onError(error);
+      const told = toAppError(error, undefined);
+      if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
+      return told;
+    },
+  });
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),

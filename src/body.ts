@@ -30,7 +30,7 @@ const tooLarge = () => new AppError("too_large", "the body is larger than 1 MiB;
 export function jsonBody<const T extends TSchema>(schema: T) {
   const compiled = TypeCompiler.Compile(schema);
   const read = async ({ request }: { request: Request }): Promise<unknown> => {
-    const value = parse(await readText(request));
+    const value = await readJson(request);
     const wrong = compiled.Check(value) ? undefined : compiled.Errors(value).First();
     if (wrong) throw badRequest(explain(wrong, "the body"));
     return value;
@@ -40,6 +40,9 @@ export function jsonBody<const T extends TSchema>(schema: T) {
   // Elysia closes the schema that it is given against unknown fields, so it is given a copy.
   return { parse: parsers, body: CloneType(schema) };
 }
+
+/** The JSON of a body that no schema describes. Throws bad_request, too_large. */
+export const readJson = async (request: Request): Promise<unknown> => parse(await readText(request));
 
 /** The body as text; a body without a length is read only as far as it may go. */
 async function readText(request: Request): Promise<string> {

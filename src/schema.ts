@@ -6,6 +6,22 @@ export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 
+/** A moment that somebody asks by; `toInstant` reads it. */
+export const Moment = (description: string) =>
+  Type.String({ maxLength: 40, description: `${description}: 2026-11-21 or 2026-11-21T09:30:00Z` });
+
+/** Epoch milliseconds of a date, or of a date and time with its offset. Throws bad_request that names the field. */
+export function toInstant(field: string, text: string): number {
+  const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
+  if (Number.isNaN(at))
+    throw badRequest(
+      `${field} must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z`,
+    );
+  return at;
+}
+
 TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
 
 /** An id in a path. It is told as a uuid and not checked: any other text names nothing, and that is what the answer says. */
@@ -80,7 +96,7 @@ function expected(schema: TSchema): string {
   if (schema.const !== undefined) return String(schema.const);
   if (schema.enum) return `one of ${schema.enum.join(", ")}`;
   if (schema.anyOf) return schema.anyOf.map(expected).join(" or ");
-  const { minimum: from, maximum: to, minLength, maxLength, maxItems, format, pattern } = schema;
+  const { minimum: from, maximum: to, minLength, maxLength, minItems, maxItems, format, pattern } = schema;
   const article = schema.type === "integer" ? "an integer" : "a number";
   switch (schema.type) {
     case "integer":
@@ -103,7 +119,8 @@ function expected(schema: TSchema): string {
       return maxLength === undefined ? what : `${what}, of at most ${maxLength} characters`;
     }
     case "array":
-      return maxItems === undefined ? "a list" : `a list of at most ${maxItems}`;
+      if (maxItems === undefined) return "a list";
+      return minItems === undefined ? `a list of at most ${maxItems}` : `a list of ${minItems} to ${maxItems}`;
     case "boolean":
       return "true or false";
     case "null":

@@ -16,6 +16,7 @@ import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
@@ -56,6 +57,7 @@ export function createService(options: Options) {
   const prompts = createPrompts(deps, { agentIds, onScheduled: () => slots.wake() });
   const reports = createReports(deps);
   const runs = createRuns(deps);
+  const evals = createEvals(deps);
   const queue = createQueue(deps);
   const commit = createCommit(db);
   let broken: string | null = null;
@@ -127,6 +129,7 @@ export function createService(options: Options) {
     prompts,
     reports,
     runs,
+    evals,
     endings,
     requests,
     slots,

@@ -17,6 +17,7 @@ const slugs = [
   "schedules",
   "runs",
   "reports",
+  "mcp",
   "api",
   "keys",
   "explorer",
@@ -66,9 +67,10 @@ describe("documentation", () => {
     const { body } = await get(app, `/docs/${slug}.md`);
     const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
     expect(
-      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|nginx)$/.test(name ?? "")),
+      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|toml|nginx)$/.test(name ?? "")),
     ).toEqual([]);
     expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
+    for (const code of codeOf(body, "toml")) expect(() => Bun.TOML.parse(code), code).not.toThrow();
     for (const code of codeOf(body, "json")) expect(() => JSON.parse(code), code).not.toThrow();
     for (const code of codeOf(body, "bash")) expect(parse(code).errors ?? [], code).toEqual([]);
   });
@@ -211,7 +213,9 @@ const samples: Record<string, RegExp[]> = {
     /^\{"runId":"[^"]+","statusUrl":"http/,
     /^\[\{"runId":"[^"]+","status":"completed"/,
     /^\{"runId":"[^"]+","status":"completed"/,
+    /^\[\{"slug":"error-codes-/,
     /^\{"slug":"error-codes-/,
+    /^error-codes-\w+ published\n$/,
     /^\{"events":\[\{"seq":\d+,.*"type":"http"/,
     /"ready"[\s\S]*^\/api\/v1\/runs$/m,
   ],
@@ -224,6 +228,10 @@ const samples: Record<string, RegExp[]> = {
     /\tcompleted\tA\S*\tError codes\n/,
   ],
   "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "mcp.md": [
+    /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
+    /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,
+  ],
   "prompts.md": [
     /^\{"id":"[^"]+","title":"Upload a file"/,
     /^[0-9a-f-]{36}\n$/,

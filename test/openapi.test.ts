@@ -7,7 +7,7 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ApiError } from "../src/api.ts";
 import { Prompt, PromptSummary } from "../src/prompts/schema.ts";
-import { Report, Trace } from "../src/reports/schema.ts";
+import { Report, ReportSummary, Trace } from "../src/reports/schema.ts";
 import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 
@@ -121,6 +121,8 @@ test("every answer is as its schema describes it", async () => {
     [Run, done],
     [Type.Array(Run), await got("/api/v1/runs")],
     [Report, await got(`/api/v1/reports/${done.report.slug}`)],
+    [Type.Array(ReportSummary), await got("/api/v1/reports")],
+    [Report, (await service.send("PATCH", `/api/v1/reports/${done.report.slug}`, { body: { status: "draft" } })).body],
     [Trace, await got(`/api/v1/reports/${done.report.slug}/trace`)],
     [ApiError, await got("/api/v1/runs/none")],
   ];

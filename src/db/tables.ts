@@ -19,7 +19,7 @@ import { modelProviders } from "../modelsettings.ts";
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
-const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
 /** How an attempt of a job ended: with a result, for good without one, to be tried again, given back by a stop, lost with its process, or called off. */
 export const attemptEnds = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;

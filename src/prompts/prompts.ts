@@ -10,6 +10,16 @@ import { templateVarsOf } from "./template.ts";
 
 type PromptRow = typeof prompts.$inferSelect;
 
+export const promptSummaryColumns = {
+  id: prompts.id,
+  title: prompts.title,
+  text: prompts.text,
+  endGoal: prompts.endGoal,
+  status: prompts.status,
+  templateVars: prompts.templateVars,
+  createdAt: prompts.createdAt,
+};
+
 export function toPromptSummary(row: Pick<PromptRow, keyof PromptSummary>): PromptSummary {
   return {
     id: row.id,

@@ -1,11 +1,15 @@
-import { and, asc, eq, lte, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { frictionPoints, prompts, recommendations, reports, runs } from "../db/tables.ts";
+import { rowReader } from "../db/rows.ts";
+import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
-import { toPromptSummary } from "../prompts/prompts.ts";
-import type { FrictionPoint, Report, RunReport } from "./schema.ts";
+import type { Page, Paged } from "../paging.ts";
+import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
+import { toInstant } from "../schema.ts";
+import { createFriction } from "./friction.ts";
+import type { Report, ReportFilter, ReportSummary, RunReport, SeenFrictionPoint } from "./schema.ts";
 
 export const reportUrl = (baseUrl: string, slug: string): string => `${baseUrl}/reports/${slug}`;
 
@@ -47,6 +51,37 @@ export const toRunReport = (row: Omit<RunReport, "url">, url: string): RunReport
   methodology: row.methodology,
 });
 
+const columns = {
+  report: {
+    ...runReportColumns,
+    id: reports.id,
+    orgId: reports.orgId,
+    promptId: reports.promptId,
+    runId: reports.runId,
+    createdAt: reports.createdAt,
+  },
+  run: {
+    id: runs.id,
+    evalRequestId: runs.evalRequestId,
+    attempt: runs.attempt,
+    urlMap: runs.urlMap,
+    templateArgs: runs.templateArgs,
+    task: runs.task,
+    agent: runs.agent,
+    agentVersion: runs.agentVersion,
+    model: runs.model,
+    createdAt: runs.createdAt,
+    startedAt: runs.startedAt,
+    completedAt: runs.completedAt,
+  },
+  prompt: promptSummaryColumns,
+};
+const readReport = rowReader(columns.report);
+const readRun = rowReader(columns.run);
+const readPrompt = rowReader(columns.prompt);
+const runAt = Object.keys(columns.report).length;
+const promptAt = runAt + Object.keys(columns.run).length;
+
 export type Reports = ReturnType<typeof createReports>;
 
 export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
@@ -57,9 +92,61 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     }
   };
 
+  const friction = createFriction({ db });
+
   const iso = (at: number) => new Date(at).toISOString();
 
+  const bySlug = db
+    .select(columns)
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .innerJoin(prompts, eq(prompts.id, reports.promptId))
+    .where(and(eq(reports.orgId, sql.placeholder("org")), eq(reports.slug, sql.placeholder("slug"))))
+    .prepare();
+
+  const adviceOf = db
+    .select()
+    .from(recommendations)
+    .where(eq(recommendations.reportId, sql.placeholder("reportId")))
+    .orderBy(asc(recommendations.priority))
+    .prepare();
+
+  const missing = (slug: string) => notFound(`no report has the slug ${slug}`);
+
+  /** Throws not_found. */
+  function getReport(org: OrgId, slug: string): Report {
+    const [row] = bySlug.values({ org, slug });
+    if (!row) throw missing(slug);
+    const report = readReport(row, 0);
+    const run = readRun(row, runAt);
+    const prompt = readPrompt(row, promptAt);
+    return {
+      ...toRunReport(report, reportUrl(baseUrl(), slug)),
+      createdAt: iso(report.createdAt),
+      run: {
+        runId: run.id,
+        ...runUrls(baseUrl(), run.id),
+        evalRequestId: run.evalRequestId,
+        attempt: run.attempt,
+        urlMap: run.urlMap,
+        templateArgs: run.templateArgs,
+        createdAt: iso(run.createdAt),
+        startedAt: run.startedAt === null ? null : iso(run.startedAt),
+        completedAt: run.completedAt === null ? null : iso(run.completedAt),
+      },
+      task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
+      prompt: toPromptSummary(prompt),
+      agent: { id: run.agent, version: run.agentVersion, model: run.model },
+      frictionPoints: friction.ofReport(report),
+      recommendations: adviceOf
+        .all({ reportId: report.id })
+        .map(({ orgId: _, reportId: __, ...recommendation }) => recommendation),
+    };
+  }
+
   return {
+    getReport,
+
     /** Stores the grade of a run's session: part of the transaction that completes the run. */
     insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
       const createdAt = now();
@@ -93,92 +180,83 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
           .run();
     },
 
-    /** Throws not_found. */
-    getReport(org: OrgId, slug: string): Report {
-      const row = db
-        .select({ report: reports, run: runs, prompt: prompts })
+    /** Newest first. Throws bad_request for a moment that is none. */
+    listReports(org: OrgId, filter: ReportFilter, { limit, offset }: Page): Paged<ReportSummary> {
+      const { promptId, status, outcome, agent, minScore, maxScore, since, until } = filter;
+      const where = and(
+        eq(reports.orgId, org),
+        promptId === undefined ? undefined : eq(reports.promptId, promptId.toLowerCase()),
+        // Nearly all are published, so that their index is no way to the newest of them: the plus keeps SQLite from it.
+        status === "published" ? sql`+${reports.status} = ${status}` : status && eq(reports.status, status),
+        outcome && eq(reports.outcome, outcome),
+        agent === undefined ? undefined : eq(runs.agent, agent),
+        minScore === undefined ? undefined : gte(reports.score, minScore),
+        maxScore === undefined ? undefined : lte(reports.score, maxScore),
+        since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since)),
+        until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until)),
+      );
+      const rows = db
+        .select({
+          report: {
+            slug: reports.slug,
+            status: reports.status,
+            score: reports.score,
+            grade: reports.grade,
+            outcome: reports.outcome,
+            keyFinding: reports.keyFinding,
+          },
+          createdAt: reports.createdAt,
+          prompt: { id: prompts.id, title: prompts.title },
+          runId: reports.runId,
+          agent: { id: runs.agent, version: runs.agentVersion, model: runs.model },
+        })
         .from(reports)
         .innerJoin(runs, eq(runs.id, reports.runId))
         .innerJoin(prompts, eq(prompts.id, reports.promptId))
-        .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
-        .get();
-      if (!row) throw notFound(`no report has the slug ${slug}`);
-      const { report, run, prompt } = row;
+        .where(where)
+        .orderBy(desc(reports.id))
+        .limit(limit)
+        .offset(offset)
+        .all();
+      const counted = db.select({ n: count() }).from(reports);
+      const total = (agent === undefined ? counted : counted.innerJoin(runs, eq(runs.id, reports.runId))).where(where);
       return {
-        ...toRunReport(report, reportUrl(baseUrl(), slug)),
-        createdAt: iso(report.createdAt),
-        run: {
-          runId: run.id,
-          ...runUrls(baseUrl(), run.id),
-          evalRequestId: run.evalRequestId,
-          attempt: run.attempt,
-          urlMap: run.urlMap,
-          templateArgs: run.templateArgs,
-          createdAt: iso(run.createdAt),
-          startedAt: run.startedAt === null ? null : iso(run.startedAt),
-          completedAt: run.completedAt === null ? null : iso(run.completedAt),
-        },
-        task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
-        prompt: toPromptSummary(prompt),
-        agent: { id: run.agent, version: run.agentVersion, model: run.model },
-        frictionPoints: listFrictionPoints(report),
-        recommendations: db
-          .select()
-          .from(recommendations)
-          .where(and(eq(recommendations.orgId, org), eq(recommendations.reportId, report.id)))
-          .orderBy(asc(recommendations.priority))
-          .all()
-          .map(({ orgId: _, reportId: __, ...recommendation }) => recommendation),
+        items: rows.map(({ report, createdAt, ...rest }) => ({
+          ...report,
+          url: reportUrl(baseUrl(), report.slug),
+          ...rest,
+          createdAt: iso(createdAt),
+        })),
+        total: total.get()?.n ?? 0,
       };
     },
-  };
 
-  function listFrictionPoints(report: typeof reports.$inferSelect): FrictionPoint[] {
-    // Older reports of the same prompt: ids of runs follow time.
-    const upToNow = and(
-      eq(reports.orgId, report.orgId),
-      eq(reports.promptId, report.promptId),
-      lte(reports.runId, report.runId),
-    );
-    const history = db
-      .select({ id: reports.id, runId: reports.runId })
-      .from(reports)
-      .where(upToNow)
-      .orderBy(asc(reports.runId))
-      .all();
-    const order = new Map(history.map(({ id }, i) => [id, i]));
-    const own = db
-      .select()
-      .from(frictionPoints)
-      .where(and(eq(frictionPoints.orgId, report.orgId), eq(frictionPoints.reportId, report.id)))
-      .orderBy(asc(frictionPoints.position))
-      .all();
-    const seen = db
-      .select({
-        fingerprint: frictionPoints.fingerprint,
-        reportId: frictionPoints.reportId,
-      })
-      .from(frictionPoints)
-      .where(
-        and(
-          eq(frictionPoints.orgId, report.orgId),
-          eq(frictionPoints.promptId, report.promptId),
-          sql`${frictionPoints.fingerprint} in (select ${frictionPoints.fingerprint} from ${frictionPoints} where ${frictionPoints.reportId} = ${report.id})`,
-        ),
-      )
-      .all();
-    const positions = Map.groupBy(
-      seen.filter(({ reportId }) => order.has(reportId)),
-      ({ fingerprint }) => fingerprint,
-    );
-    const last = history.length - 1;
-    return own.map(({ orgId: _, reportId: __, promptId: ___, position: ____, ...friction }) => {
-      const at = (positions.get(friction.fingerprint) ?? []).map(({ reportId }) => order.get(reportId) as number);
-      const before = at.filter((i) => i < last);
-      const state = before.length === 0 ? "new" : before.includes(last - 1) ? "open" : "regressed";
-      return { ...friction, seenIn: { runs: at.length, of: history.length }, state };
-    });
-  }
+    /** Publishes, withdraws or archives a report. Throws not_found. */
+    setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
+      const [changed] = db
+        .update(reports)
+        .set({ status })
+        .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
+        .returning({ id: reports.id })
+        .all();
+      if (!changed) throw missing(slug);
+      return getReport(org, slug);
+    },
+
+    /** The slugs of the newest thousand reports, newest first. */
+    listSlugs: (org: OrgId): string[] =>
+      db
+        .select({ slug: reports.slug })
+        .from(reports)
+        .where(eq(reports.orgId, org))
+        .orderBy(desc(reports.id))
+        .limit(1000)
+        .all()
+        .map(({ slug }) => slug),
+
+    /** What stood in the way in the newest reports of a prompt, each thing once. */
+    listFriction: (org: OrgId, promptId: string): SeenFrictionPoint[] => friction.ofPrompt(org, promptId.toLowerCase()),
+  };
 }
 
 /** At most eight words of a title as a slug; `report` where it has no letters of the Latin alphabet. */

@@ -3,9 +3,9 @@ import { eventSources, eventTypes, outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
 import { frictionCategories, phases, severities } from "../grading/score.ts";
 import { PromptSummary } from "../prompts/schema.ts";
-import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
 
-const frictionStates = ["new", "open", "fixed", "regressed"] as const;
+export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
 const ReportMetrics = Type.Object({
   time: Type.String({ description: "2m 14s" }),
@@ -73,13 +73,17 @@ export const FrictionPoint = Type.Object(
     lostUsd: Nullable(Type.Number()),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      { description: "Reports of the prompt up to this one that show it, of how many" },
+      { description: "Reports of the prompt that show it, of how many: the newest 100 up to this one" },
     ),
     state: OneOf(frictionStates),
   },
   { title: "FrictionPoint" },
 );
 export type FrictionPoint = Static<typeof FrictionPoint>;
+
+/** A friction point with the report that tells it. */
+export const SeenFrictionPoint = Type.Object({ ...FrictionPoint.properties, slug: Type.String() });
+export type SeenFrictionPoint = Static<typeof SeenFrictionPoint>;
 
 export const Recommendation = Type.Object(
   {
@@ -130,6 +134,45 @@ export const Report = Type.Object(
 );
 export type Report = Static<typeof Report>;
 
+export const ReportSummary = Type.Object(
+  {
+    slug: Type.String(),
+    url: Url,
+    status: OneOf(reportStatuses),
+    prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
+    runId: Id,
+    agent: RunAgent,
+    score: RunReport.properties.score,
+    grade: RunReport.properties.grade,
+    outcome: OneOf(outcomes),
+    keyFinding: Type.String(),
+    createdAt: Time,
+  },
+  { title: "ReportSummary" },
+);
+export type ReportSummary = Static<typeof ReportSummary>;
+
+const score = (description: string) => Type.Integer({ minimum: 0, maximum: 100, description });
+
+/** Which reports of the organisation are meant: the same for REST and MCP. */
+export const reportFilter = {
+  promptId: Type.Optional(Type.String({ format: "uuid", description: "Only reports of this prompt" })),
+  status: Type.Optional(OneOf(reportStatuses)),
+  outcome: Type.Optional(OneOf(outcomes)),
+  agent: Type.Optional(Type.String({ maxLength: 100, description: "id of the agent, as explorer" })),
+  minScore: Type.Optional(score("Least score; reports without one are left out")),
+  maxScore: Type.Optional(score("Greatest score; reports without one are left out")),
+  since: Type.Optional(Moment("Made at or after")),
+  until: Type.Optional(Moment("Made before")),
+};
+const ReportFilter = Type.Object(reportFilter);
+export type ReportFilter = Static<typeof ReportFilter>;
+
+export const ReportPatch = Type.Object(
+  { status: OneOf(reportStatuses) },
+  { title: "ReportPatch", examples: [{ status: "archived" }] },
+);
+
 const TraceEvent = Type.Object(
   {
     seq: Type.Integer({ minimum: 0 }),
@@ -147,7 +190,7 @@ export const Trace = Type.Object(
     total: Type.Integer({ description: "Events that match, on all pages" }),
     nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
     notice: Nullable(
-      Type.String({ description: "Why events are missing: those of old sessions are dropped; null if none is" }),
+      Type.String({ description: "Why events of an old session are missing" }),
     ),
   },
   { title: "Trace" },

@@ -1,4 +1,4 @@
-import { and, desc, eq, gt } from "drizzle-orm";
+import { and, asc, desc, eq, gt } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
@@ -50,10 +50,19 @@ export function createRequests(
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
 
-  /** The run that an idempotency key made within the last day; conflict if it was made by another request. */
+  const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
+    t
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+      .orderBy(asc(runs.id))
+      .all()
+      .map(({ id }) => id);
+
+  /** A run that an idempotency key made within the last day; conflict if it was made by another request. */
   function findEarlier(t: Tx, org: OrgId, key: string, hash: string) {
     const row = t
-      .select({ id: runs.id, evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
+      .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
       .from(runs)
       .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, now() - idempotencyMs)))
       .orderBy(desc(runs.id))
@@ -73,7 +82,7 @@ export function createRequests(
     const prompt = ofPrompts.getPromptRow(org, promptId);
     const earlier =
       idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
-    if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: [earlier.id] };
+    if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId) };
     if (prompt.status === "archived")
       throw conflict(
         `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,

@@ -8,7 +8,7 @@ import { PathId } from "../schema.ts";
 import type { Endings } from "./endings.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Attempt, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
+import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
 import type { Slots } from "./slots.ts";
 
 type Parts = {
@@ -22,7 +22,7 @@ type Parts = {
 };
 
 const IdempotencyKey = Type.String({
-  pattern: "^[\\x21-\\x7e]{1,255}$",
+  pattern: idempotencyKeyShape,
   description:
     "1 to 255 visible ASCII characters. The same key within 24 hours answers with the same run; with another request it is refused.",
 });

@@ -4,7 +4,7 @@ import { prompts, type ReportStatus, reports, runCounts, runs } from "../db/tabl
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../paging.ts";
-import { toPromptSummary } from "../prompts/prompts.ts";
+import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { reportUrl, runReportColumns, runUrls, toRunReport } from "../reports/reports.ts";
 import type { Run } from "./schema.ts";
 
@@ -27,15 +27,7 @@ const columns = {
     startedAt: runs.startedAt,
     completedAt: runs.completedAt,
   },
-  prompt: {
-    id: prompts.id,
-    title: prompts.title,
-    text: prompts.text,
-    endGoal: prompts.endGoal,
-    status: prompts.status,
-    templateVars: prompts.templateVars,
-    createdAt: prompts.createdAt,
-  },
+  prompt: promptSummaryColumns,
   report: runReportColumns,
 };
 

@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { attemptEnds, reportStatuses, runStatuses, slotOutcomes } from "../db/tables.ts";
+import { outcomes } from "../agents/agent.ts";
+import { attemptEnds, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
 import { pageQuery } from "../paging.ts";
 import { PromptSummary, promptExample } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
@@ -125,6 +126,39 @@ export const RunResponse = Type.Object(
   },
 );
 export type RunResponse = Static<typeof RunResponse>;
+
+/** 1 to 255 visible ASCII characters. */
+export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
+
+/** What an eval request can come to: that of its runs. */
+export const evalStatuses = runStatuses;
+export type EvalStatus = (typeof evalStatuses)[number];
+
+export const EvalRequest = Type.Object({
+  id: Id,
+  prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
+  trigger: OneOf(triggers),
+  status: OneOf(evalStatuses, "completed, failed and superseded are final"),
+  requestedAt: Time,
+  runs: Type.Array(
+    Type.Object({
+      runId: Id,
+      status: OneOf(runStatuses),
+      statusUrl: Url,
+      runUrl: Url,
+      report: Nullable(
+        Type.Object({
+          slug: Type.String({ description: "For get_report" }),
+          score: Nullable(Type.Number()),
+          grade: Nullable(Type.String()),
+          outcome: OneOf(outcomes),
+        }),
+      ),
+      failureReason: Nullable(Type.String()),
+    }),
+  ),
+});
+export type EvalRequest = Static<typeof EvalRequest>;
 
 export const Attempt = Type.Object(
   {

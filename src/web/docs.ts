@@ -3,6 +3,7 @@ import api from "./docs/api.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
+import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
@@ -23,6 +24,7 @@ export const docs: Doc[] = [
   toDoc("schedules", "Using evald", schedules),
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
+  toDoc("mcp", "Using evald", mcp),
   toDoc("api", "Reference", api),
   toDoc("keys", "Reference", keys),
   toDoc("explorer", "Reference", explorer),

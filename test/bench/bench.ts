@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
 import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
+import { mcp } from "./mcp.ts";
 import { seed } from "./seed.ts";
 
 const repeats = 5;
@@ -122,6 +123,7 @@ async function api(count: number) {
     headers,
     body: JSON.stringify({ urlMap: { "docs.example.com": silent.url.href } }),
   });
+  if (count <= 100_000) await mcp({ start, compare, row }, ours.url, key);
   await compare("POST run, 1 caller", "≥ 60 %", urls, post, 1);
   await compare("POST run, 16 callers", "≥ 60 %", urls, post, 16);
   await compare("POST run, 32 callers", "≥ 60 %", urls, post, 32);

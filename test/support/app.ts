@@ -3,6 +3,7 @@ import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
 import { createApp } from "../../src/app.tsx";
 import { readConfig } from "../../src/config.ts";
 import { openDb } from "../../src/db/open.ts";
+import type { Surface } from "../../src/mcp/endpoint.ts";
 import { createService } from "../../src/service.ts";
 
 /** An agent that says what the test scripted, for sessions whose content does not matter or must be exact. */
@@ -26,6 +27,7 @@ type Options = {
   dataDir?: string;
   log?: Logger;
   now?: () => number;
+  surface?: Surface;
 };
 
 /** A whole service on a real database, reached through its front door; two organisations, each with a key. */
@@ -35,6 +37,7 @@ export function testApp({
   dataDir = ":memory:",
   log = pino({ level: "silent" }),
   now,
+  surface,
 }: Options = {}) {
   const config = readConfig({ EVALD_LOG_LEVEL: "silent", ...env });
   const db = openDb(dataDir);
@@ -48,7 +51,7 @@ export function testApp({
     now,
     backoffMs: () => 1,
   });
-  const app = createApp(service);
+  const app = createApp(service, surface);
   const member = (name: string) => {
     const org = service.orgs.createOrg(name).id;
     return { org, ...service.keys.createKey(org, "test") };

@@ -3,17 +3,49 @@ import type { AgentEvent } from "../../src/agents/agent.ts";
 import { tx } from "../../src/db/open.ts";
 import { runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/score.ts";
-import { openSession } from "../../src/runs/session.ts";
+import { openSession, type SessionId } from "../../src/runs/session.ts";
 import type { testApp } from "./app.ts";
 
+type App = ReturnType<typeof testApp>;
+
 /** A completed run of A whose report is this grade, over a session of 121 events; no agent is sent. */
-export function runWithReport({ service, a, db }: ReturnType<typeof testApp>, grade: Grade, title = "Upload a file") {
+export function runWithReport(app: App, grade: Grade, title = "Upload a file") {
+  const { service, a } = app;
   const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
-  const asked = { urlMap: {}, trigger: "api" } as const;
-  const [runId = ""] = tx(db, (t) => service.requests.accept(t, a.org, prompt.id, asked)).runIds;
+  const [run] = evaluation(app, prompt.id, [grade]);
+  return run as NonNullable<typeof run>;
+}
+
+/** One evaluation of a prompt of A with a run for each grade, or for each reason why there is none. */
+export function evaluation({ service, a, db }: App, promptId: string, ends: (Grade | string)[]) {
+  const asked = { urlMap: {}, trigger: "api", runs: ends.length } as const;
+  const { runIds, evalRequestId } = tx(db, (t) => service.requests.accept(t, a.org, promptId, asked));
+  return runIds.map((runId, i) => {
+    const end = ends[i] as Grade | string;
+    const run = db.select().from(runs).where(eq(runs.id, runId)).get();
+    if (!run) throw new Error("the run is not there");
+    const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
+    if (typeof end === "string") {
+      db.update(runs)
+        .set({ ...done, status: "failed", failureReason: end })
+        .where(eq(runs.id, runId))
+        .run();
+      return { runId, slug: "", evalRequestId };
+    }
+    storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
+    db.transaction((tx) => service.reports.insertReport(tx, run, 1, end));
+    db.update(runs)
+      .set({ ...done, status: "completed" })
+      .where(eq(runs.id, runId))
+      .run();
+    return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
+  });
+}
+
+function storeSession(deps: App["service"]["deps"], id: SessionId, title: string): void {
   const session = openSession(
-    service.deps,
-    { orgId: a.org, runId, attempt: 1 },
+    deps,
+    id,
     () => true,
     (error) => {
       throw error;
@@ -23,13 +55,6 @@ export function runWithReport({ service, a, db }: ReturnType<typeof testApp>, gr
   const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "Nobody judges here." };
   session.append(end, "agent");
   session.close(new AbortController().signal);
-  const run = db.select().from(runs).where(eq(runs.id, runId)).get();
-  if (!run) throw new Error("the run is not there");
-  db.transaction((tx) => service.reports.insertReport(tx, run, 1, grade));
-  const done = { status: "completed", attempt: 1, agentVersion: "test", completedAt: service.deps.now() } as const;
-  db.update(runs).set(done).where(eq(runs.id, runId)).run();
-  const { slug = "" } = service.runs.getRun(a.org, runId).report ?? {};
-  return { runId, slug };
 }
 
 export const niceGrade: Grade = {

@@ -1,0 +1,207 @@
+import { Server } from "@modelcontextprotocol/sdk/server/index.js";
+import { WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js";
+import {
+  CallToolRequestSchema,
+  CompleteRequestSchema,
+  GetPromptRequestSchema,
+  ListPromptsRequestSchema,
+  ListResourcesRequestSchema,
+  ListResourceTemplatesRequestSchema,
+  ListToolsRequestSchema,
+  ReadResourceRequestSchema,
+  SubscribeRequestSchema,
+  UnsubscribeRequestSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { createMcpHandler, isLegacyRequest, Server as ModernServer } from "@modelcontextprotocol/server";
+import { version } from "../../package.json" with { type: "json" };
+import type { Caller } from "../auth/gate.ts";
+import { readJson } from "../body.ts";
+import { AppError } from "../errors.ts";
+import { type Call, invalidParams, RpcError } from "./tool.ts";
+
+/** Requests up to 2025-11-25, and the notations of their parameters. Those of 2026-07-28 bear the same names. */
+const requests = {
+  "tools/list": ListToolsRequestSchema,
+  "tools/call": CallToolRequestSchema,
+  "resources/list": ListResourcesRequestSchema,
+  "resources/templates/list": ListResourceTemplatesRequestSchema,
+  "resources/read": ReadResourceRequestSchema,
+  "resources/subscribe": SubscribeRequestSchema,
+  "resources/unsubscribe": UnsubscribeRequestSchema,
+  "prompts/list": ListPromptsRequestSchema,
+  "prompts/get": GetPromptRequestSchema,
+  "completion/complete": CompleteRequestSchema,
+};
+type Method = keyof typeof requests;
+
+const toMethod = (name: unknown): Method | undefined =>
+  typeof name === "string" && Object.hasOwn(requests, name) ? (name as Method) : undefined;
+
+// biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
+export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
+
+/** What an endpoint serves: a handler for each method that its capabilities declare. */
+export type Surface = {
+  capabilities: Record<string, object>;
+  instructions: string;
+  handlers: Partial<Record<Method, Handler>>;
+  /** Whether a request says things before its result, and so is answered as a stream to a client that can read one. */
+  streams(method: Method, params: unknown): boolean;
+};
+
+export type Endpoint = ReturnType<typeof createEndpoint>;
+
+/** A request that has passed the gate; `live`: its client can read a stream. */
+type Visit = { caller: Caller; live: boolean; signal: AbortSignal; method: Method | undefined };
+
+type Options = {
+  /** Where people reach the service: its own pages may call, as may those on this machine. */
+  ownUrl: () => string;
+  /** Hears of requests that a server refused or could not answer. */
+  onError: (error: unknown) => void;
+};
+
+/** As one table of handlers uses the newer SDK, whose types differ from method to method. */
+type Register = (
+  method: Method,
+  handle: (request: { params?: object }, context: { mcpReq: ModernContext }) => Promise<object>,
+) => void;
+type ModernContext = { _meta?: Meta; notify: Notify; signal: AbortSignal };
+
+const serverInfo = { name: "evald", title: "evald", version };
+/** Revisions that know batches: those before 2025-06-18. Without the header it is the last of them. */
+const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
+const maxBatch = 20;
+/** Nothing that is listed here changes while the service runs: nobody needs to be told. */
+const maxSubscriptions = 16;
+
+/** An MCP endpoint over Streamable HTTP, without sessions: each request is whole in itself and meets a server of its own. */
+export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
+  const { capabilities, instructions, handlers } = surface;
+  /** The newer SDK makes its servers itself, and tells them only the request. */
+  const visits = new WeakMap<Request, Visit>();
+
+  const modern = createMcpHandler(
+    ({ requestInfo }) => {
+      const visit = requestInfo && visits.get(requestInfo);
+      if (!visit) throw new Error("a request reached the MCP server without passing the endpoint");
+      const server = new ModernServer(serverInfo, { capabilities, instructions });
+      // It lives for one request, and making it ready for others would take longer than most tools.
+      const { method } = visit;
+      const handle = method && handlers[method];
+      if (handle)
+        (server.setRequestHandler as unknown as Register).call(server, method, async ({ params = {} }, context) => {
+          const { _meta, notify, signal } = context.mcpReq;
+          return handle(params, toCall(visit, _meta, notify, signal), context);
+        });
+      return server;
+    },
+    { legacy: "reject", responseMode: "auto", onerror: onError, maxSubscriptions },
+  );
+
+  function legacyServer(visit: Visit): Server {
+    const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: neverAsked });
+    server.onerror = onError;
+    // Not one by one: that way each request would be checked twice, and each result once more.
+    server.fallbackRequestHandler = async (request, context) => {
+      const method = toMethod(request.method);
+      const handle = method && handlers[method];
+      if (!handle) throw new RpcError(-32601, "Method not found");
+      const checked = requests[method].safeParse(request);
+      if (!checked.success) throw invalidParams(`Invalid params of ${method}: ${checked.error.message}`);
+      const { _meta, sendNotification, signal } = context;
+      const call = toCall(visit, _meta, sendNotification as Notify, signal);
+      return handle(checked.data.params ?? {}, call, context) as Promise<Record<string, unknown>>;
+    };
+    return server;
+  }
+
+  /** Answers one POST of a caller that has passed the gate. Throws forbidden for a foreign Origin, too_large. */
+  async function handle(asked: Request, caller: Caller): Promise<Response> {
+    checkOrigin(asked.headers.get("origin"), ownUrl());
+    const body = await readMessage(asked);
+    if (body instanceof Response) return body;
+    const refusal = refuseBatch(body, asked.headers.get("mcp-protocol-version"));
+    if (refusal) return refusal;
+    const live = asked.headers.get("accept")?.includes("text/event-stream") ?? false;
+    const request = withHeaders(asked);
+    const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
+    const visit = { caller, live, signal: asked.signal, method: toMethod(method) };
+    visits.set(request, visit);
+    if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body });
+    const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
+    await legacyServer(visit).connect(transport);
+    return transport.handleRequest(request, { parsedBody: body });
+  }
+
+  return { handle, refuseMethod };
+}
+
+type Meta = { progressToken?: string | number };
+type Notify = (notification: { method: string; params: Record<string, unknown> }) => Promise<void>;
+
+function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify: Notify, cancelled: AbortSignal): Call {
+  const progressToken = live ? meta?.progressToken : undefined;
+  return {
+    caller,
+    // Made only for a tool that looks at it.
+    get signal() {
+      return AbortSignal.any([signal, cancelled]);
+    },
+    progress(progress, total, message) {
+      if (progressToken === undefined) return;
+      notify({ method: "notifications/progress", params: { progressToken, progress, total, message } }).catch(() => {});
+    },
+  };
+}
+
+/** Only a server that asks its client something checks answers; making the usual checker takes longer than a request. */
+const neverAsked = {
+  getValidator: () => {
+    throw new Error("this endpoint asks its clients nothing");
+  },
+};
+
+/** Both SDKs refuse a client that does not say that it can read streams, curl among them. */
+function withHeaders(asked: Request): Request {
+  const accept = asked.headers.get("accept") ?? "";
+  const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
+  if (isSaid && asked.headers.get("content-type")) return asked;
+  const headers = new Headers(asked.headers);
+  headers.set("accept", "application/json, text/event-stream");
+  if (!headers.get("content-type")) headers.set("content-type", "application/json");
+  return new Request(asked.url, { method: "POST", headers, signal: asked.signal });
+}
+
+/** A page of another site must not speak through the browser of somebody who can reach this service. */
+function checkOrigin(origin: string | null, own: string): void {
+  if (origin === null || origin === new URL(own).origin) return;
+  const hostname = URL.parse(origin)?.hostname ?? "";
+  if (/^https?:/.test(origin) && ["localhost", "127.0.0.1", "[::1]"].includes(hostname)) return;
+  throw new AppError("forbidden", `pages of the origin ${JSON.stringify(origin.slice(0, 200))} may not call this`);
+}
+
+async function readMessage(request: Request): Promise<unknown> {
+  try {
+    return (await readJson(request)) ?? null;
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "bad_request") throw error;
+    return rpcRefusal(400, -32700, `Parse error: ${error.detail}`);
+  }
+}
+
+function refuseBatch(body: unknown, revision: string | null): Response | null {
+  if (!Array.isArray(body)) return null;
+  if (revision !== null && !batchRevisions.has(revision))
+    return rpcRefusal(400, -32600, `Invalid Request: ${revision} has no batches; send one message in each request`);
+  if (body.length > 0 && body.length <= maxBatch) return null;
+  return rpcRefusal(400, -32600, `Invalid Request: a batch has 1 to ${maxBatch} messages`);
+}
+
+const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
+  Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
+
+/** The answer to anything but POST: there are no sessions to listen to or to end. */
+const refuseMethod = () =>
+  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages by POST", { allow: "POST" });

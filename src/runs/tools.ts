@@ -1,0 +1,88 @@
+import { Type } from "@sinclair/typebox";
+import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import { Id, OneOf } from "../schema.ts";
+import type { Evals } from "./evals.ts";
+import type { Requests } from "./requests.ts";
+import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./schema.ts";
+
+type Parts = { requests: Requests; evals: Evals; prompts: Prompts };
+
+const { urlMap, templateArgs } = RunRequest.properties;
+
+export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
+  tool({
+    name: "request_eval",
+    title: "Run an evaluation",
+    description:
+      "Send agents to do the task of a prompt, and grade what they did. It costs time, and money where a model is used. Use it to evaluate again after a change; point urlMap at a preview to evaluate docs that are not live yet. It answers at once; the reports come later: pass waitSeconds, or poll list_eval_requests, then read get_report. Pass idempotencyKey to be able to repeat the call safely.",
+    input: Type.Object({
+      promptId: Type.String({ description: "From list_prompts" }),
+      urlMap: Type.Optional(urlMap),
+      templateArgs,
+      runs: Type.Optional(
+        Type.Integer({
+          minimum: 1,
+          maximum: 50,
+          description:
+            "Repeats; default: the prompt's runsPerEval. 4 or more on both sides let compare_reports tell a change from chance",
+        }),
+      ),
+      idempotencyKey: Type.Optional(
+        Type.String({
+          pattern: idempotencyKeyShape,
+          description: "The same key within 24 hours gives the same evaluation",
+        }),
+      ),
+      waitSeconds: Type.Optional(
+        Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Wait so long for the runs to end" }),
+      ),
+    }),
+    output: Type.Object({
+      evalRequestId: Id,
+      status: EvalRequest.properties.status,
+      runs: EvalRequest.properties.runs,
+    }),
+    annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
+    streams: true,
+    async run(
+      { promptId, urlMap = {}, templateArgs, runs, idempotencyKey, waitSeconds = 0 },
+      { caller, signal, progress },
+    ) {
+      const repeats = runs ?? prompts.getPrompt(caller.org, promptId).runsPerEval ?? 1;
+      const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
+        urlMap,
+        templateArgs,
+        runs: repeats,
+        idempotencyKey,
+        trigger: "mcp",
+      });
+      const of = runIds.length;
+      progress(0, of, `${of === 1 ? "1 run is" : `${of} runs are`} queued`);
+      const request = await evals.waitFor(caller.org, evalRequestId, {
+        seconds: waitSeconds,
+        signal,
+        onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
+      });
+      return { evalRequestId, status: request.status, runs: request.runs };
+    },
+  }),
+  tool({
+    name: "list_eval_requests",
+    title: "List evaluations",
+    description:
+      "List evaluations, newest first, with the state of their runs and the slugs of their reports. Use it to see whether what request_eval began has ended, and how it went. For reports with filters by score or outcome use list_reports.",
+    input: Type.Object({
+      promptId: Type.Optional(Id),
+      status: Type.Optional(OneOf(evalStatuses)),
+      ...pageArguments,
+    }),
+    output: Type.Object({ evalRequests: Type.Array(EvalRequest), ...pageResult }),
+    annotations: readOnly,
+    run({ promptId, status, limit, offset }, { caller }) {
+      if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);
+      const page = toPage({ limit, offset });
+      return toRows("evalRequests", evals.listEvalRequests(caller.org, { promptId, status }, page), offset);
+    },
+  }),
+];

@@ -1,0 +1,470 @@
+import { describe, expect, test } from "bun:test";
+import { Value } from "@sinclair/typebox/value";
+import { promptTools } from "../src/prompts/tools.ts";
+import { reportTools } from "../src/reports/tools.ts";
+import { runTools } from "../src/runs/tools.ts";
+import { testApp } from "./support/app.ts";
+import { rpc, stable } from "./support/mcp.ts";
+import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
+
+const nine = [
+  "list_reports",
+  "get_report",
+  "get_session_trace",
+  "get_friction_points",
+  "compare_reports",
+  "get_trends",
+  "list_prompts",
+  "request_eval",
+  "list_eval_requests",
+];
+const unknownId = "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20";
+const moment = Date.UTC(2026, 10, 21, 9, 30);
+
+/** An organisation with one prompt and two reports of it, at a moment that stands still, and what a caller of it can name. */
+function furnished() {
+  const app = testApp({ now: () => moment });
+  const { runId, slug } = runWithReport(app, niceGrade);
+  const promptId = app.service.runs.getRun(app.a.org, runId).prompt.id;
+  const [second] = evaluation(app, promptId, [{ ...niceGrade, score: 83.1, grade: "B" }]);
+  return { app, ...rpc(app), promptId, slug, second: second?.slug ?? "" };
+}
+
+/** Arguments with which each tool has something to say. */
+const goodArguments = ({ promptId, slug, second }: ReturnType<typeof furnished>): Record<string, object> => ({
+  list_reports: { promptId, limit: 1 },
+  get_report: { slug },
+  get_session_trace: { slug, types: ["end"], search: "nobody" },
+  get_friction_points: { promptId, severity: "high" },
+  compare_reports: { slugs: [slug, second] },
+  get_trends: { promptId, interval: "month" },
+  list_prompts: {},
+  request_eval: { promptId, runs: 2, urlMap: { "docs.example.com": "https://preview-42.example.com" } },
+  list_eval_requests: { promptId, limit: 2 },
+});
+
+describe("the tools", () => {
+  test("are the nine of the specification, in its order, as they were", async () => {
+    const { ask } = rpc(testApp());
+    const { tools } = (await ask("tools/list")).result;
+    expect(tools.map(({ name }: { name: string }) => name)).toEqual(nine);
+    expect(tools).toMatchSnapshot();
+    // Every client pays for them in every conversation: 6,000 tokens of four characters.
+    expect(JSON.stringify({ tools }).length).toBeLessThan(24_000);
+  });
+
+  test("say which of them changes anything: one", async () => {
+    const { tools } = (await rpc(testApp()).ask("tools/list")).result;
+    const writers = tools.filter(({ annotations }: Tool) => !annotations.readOnlyHint).map(({ name }: Tool) => name);
+    expect(writers).toEqual(["request_eval"]);
+  });
+
+  test.each(nine)("%s has one whole result, as its schema and as it was", async (name) => {
+    const world = furnished();
+    const result = await world.call(name, goodArguments(world)[name]);
+    const { service } = world.app;
+    const tools = [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)];
+    const schema = tools.find((tool) => tool.name === name)?.output;
+    expect(schema && [...Value.Errors(schema, result)]).toEqual([]);
+    expect(stable(result, world.app.baseUrl)).toMatchSnapshot();
+  });
+
+  test("an argument that is null is one that was left out", async () => {
+    const { call, slug } = furnished();
+    expect((await call("get_friction_points", { slug, promptId: null, state: null })).total).toBe(1);
+  });
+});
+
+type Tool = { name: string; annotations: { readOnlyHint: boolean } };
+
+describe("what is not there", () => {
+  const world = furnished();
+  const { promptId, slug, second, app } = world;
+  const asB = rpc(app, app.b.key);
+  const withoutId = (answer: object, ...ids: string[]) =>
+    ids.reduce((text, id) => text.replaceAll(id, "ID"), JSON.stringify(answer));
+
+  test.each([
+    ["get_report", { slug }, { slug: "upload-a-file-00000000" }],
+    ["get_session_trace", { slug }, { slug: "upload-a-file-00000000" }],
+    ["get_friction_points", { slug }, { slug: "upload-a-file-00000000" }],
+    ["get_friction_points", { promptId }, { promptId: unknownId }],
+    ["compare_reports", { slugs: [slug, second] }, { slugs: ["upload-a-file-00000000", second] }],
+    ["get_trends", { promptId }, { promptId: unknownId }],
+    ["list_reports", { promptId }, { promptId: unknownId }],
+    ["list_eval_requests", { promptId }, { promptId: unknownId }],
+    ["request_eval", { promptId }, { promptId: unknownId }],
+  ])("%s: what is another organisation's is told apart from nothing by nothing", async (name, foreign, unknown) => {
+    const own = await world.call(name, foreign);
+    expect(own.error).toBeUndefined();
+    const answer = await asB.call(name, foreign);
+    expect(answer).toEqual({
+      error: "not_found",
+      detail: expect.stringMatching(
+        /^no (report|prompt) has the (slug|id) \S+; list_(reports|prompts) shows those there are$/,
+      ),
+    });
+    expect(withoutId(answer, slug, promptId)).toBe(
+      withoutId(await asB.call(name, unknown), "upload-a-file-00000000", unknownId),
+    );
+  });
+
+  test("lists of another organisation are empty", async () => {
+    expect((await asB.call("list_reports")).total).toBe(0);
+    expect((await asB.call("list_prompts")).total).toBe(0);
+    expect((await asB.call("list_eval_requests")).total).toBe(0);
+    expect((await asB.call("get_trends")).points).toEqual([]);
+    expect((await asB.ask("resources/list")).result.resources).toEqual([]);
+    expect((await asB.ask("resources/read", { uri: `evald://reports/${slug}` })).error.code).toBe(-32002);
+    expect((await asB.ask("prompts/get", { name: "investigate_report", arguments: { slug } })).error).toEqual({
+      code: -32602,
+      message: `no report has the slug ${slug}`,
+    });
+    const ref = { type: "ref/prompt", name: "investigate_report" };
+    const values = await asB.ask("completion/complete", { ref, argument: { name: "slug", value: "up" } });
+    expect(values.result.completion.values).toEqual([]);
+  });
+
+  test("a tool that is none is an error of the protocol that names those there are", async () => {
+    const { error } = await world.ask("tools/call", { name: "get_reports", arguments: {} });
+    expect(error).toEqual({ code: -32602, message: `Unknown tool: get_reports; there are ${nine.join(", ")}` });
+  });
+});
+
+describe("arguments that are not as they must be", () => {
+  const world = furnished();
+  const { promptId, slug } = world;
+  const long = "x".repeat(201);
+  test.each<[string, object, string]>([
+    ["list_reports", { limit: 0 }, "limit must be an integer from 1 to 100"],
+    ["list_reports", { limit: 101 }, "limit must be an integer from 1 to 100"],
+    ["list_reports", { limit: "20" }, "limit must be an integer from 1 to 100"],
+    ["list_reports", { limit: 1.5 }, "limit must be an integer from 1 to 100"],
+    ["list_reports", { offset: -1 }, "offset must be an integer from 0 to 100000"],
+    ["list_reports", { offset: 100_001 }, "offset must be an integer from 0 to 100000"],
+    ["list_reports", { promptId: "first" }, "promptId must be a uuid"],
+    ["list_reports", { status: "done" }, "status must be one of published, draft, archived"],
+    ["list_reports", { minScore: 101 }, "minScore must be an integer from 0 to 100"],
+    ["list_reports", { maxScore: -1 }, "maxScore must be an integer from 0 to 100"],
+    [
+      "list_reports",
+      { since: "yesterday" },
+      "since must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
+    ],
+    [
+      "list_reports",
+      { until: "2026-02-30T99:00:00Z" },
+      "until must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
+    ],
+    [
+      "list_reports",
+      { prompt: promptId },
+      '"prompt" is no argument of list_reports; it takes promptId, status, outcome, agent, minScore, maxScore, since, until, limit, offset',
+    ],
+    ["get_report", {}, "slug is required: it must be a text, of at most 200 characters"],
+    ["get_report", { slug: 7 }, "slug must be a text, of at most 200 characters"],
+    ["get_report", { slug: long }, "slug must be a text, of at most 200 characters"],
+    ["get_session_trace", { slug, limit: 501 }, "limit must be an integer from 1 to 500"],
+    ["get_session_trace", { slug, fromSeq: -1 }, "fromSeq must be an integer from 0 to 1000000000"],
+    ["get_session_trace", { slug, types: "end" }, "types must be a list of at most 11"],
+    [
+      "get_session_trace",
+      { slug, types: ["talk"] },
+      "types.0 must be one of thought, message, tool_call, tool_result, http, usage, error, interruption, limit, milestone, end",
+    ],
+    ["get_session_trace", { slug, search: "" }, "search must be a text that is not blank, of at most 200 characters"],
+    ["get_friction_points", {}, "give slug, for one report, or promptId, for all of a prompt's, and not both"],
+    [
+      "get_friction_points",
+      { slug, promptId },
+      "give slug, for one report, or promptId, for all of a prompt's, and not both",
+    ],
+    ["get_friction_points", { slug, severity: "bad" }, "severity must be one of critical, high, medium, low"],
+    ["get_friction_points", { slug, state: "gone" }, "state must be one of new, open, fixed, regressed"],
+    ["compare_reports", { slugs: [slug] }, "slugs must be a list of 2 to 10"],
+    ["compare_reports", { slugs: Array.from({ length: 11 }, (_, i) => `s${i}`) }, "slugs must be a list of 2 to 10"],
+    ["compare_reports", { slugs: [slug, slug] }, `slugs: ${slug} stands twice; name each report once`],
+    ["get_trends", { interval: "year" }, "interval must be one of day, week, month"],
+    ["list_prompts", { includeArchived: 1 }, "includeArchived must be true or false"],
+    ["request_eval", { promptId, runs: 0 }, "runs must be an integer from 1 to 50"],
+    ["request_eval", { promptId, runs: 51 }, "runs must be an integer from 1 to 50"],
+    ["request_eval", { promptId, waitSeconds: 51 }, "waitSeconds must be an integer from 0 to 50"],
+    [
+      "request_eval",
+      { promptId, idempotencyKey: "a b" },
+      "idempotencyKey must be a text that matches ^[\\x21-\\x7e]{1,255}$",
+    ],
+    [
+      "request_eval",
+      { promptId, urlMap: { "docs.example.com": "preview" } },
+      "urlMap.docs.example.com must be an absolute URL",
+    ],
+    [
+      "request_eval",
+      { promptId, urlMap: { "docs.example.com": "ftp://a.example" } },
+      'urlMap: the value for "docs.example.com" must be an absolute http(s) address without user info, not "ftp://a.example"',
+    ],
+    [
+      "request_eval",
+      { promptId, templateArgs: { a: "x".repeat(2001) } },
+      "templateArgs.a must be a text, of at most 2000 characters",
+    ],
+    ["list_eval_requests", { status: "done" }, "status must be one of pending, running, completed, failed, superseded"],
+  ])("%s with %j", async (name, args, detail) => {
+    expect(await world.call(name, args)).toEqual({ error: "bad_request", detail });
+  });
+
+  test("values at the bounds are taken", async () => {
+    for (const [name, args] of Object.entries({
+      list_reports: { limit: 100, offset: 100_000, minScore: 0, maxScore: 100, since: "2026-11-21", agent: "explorer" },
+      get_session_trace: { slug, limit: 500, fromSeq: 1_000_000_000 },
+      get_friction_points: { slug, limit: 1, offset: 0 },
+      request_eval: { promptId, runs: 50, idempotencyKey: "~".repeat(255), templateArgs: { a: "x".repeat(2000) } },
+      list_eval_requests: { limit: 100, offset: 100_000, status: "superseded" },
+    }))
+      expect((await world.call(name, args)).error).toBeUndefined();
+  });
+});
+
+describe("request_eval", () => {
+  const asking = (text = "Upload a file. https://docs.example.com") => {
+    const app = testApp();
+    const prompt = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text, runsPerEval: 3 });
+    return { app, ...rpc(app), promptId: prompt.id };
+  };
+
+  test("makes as many runs as the prompt says, and the same again for the same key", async () => {
+    const { call, promptId } = asking();
+    const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
+    expect(first.runs.length).toBe(3);
+    expect(await call("request_eval", { promptId, idempotencyKey: "monday" })).toEqual(first);
+    expect(await call("request_eval", { promptId, idempotencyKey: "monday", runs: 2 })).toEqual({
+      error: "conflict",
+      detail: "the Idempotency-Key was used for another request within 24 hours; use a new key",
+    });
+    expect((await call("list_eval_requests", { status: "pending" })).total).toBe(1);
+  });
+
+  test("waits for the runs, and says how many have ended to a client that asks", async () => {
+    const { app, promptId } = asking();
+    await app.service.runner.start();
+    /** What a client that reads streams hears of one call, the answer last. */
+    async function hear() {
+      const params = {
+        name: "request_eval",
+        arguments: { promptId, runs: 2, waitSeconds: 50, idempotencyKey: "once" },
+        _meta: { progressToken: "mine" },
+      };
+      const response = await app.app.handle(
+        new Request(`${app.baseUrl}/api/mcp`, {
+          method: "POST",
+          headers: {
+            authorization: `Bearer ${app.a.key}`,
+            "content-type": "application/json",
+            accept: "application/json, text/event-stream",
+          },
+          body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+        }),
+      );
+      expect(response.headers.get("content-type")).toBe("text/event-stream");
+      const messages = [...(await response.text()).matchAll(/^data: (.+)$/gm)].map(([, data = ""]) => JSON.parse(data));
+      const said = messages.filter(({ method }) => method === "notifications/progress").map(({ params }) => params);
+      return { said, result: messages.at(-1).result.structuredContent };
+    }
+    const first = await hear();
+    expect(first.said[0]).toEqual({ progressToken: "mine", progress: 0, total: 2, message: "2 runs are queued" });
+    const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs have ended" };
+    expect(first.said.at(-1)).toEqual(end);
+    expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
+    // The same evaluation, which has ended.
+    const again = await hear();
+    expect(again).toEqual({ said: [first.said[0], end], result: first.result });
+    await app.service.runner.stop(0);
+  });
+
+  test("an archived prompt and a missing variable say what to do", async () => {
+    const { app, call, promptId } = asking("Upload with {{language}}.");
+    expect(await call("request_eval", { promptId })).toEqual({
+      error: "missing_template_vars",
+      detail: "templateArgs lacks a value for: language",
+    });
+    app.service.prompts.updatePrompt(app.a.org, promptId, { status: "archived" });
+    expect((await call("request_eval", { promptId, templateArgs: { language: "Go" } })).error).toBe("conflict");
+    expect((await call("list_prompts")).total).toBe(0);
+    expect((await call("list_prompts", { includeArchived: true })).prompts[0].status).toBe("archived");
+  });
+});
+
+describe("list_eval_requests", () => {
+  test.each([
+    ["pending", []],
+    ["completed", [niceGrade, "timeout: too long"]],
+    ["failed", ["timeout: too long", "cancelled: by somebody"]],
+  ] as const)("%s follows from the runs, in the list and in its filter", async (status, ends) => {
+    const app = testApp();
+    const { call } = rpc(app);
+    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    if (ends.length > 0) evaluation(app, prompt.id, [...ends]);
+    else await call("request_eval", { promptId: prompt.id });
+    const { evalRequests } = await call("list_eval_requests", { status });
+    expect(evalRequests.map((each: { status: string }) => each.status)).toEqual([status]);
+    for (const other of ["pending", "running", "completed", "failed", "superseded"].filter((one) => one !== status))
+      expect((await call("list_eval_requests", { status: other })).total).toBe(0);
+  });
+
+  test("it is running from the first run that has begun to the last that ends", async () => {
+    const app = testApp();
+    const { call } = rpc(app);
+    const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const [done] = evaluation(app, prompt.id, [niceGrade, "timeout: too long"]);
+    app.db.$client.run(
+      "update runs set status = 'pending', completed_at = null, failure_reason = null where status = 'failed'",
+    );
+    const [running] = (await call("list_eval_requests", { status: "running" })).evalRequests;
+    expect([running.status, running.runs[0].report.slug]).toEqual(["running", done?.slug]);
+  });
+});
+
+describe("long answers", () => {
+  test("pages follow one another without a row twice or lost", async () => {
+    const app = testApp();
+    const { call } = rpc(app);
+    for (let i = 0; i < 5; i++)
+      app.service.prompts.createPrompt(app.a.org, { text: `Task ${i}. ${"long ".repeat(i === 2 ? 9000 : 1)}` });
+    const seen: string[] = [];
+    const pages: number[] = [];
+    for (let offset: number | null = 0; offset !== null; ) {
+      const page = await call("list_prompts", { limit: 4, offset });
+      seen.push(...page.prompts.map(({ text }: { text: string }) => text.slice(0, 6)));
+      pages.push(page.prompts.length);
+      offset = page.nextOffset;
+    }
+    expect(seen).toEqual(["Task 4", "Task 3", "Task 2", "Task 1", "Task 0"]);
+    // The third is too long to go with two others.
+    expect(pages).toEqual([2, 1, 2]);
+  });
+
+  test("a trace is cut where it gets long, in its texts and in its events, and goes on from there", async () => {
+    const { app, call, slug } = furnished();
+    app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"word ".repeat(1000)}')`);
+    const first = await call("get_session_trace", { slug, limit: 500 });
+    expect(first.events.length).toBeLessThan(25);
+    expect(first.events[0].text).toEndWith("… (3000 characters cut)");
+    const next = await call("get_session_trace", { slug, fromSeq: first.nextSeq });
+    expect(next.events[0].seq).toBe(first.events.at(-1).seq + 1);
+    expect(first.total).toBe(121);
+  });
+});
+
+describe("friction", () => {
+  test("over the reports of a prompt each thing is told once, with what became of it", async () => {
+    const app = testApp();
+    const { call } = rpc(app);
+    const { id: promptId } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+    const withPoints = (...names: string[]) => ({
+      ...niceGrade,
+      recommendations: [],
+      frictions: names.map((name) => ({ ...friction, fingerprint: name.padEnd(16, "0"), title: name })),
+    });
+    const slugs = [
+      withPoints("fixed", "back", "lasting"),
+      withPoints("lasting"),
+      withPoints("back", "lasting", "fresh"),
+    ].map((grade) => evaluation(app, promptId, [grade])[0]?.slug);
+    const { frictionPoints } = await call("get_friction_points", { promptId });
+    expect(
+      frictionPoints.map(({ title, state, seenIn, slug }: Point) => [title, state, seenIn, slugs.indexOf(slug)]),
+    ).toEqual([
+      ["lasting", "open", { runs: 3, of: 3 }, 2],
+      ["back", "regressed", { runs: 2, of: 3 }, 2],
+      ["fixed", "fixed", { runs: 1, of: 3 }, 0],
+      ["fresh", "new", { runs: 1, of: 3 }, 2],
+    ]);
+    const fixed = await call("get_friction_points", { promptId, state: "fixed" });
+    expect(fixed.frictionPoints.map(({ title }: Point) => title)).toEqual(["fixed"]);
+    // As it stood when the report was made.
+    const first = await call("get_friction_points", { slug: slugs[0] });
+    expect(first.frictionPoints.map(({ title, state }: Point) => [title, state])).toEqual([
+      ["fixed", "new"],
+      ["back", "new"],
+      ["lasting", "new"],
+    ]);
+  });
+});
+
+type Point = { title: string; state: string; seenIn: object; slug: string };
+
+describe("resources and prompts", () => {
+  test("reports are listed in pages, and read as the Markdown that people get", async () => {
+    const { app, ask, slug, promptId } = furnished();
+    const { resources } = (await ask("resources/list")).result;
+    expect(resources.length).toBe(2);
+    expect(resources[1]).toEqual({
+      uri: `evald://reports/${slug}`,
+      name: slug,
+      title: "Upload a file: C+ (78.4), 2026-11-21",
+      mimeType: "text/markdown",
+    });
+    const [content] = (await ask("resources/read", { uri: resources[1].uri })).result.contents;
+    const page = await app.send("GET", `/reports/${slug}.md`);
+    expect(content).toEqual({ uri: resources[1].uri, mimeType: "text/markdown", text: page.body });
+    evaluation(
+      app,
+      promptId,
+      Array.from({ length: 49 }, () => niceGrade),
+    );
+    const first = (await ask("resources/list")).result;
+    expect([first.resources.length, first.nextCursor]).toEqual([50, "50"]);
+    const second = (await ask("resources/list", { cursor: "50" })).result;
+    expect([second.resources.length, second.nextCursor]).toEqual([1, undefined]);
+    expect((await ask("resources/list", { cursor: "next" })).error.code).toBe(-32602);
+    for (const uri of ["evald://reports/none", "evald://reports/%", "file:///etc/passwd"])
+      expect((await ask("resources/read", { uri })).error).toMatchObject({ code: -32002, data: { uri } });
+  });
+
+  test("the two prompts are as they were, and what a target said stands in them as data only", async () => {
+    const { app, ask, slug, promptId } = furnished();
+    const get = async (name: string, args: object) => (await ask("prompts/get", { name, arguments: args })).result;
+    expect(stable((await ask("prompts/list")).result, app.baseUrl)).toMatchSnapshot();
+    expect(stable(await get("investigate_report", { slug }), app.baseUrl)).toMatchSnapshot();
+    const fix = await get("fix_top_friction", { promptId });
+    expect(stable(fix.messages[0], app.baseUrl)).toMatchSnapshot();
+    const hostile = runWithReport(app, hostileGrade);
+    const { messages } = await get("investigate_report", { slug: hostile.slug });
+    expect(messages[0].content.text).not.toContain("alert");
+    expect(messages[1].content.resource.text).not.toMatch(/^#+ heading|^## two/m);
+  });
+
+  test("arguments are completed, and what is wrong is named", async () => {
+    const { ask, slug, second, promptId } = furnished();
+    const complete = async (ref: object, name: string, value: string) =>
+      (await ask("completion/complete", { ref, argument: { name, value } })).result.completion;
+    const investigate = { type: "ref/prompt", name: "investigate_report" };
+    expect(await complete(investigate, "slug", "UPLOAD")).toEqual({ values: [second, slug], total: 2, hasMore: false });
+    expect((await complete(investigate, "slug", "zzz")).values).toEqual([]);
+    expect((await complete(investigate, "other", "up")).values).toEqual([]);
+    const template = { type: "ref/resource", uri: "evald://reports/{slug}" };
+    expect((await complete(template, "slug", "upload")).values).toEqual([second, slug]);
+    const fix = { type: "ref/prompt", name: "fix_top_friction" };
+    expect((await complete(fix, "promptId", "upload")).values).toEqual([promptId]);
+    expect((await complete(fix, "promptId", promptId.slice(0, 8))).values).toEqual([promptId]);
+    const wrong = async (method: string, params: object) => (await ask(method, params)).error;
+    expect(await wrong("prompts/get", { name: "fix_everything" })).toEqual({
+      code: -32602,
+      message: "Unknown prompt: fix_everything; there are investigate_report, fix_top_friction",
+    });
+    expect(await wrong("prompts/get", { name: "investigate_report" })).toEqual({
+      code: -32602,
+      message: "investigate_report needs the argument slug",
+    });
+    expect(
+      (
+        await wrong("completion/complete", {
+          ref: { type: "ref/prompt", name: "x" },
+          argument: { name: "a", value: "" },
+        })
+      ).code,
+    ).toBe(-32602);
+  });
+});
