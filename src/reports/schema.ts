@@ -187,10 +187,10 @@ const TraceEvent = Type.Object(
 export const Trace = Type.Object(
   {
     events: Type.Array(TraceEvent),
-    total: Type.Integer({ description: "Events that match, on all pages" }),
+    total: Type.Integer({ description: "Events that match" }),
     nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
     notice: Nullable(
-      Type.String({ description: "Why events of an old session are missing" }),
+      Type.String({ description: "Why events are missing" }),
     ),
   },
   { title: "Trace" },
