@@ -7,9 +7,10 @@ import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { diskFault } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
-import { createEndpoint, type Surface } from "./mcp/endpoint.ts";
+import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
-import { toSurface } from "./mcp/surface.ts";
+import type { toSurface } from "./mcp/surface.ts";
+import { refuseMethod } from "./mcp/tool.ts";
 import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
@@ -23,7 +24,7 @@ import type { Service } from "./service.ts";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
 /** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
-export function createApp(service: Service, surface: Surface = surfaceOf(service)) {
+export function createApp(service: Service, surface?: Surface) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
   const callers = new WeakMap<Request, Caller>();
@@ -52,10 +53,18 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
     );
   }
 
-  const mcp = createEndpoint(surface, {
-    ownUrl: deps.baseUrl,
-    onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused"),
-  });
+  /** The SDKs take longer to load than everything else together, and many services are never asked over MCP. */
+  async function loadEndpoint(): Promise<Endpoint> {
+    const [{ createEndpoint }, { toSurface }] = await Promise.all([
+      import("./mcp/endpoint.ts"),
+      import("./mcp/surface.ts"),
+    ]);
+    return createEndpoint(surface ?? toSurface(offerOf(service)), {
+      ownUrl: deps.baseUrl,
+      onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused"),
+    });
+  }
+  let endpoint: Promise<Endpoint> | undefined;
 
   const routes = new Elysia()
     .use(systemRoutes(service))
@@ -68,7 +77,7 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
         ...errors(),
       }),
     })
-    .use(mcpRoutes(mcp, callerOfApi))
+    .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
     .use(pageRoutes(service))
     .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
       ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
@@ -87,7 +96,7 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
       if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
-      if (request.method !== "POST" && new URL(request.url).pathname === basePath + mcpPath) return mcp.refuseMethod();
+      if (request.method !== "POST" && new URL(request.url).pathname === basePath + mcpPath) return refuseMethod();
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
@@ -119,18 +128,17 @@ export function createApp(service: Service, surface: Surface = surfaceOf(service
 }
 
 /** What agents are offered over MCP. */
-const surfaceOf = (service: Service): Surface =>
-  toSurface({
-    ...service,
-    onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
-    tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
-    toAppError(error) {
-      service.onError(error);
-      const told = toAppError(error, undefined);
-      if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
-      return told;
-    },
-  });
+const offerOf = (service: Service): Parameters<typeof toSurface>[0] => ({
+  ...service,
+  onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
+  tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
+  toAppError(error) {
+    service.onError(error);
+    const told = toAppError(error, undefined);
+    if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
+    return told;
+  },
+});
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),

@@ -1,8 +1,6 @@
 import { Argument, type Command } from "commander";
 import type { AgentEvent } from "../agents/agent.ts";
-import { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
-import { keyHeader } from "../agents/gateway/wire.ts";
 import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
 import { type ModelProvider, modelProviders } from "../modelsettings.ts";
@@ -78,6 +76,11 @@ const maxTokens = 64;
 
 /** One small call through the gateway, as an agent makes it. */
 async function callOnce(access: ModelAccess) {
+  // Loaded here: the prices alone would make every start slower.
+  const [{ createGateway }, { keyHeader }] = await Promise.all([
+    import("../agents/gateway/gateway.ts"),
+    import("../agents/gateway/wire.ts"),
+  ]);
   const gateway = createGateway({ now: Date.now, silenceMs: 60_000, maxFailures: 1 });
   const events: AgentEvent[] = [];
   let trouble: string | null = null;

@@ -17,7 +17,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Caller } from "../auth/gate.ts";
 import { readJson } from "../body.ts";
 import { AppError } from "../errors.ts";
-import { type Call, invalidParams, RpcError } from "./tool.ts";
+import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 
 /** Requests up to 2025-11-25, and the notations of their parameters. Those of 2026-07-28 bear the same names. */
 const requests = {
@@ -135,7 +135,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     return transport.handleRequest(request, { parsedBody: body });
   }
 
-  return { handle, refuseMethod };
+  return { handle };
 }
 
 type Meta = { progressToken?: string | number };
@@ -198,10 +198,3 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (body.length > 0 && body.length <= maxBatch) return null;
   return rpcRefusal(400, -32600, `Invalid Request: a batch has 1 to ${maxBatch} messages`);
 }
-
-const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
-  Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
-
-/** The answer to anything but POST: there are no sessions to listen to or to end. */
-const refuseMethod = () =>
-  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages by POST", { allow: "POST" });

@@ -19,19 +19,23 @@ const Message = Type.Object(
   },
 );
 
-/** The MCP endpoint. All but POST is refused before any route: there are no sessions. */
-export const mcpRoutes = (endpoint: Endpoint, callerOf: (request: Request) => Caller) =>
-  new Elysia({ name: "mcp" }).post(mcpPath, ({ request }) => endpoint.handle(request, callerOf(request)), {
-    parse: "none",
-    ...operation(
-      "MCP",
-      "mcp",
-      "Speak the Model Context Protocol",
-      { 200: Message, ...errors(400, 403, 413) },
-      {
-        description:
-          "Streamable HTTP without sessions: each request holds one message, and is answered with one. Revisions up to 2025-11-25 and 2026-07-28. GET and DELETE are 405.",
-        requestBody: { required: true, content: { "application/json": { schema: Message } } },
-      },
-    ),
-  });
+/** The MCP endpoint, made when it is first asked. All but POST is refused before any route: there are no sessions. */
+export const mcpRoutes = (endpoint: () => Promise<Endpoint>, callerOf: (request: Request) => Caller) =>
+  new Elysia({ name: "mcp" }).post(
+    mcpPath,
+    async ({ request }) => (await endpoint()).handle(request, callerOf(request)),
+    {
+      parse: "none",
+      ...operation(
+        "MCP",
+        "mcp",
+        "Speak the Model Context Protocol",
+        { 200: Message, ...errors(400, 403, 413) },
+        {
+          description:
+            "Streamable HTTP without sessions: each request holds one message, and is answered with one. Revisions up to 2025-11-25 and 2026-07-28. GET and DELETE are 405.",
+          requestBody: { required: true, content: { "application/json": { schema: Message } } },
+        },
+      ),
+    },
+  );

@@ -89,3 +89,11 @@ export class RpcError extends Error {
 }
 
 export const invalidParams = (message: string) => new RpcError(-32602, message);
+
+/** An answer that a JSON-RPC client reads, to a request that no server of the protocol sees. */
+export const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
+  Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
+
+/** The answer to anything but POST: there are no sessions to listen to or to end. */
+export const refuseMethod = () =>
+  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages by POST", { allow: "POST" });

@@ -189,9 +189,7 @@ export const Trace = Type.Object(
     events: Type.Array(TraceEvent),
     total: Type.Integer({ description: "Events that match" }),
     nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
-    notice: Nullable(
-      Type.String({ description: "Why events are missing" }),
-    ),
+    notice: Nullable(Type.String({ description: "Why events are missing" })),
   },
   { title: "Trace" },
 );
