@@ -1,7 +1,7 @@
-import { and, count, eq, lte, sql } from "drizzle-orm";
+import { and, count, eq, lte, or, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
-import { type attemptEnds, attempts, jobs } from "../db/tables.ts";
+import { type attemptEnds, jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { createTurns } from "./turns.ts";
 
@@ -48,9 +48,6 @@ const leaseColumns = {
   deaths: jobs.deaths,
 };
 
-const value = sql.placeholder;
-const set = (name: string) => sql`${sql.placeholder(name)}`;
-
 export type Queue = ReturnType<typeof createQueue>;
 
 /**
@@ -59,62 +56,40 @@ export type Queue = ReturnType<typeof createQueue>;
  */
 export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const insert = preparedInsert(db, jobs);
-  const insertAttempt = preparedInsert(db, attempts);
   const turns = createTurns({ db });
-  const held = and(eq(jobs.id, value("id")), eq(jobs.attempt, value("attempt")), eq(jobs.state, "running"));
-  const queued = eq(jobs.state, "queued");
-  const running = eq(jobs.state, "running");
-  const returned = { id: jobs.id };
+  const queued = sql`${jobs.state} = 'queued'`;
+  const running = sql`${jobs.state} = 'running'`;
 
+  const { $client } = db;
+  const held = "where id = ? and attempt = ? and state = 'running'";
+  type Held = [id: string, attempt: number];
+  // By hand and not by Drizzle, whose way to a statement takes longer than SQLite takes for it.
   const statements = {
-    claim: db
-      .update(jobs)
-      .set({
-        state: "running",
-        attempt: sql`${jobs.attempt} + 1`,
-        owner: set("owner"),
-        leaseUntil: set("leaseUntil"),
-        firstBegunAt: sql`coalesce(${jobs.firstBegunAt}, ${value("at")})`,
-      })
-      .where(and(eq(jobs.id, value("id")), queued))
-      .returning(leaseColumns)
-      .prepare(),
-    holds: db.select(returned).from(jobs).where(held).prepare(),
-    heartbeat: db
-      .update(jobs)
-      .set({ leaseUntil: set("leaseUntil") })
-      .where(held)
-      .returning(returned)
-      .prepare(),
-    settle: db
-      .update(jobs)
-      .set({ state: set("state"), lastError: set("reason"), leaseUntil: null, endedAt: set("at") })
-      .where(held)
-      .returning(returned)
-      .prepare(),
-    putBack: db
-      .update(jobs)
-      .set({
-        state: "queued",
-        availableAt: set("availableAt"),
-        lastError: set("reason"),
-        leaseUntil: null,
-        spent: sql`${jobs.spent} + (${value("counts")} is 'spent')`,
-        faults: sql`${jobs.faults} + (${value("counts")} is 'faults')`,
-        deaths: sql`${jobs.deaths} + (${value("counts")} is 'deaths')`,
-      })
-      .where(held)
-      .returning(returned)
-      .prepare(),
-    endAttempt: db
-      .update(attempts)
-      .set({ ended: set("ended"), reason: set("reason"), costUsd: set("costUsd"), endedAt: set("at") })
-      .where(and(eq(attempts.jobId, value("id")), eq(attempts.attempt, value("attempt"))))
-      .prepare(),
+    claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
+      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, first_begun_at = coalesce(first_begun_at, ?)
+      where id = ? and state = 'queued'
+      returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths`,
+    ),
+    begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
+      "insert into attempts (job_id, attempt, owner, begun_at) values (?, ?, ?, ?)",
+    ),
+    holds: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
+    heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
+    settle: $client.prepare<never, [state: string, reason: string | null, at: number, ...Held]>(
+      `update jobs set state = ?, last_error = ?, lease_until = null, ended_at = ? ${held}`,
+    ),
+    putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
+      `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null,
+      spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${held}`,
+    ),
+    end: $client.prepare<
+      never,
+      [ended: Ended, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
+    >("update attempts set ended = ?, reason = ?, cost_usd = ?, ended_at = ? where job_id = ? and attempt = ?"),
   };
 
   function end(lease: Lease, ended: Ended, reason: string | null, costUsd: number | null): void {
-    statements.endAttempt.run({ id: lease.id, attempt: lease.attempt, ended, reason, costUsd, at: now() });
+    statements.end.run(ended, reason, costUsd, now(), lease.id, lease.attempt);
   }
 
   return {
@@ -156,33 +131,32 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       while (leases.length < most) {
         const turn = order.next().value;
         if (!turn || turn.availableAt > at) return { leases, nextDueAt: turn?.availableAt ?? null };
-        const lease = statements.claim.get({ id: turn.id, owner, leaseUntil: at + leaseMs, at });
+        const lease = statements.claim.get(owner, at + leaseMs, at, turn.id);
         if (!lease) throw new Error(`the queued job ${turn.id} could not be claimed`);
-        const { id: jobId, attempt } = lease;
-        insertAttempt({ jobId, attempt, owner, begunAt: at, endedAt: null, ended: null, reason: null, costUsd: null });
+        statements.begin.run(lease.id, lease.attempt, owner, at);
         leases.push(lease);
       }
       return { leases, nextDueAt: null };
     },
 
     /** Whether the lease still counts. */
-    holds: ({ id, attempt }: Lease): boolean => statements.holds.get({ id, attempt }) !== undefined,
+    holds: ({ id, attempt }: Lease): boolean => statements.holds.get(id, attempt) !== null,
+
     heartbeat: (_tx: Tx, { id, attempt }: Lease, leaseMs: number): boolean =>
-      statements.heartbeat.get({ id, attempt, leaseUntil: now() + leaseMs }) !== undefined,
+      statements.heartbeat.run(now() + leaseMs, id, attempt).changes > 0,
 
     /** Ends a job for good. */
     settle(_tx: Tx, lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
-      const { id, attempt } = lease;
-      if (!statements.settle.get({ id, attempt, state, reason, at: now() })) return false;
+      if (statements.settle.run(state, reason, now(), lease.id, lease.attempt).changes === 0) return false;
       end(lease, state, reason, costUsd);
       return true;
     },
 
     /** Gives a job back to be begun again: after `delayMs`, or (0) at once, whatever the clock says. */
     putBack(_tx: Tx, lease: Lease, { ended, counts, delayMs, reason, costUsd }: Return): boolean {
-      const { id, attempt } = lease;
       const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
-      if (!statements.putBack.get({ id, attempt, availableAt, reason, counts })) return false;
+      const adds = (["spent", "faults", "deaths"] as const).map((counter) => (counts === counter ? 1 : 0));
+      if (statements.putBack.run(availableAt, reason, ...adds, lease.id, lease.attempt).changes === 0) return false;
       end(lease, ended, reason, costUsd);
       return true;
     },
@@ -216,7 +190,6 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         .where(which === "all" ? running : and(running, lte(jobs.leaseUntil, now())))
         .all(),
 
-    countUnfinished: (): number =>
-      db.select({ n: count() }).from(jobs).where(sql`${jobs.state} in ('queued', 'running')`).get()?.n ?? 0,
+    countUnfinished: (): number => db.select({ n: count() }).from(jobs).where(or(queued, running)).get()?.n ?? 0,
   };
 }
