@@ -130,6 +130,16 @@ describe("the states of a job", () => {
     ]);
   });
 
+  test("what was put off comes before what came later, once it is due", () => {
+    const { enqueue, claim, putBack, pass } = openQueue();
+    enqueue("a");
+    putBack(claim() as Lease, { delayMs: 5000 });
+    enqueue("b", "c");
+    expect(claim()?.subject).toBe("b");
+    pass(5000);
+    expect([claim()?.subject, claim()?.subject]).toEqual(["a", "c"]);
+  });
+
   test("orphans are those whose lease ran out, at boot every one that runs", () => {
     const { queue, enqueue, claim, pass } = openQueue();
     const orphans = (which: "all" | "expired") => queue.listOrphans(which).map(({ subject }) => subject);

@@ -130,6 +130,7 @@ function createModel(clock: { now: number }) {
     running,
     enqueue: (job: Job) => all.set(job.id, job),
     claim(most: number, owner: string): { jobs: Job[]; nextDueAt: number | null } {
+      for (const job of all.values()) if (job.state === "queued" && isDue(job)) job.availableAt = 0;
       const taken: Job[] = [];
       while (taken.length < most) {
         const [first] = claimable()

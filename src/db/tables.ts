@@ -415,6 +415,7 @@ export const jobs = sqliteTable(
   (t) => [
     unique("jobs_subject").on(t.kind, t.subject),
     index("jobs_claim").on(t.orgId, t.host, t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
+    index("jobs_waiting").on(t.availableAt).where(sql`${t.state} = 'queued' and ${t.availableAt} > 0`),
     index("jobs_running").on(t.leaseUntil).where(sql`${t.state} = 'running'`),
     index("jobs_begun").on(t.orgId, t.firstBegunAt).where(sql`${t.firstBegunAt} is not null`),
     check("jobs_state", oneOf(t.state, jobStates)),

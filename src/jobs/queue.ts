@@ -65,6 +65,9 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
   type Held = [id: string, attempt: number];
   // By hand and not by Drizzle, whose way to a statement takes longer than SQLite takes for it.
   const statements = {
+    comeDue: $client.prepare<never, [at: number]>(
+      "update jobs set available_at = 0 where state = 'queued' and available_at > 0 and available_at <= ?",
+    ),
     claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
       `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, first_begun_at = coalesce(first_begun_at, ?)
       where id = ? and state = 'queued'
@@ -126,6 +129,8 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       limits: Limits,
     ): { leases: Lease[]; nextDueAt: number | null } {
       const at = now();
+      // Come due, a job has its place by its age again: behind what is new for ever, it might never be begun.
+      statements.comeDue.run(at);
       const leases: Lease[] = [];
       const order = turns(at, limits);
       while (leases.length < most) {

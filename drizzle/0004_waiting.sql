@@ -1,0 +1,1 @@
+CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'queued' and "jobs"."available_at" > 0;
