@@ -22,6 +22,8 @@ export const instantAgent = scriptedAgent(async function* () {
 
 type Options = {
   agent?: Agent;
+  /** Further agents by id. */
+  agents?: Record<string, Agent>;
   env?: Record<string, string>;
   dataDir?: string;
   log?: Logger;
@@ -31,6 +33,7 @@ type Options = {
 /** A whole service on a real database, reached through its front door; two organisations, each with a key. */
 export function testApp({
   agent = instantAgent,
+  agents = {},
   env = {},
   dataDir = ":memory:",
   log = pino({ level: "silent" }),
@@ -43,7 +46,7 @@ export function testApp({
     db,
     config,
     log,
-    agents: { explorer: agent },
+    agents: { explorer: agent, ...agents },
     baseUrl: () => baseUrl,
     now,
     backoffMs: () => 1,
