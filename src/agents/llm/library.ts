@@ -17,6 +17,9 @@ export function createLibrary() {
 
   return {
     get: (url: string): Page | null => pages.get(url) ?? null,
+    /** The first page whose text holds some words; null if none does. */
+    mentioning: (text: string): string | null =>
+      pages.values().find(({ markdown }) => markdown.includes(text))?.url ?? null,
     /** Whether it was asked before; from then on it was. */
     asked(url: string): boolean {
       const before = asked.has(url);

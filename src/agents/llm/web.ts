@@ -33,8 +33,17 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
   for (const url of [...task.startUrls, ...(task.productUrl ? [task.productUrl] : [])])
     learn(url, { provenance: "given", foundOn: null });
 
+  /** What stands in the text of a page, as paths of an API do, was found there too. */
+  function sourceOf(url: string): Source {
+    const known = sources.get(plain(url));
+    if (known) return known;
+    const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
+    const foundOn = path.length > 3 ? library.mentioning(path) : null;
+    return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
+  }
+
   async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
-    const { provenance, foundOn } = sources.get(plain(url)) ?? { provenance: "guessed" as const, foundOn: null };
+    const { provenance, foundOn } = sourceOf(url);
     const method = asked.method ?? "GET";
     const told = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
     const begun = now();

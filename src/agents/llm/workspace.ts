@@ -80,7 +80,10 @@ export function workspaceTools({ workspace, egress }: Place, memoryBytes: number
         const message = why ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
         const ok = message === null;
         const shown = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
-        return { ok, output: ok ? shown : { message: `${message}: ${lastLine(err || out)}`, ...shown } };
+        return {
+          ok,
+          output: ok ? shown : { message: [message, lastLine(err || out)].filter(Boolean).join(": "), ...shown },
+        };
       },
     }),
     read_file: spec({
