@@ -40,7 +40,7 @@ export function createBounds(kind: "rules" | "model", { wallClockMs, maxToolCall
     ending(): AgentEvent[] {
       if (!hit || isEnded) return [];
       const { limit, value, unit } = hit;
-      const amount = unit === "ms" ? `${value / 1000} seconds` : `${value} ${unit}`;
+      const amount = unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;
       if (calls === 0)
         throw new AgentFailure("timeout", `the model asked for nothing to be done within the ${amount} of the run`);
       const reason = `Ended by a limit of the run: ${amount} (${limit}).`;

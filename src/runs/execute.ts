@@ -167,6 +167,9 @@ export function createRunJob(
         } catch (error) {
           if (signal.aborted || !bounds.hit) throw error;
         } finally {
+          // What closes takes its time, and that is not the agent's.
+          clearTimeout(wallClock);
+          clearTimeout(idle);
           await equipment?.close();
         }
         for (const event of bounds.ending()) writer.append(event, "runner");

@@ -108,7 +108,7 @@ async function work(
     } else if (step.kind === "failed") {
       if (step.final || ++failures >= maxFailures)
         throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" });
-      await pauseAfter(failures, step.retryAfterMs, signal);
+      await pauseAfter(failures, step, signal);
     } else {
       failures = 0;
       messages.push(...step.messages);

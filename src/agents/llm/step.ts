@@ -5,7 +5,14 @@ import type { AgentEvent, FailureCause } from "../agent.ts";
 export type StepEnd =
   | { kind: "done"; messages: ModelMessage[]; calls: number }
   | { kind: "over_budget"; message: string }
-  | { kind: "failed"; cause: FailureCause; message: string; final: boolean; retryAfterMs: number | null };
+  | {
+      kind: "failed";
+      cause: FailureCause;
+      message: string;
+      final: boolean;
+      retryAfterMs: number | null;
+      isBusy: boolean;
+    };
 
 type Terms = { nextId: () => string; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
@@ -72,22 +79,24 @@ function toFailure(error: unknown): StepEnd {
   const status = call?.statusCode;
   if (status === 402) return { kind: "over_budget", message };
   const ms = Number(call?.responseHeaders?.["retry-after-ms"] ?? Number(call?.responseHeaders?.["retry-after"]) * 1000);
+  const retryAfterMs = Number.isFinite(ms) ? ms : null;
   const cause = status === 401 || status === 403 ? "credentials" : "infrastructure";
   const final = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
-  return {
-    kind: "failed",
-    cause,
-    message: `the model: ${message}`,
-    final,
-    retryAfterMs: Number.isFinite(ms) ? ms : null,
-  };
+  const isBusy = status !== undefined && status >= 400;
+  return { kind: "failed", cause, message: `the model: ${message}`, final, retryAfterMs, isBusy };
 }
 
+const pauseMs = 200;
+const busyPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
-/** Waits before the next try: as long as the provider asked for, else a second that doubles. */
-export async function pauseAfter(failures: number, askedMs: number | null, signal: AbortSignal): Promise<void> {
-  const ms = Math.min(askedMs ?? 1000 * 2 ** (failures - 1), longestPauseMs);
+/** Waits before the next try: as long as the provider asked for, else ever longer; an answer that broke off is asked for anew sooner. */
+export async function pauseAfter(
+  failures: number,
+  { retryAfterMs, isBusy }: Extract<StepEnd, { kind: "failed" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  const ms = Math.min(retryAfterMs ?? (isBusy ? busyPauseMs : pauseMs) * 2 ** (failures - 1), longestPauseMs);
   const aborted = Promise.withResolvers<void>();
   signal.addEventListener("abort", () => aborted.resolve(), { once: true });
   const timer = setTimeout(aborted.resolve, ms);
