@@ -27,6 +27,9 @@ const integer = (min: number, max: number) => (value: string) =>
     ? Number(value)
     : bad(`a whole number from ${min} to ${max}`);
 
+const usd = (value: string) =>
+  /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : bad("an amount in USD, as in 0.5");
+
 const flag = (value: string) => (value === "1" ? true : value === "0" ? false : bad("0 or 1"));
 
 const oneOf =
@@ -108,8 +111,24 @@ const settings = {
     integer(0, 36_500),
   ),
   EVALD_MAX_PAGES: setting("25", "pages that the explorer reads on its way to the goal", integer(1, 1000)),
-  EVALD_MAX_REQUESTS: setting("400", "requests that the explorer makes in one run", integer(1, 10_000)),
-  EVALD_AGENT_MEMORY_MB: setting("1024", "memory that the process of one agent may take, in MiB", integer(128, 65_536)),
+  EVALD_MAX_REQUESTS: setting("400", "requests that an agent makes in one run", integer(1, 10_000)),
+  EVALD_AGENT_MEMORY_MB: setting(
+    "1024",
+    "memory that the process of one agent, and each of its commands, may take, in MiB",
+    integer(128, 65_536),
+  ),
+  EVALD_MAX_MODEL_CALLS: setting("60", "calls of its model that an agent may make in one run", integer(1, 100_000)),
+  EVALD_MAX_TOKENS: setting("1000000", "tokens that the model may use in one run, in and out", integer(1, 999_999_999)),
+  EVALD_MAX_COST_USD: setting(
+    "2",
+    "what the model may cost in one run, in USD; 0: as much as the other limits let it",
+    usd,
+  ),
+  EVALD_MAX_TOOL_CALLS: setting(
+    "200",
+    "calls of tools that an agent with a model may make in one run",
+    integer(1, 100_000),
+  ),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
     value
       .split(",")
@@ -175,6 +194,9 @@ export type Config = Readonly<{
   maxPages: number;
   maxRequests: number;
   agentMemoryBytes: number;
+  /** Of one run; `costUsd` null: no limit. */
+  modelLimits: { calls: number; tokens: number; costUsd: number | null };
+  maxToolCalls: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
@@ -223,6 +245,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxPages: read("EVALD_MAX_PAGES", settings.EVALD_MAX_PAGES),
     maxRequests: read("EVALD_MAX_REQUESTS", settings.EVALD_MAX_REQUESTS),
     agentMemoryBytes: read("EVALD_AGENT_MEMORY_MB", settings.EVALD_AGENT_MEMORY_MB) * 1024 * 1024,
+    modelLimits: {
+      calls: read("EVALD_MAX_MODEL_CALLS", settings.EVALD_MAX_MODEL_CALLS),
+      tokens: read("EVALD_MAX_TOKENS", settings.EVALD_MAX_TOKENS),
+      costUsd: read("EVALD_MAX_COST_USD", settings.EVALD_MAX_COST_USD) || null,
+    },
+    maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),

@@ -1,6 +1,8 @@
+import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
 import { type Agent, objectionTo } from "./agents/agent.ts";
+import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import type { AllowRule, Config } from "./config.ts";
@@ -22,7 +24,7 @@ import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
 
-const userAgent = `evald/${version} (agent-experience evaluation; explorer)`;
+const userAgent = `evald/${version} (agent-experience evaluation)`;
 
 export type Service = ReturnType<typeof createService>;
 
@@ -30,7 +32,7 @@ type Options = {
   db: Db;
   config: Config;
   log: Logger;
-  /** By id; the first is the default. */
+  /** By id. */
   agents: Record<string, Agent>;
   baseUrl: () => string;
   /** Private places that runs may reach beside those of the configuration. */
@@ -49,12 +51,18 @@ export function createService(options: Options) {
   const now = options.now ?? Date.now;
   const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
   const deps: Deps = { db, config, log, now, newId, baseUrl };
-  const agentIds = Object.keys(agents).filter((id) => objectionTo(agents[id] as Agent) === null);
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
-  const prompts = createPrompts(deps, { agentIds, onScheduled: () => slots.wake() });
+  const prompts = createPrompts(deps, {
+    agents: Object.entries(agents)
+      .filter(([, agent]) => objectionTo(agent) === null)
+      .map(([id, agent]) => ({ id, hasModel: agent.describe().kind === "model" })),
+    agentModel: config.agentModel,
+    checkModel: models.getModel,
+    onScheduled: () => slots.wake(),
+  });
   const reports = createReports(deps);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
@@ -73,8 +81,19 @@ export function createService(options: Options) {
     onBroken(error);
   }
 
+  const { filename } = db.$client;
+  const host = createHost({
+    now,
+    folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
+    operatorHosts: config.egressAllow,
+    limits: config.modelLimits,
+    // A model that says nothing is told of before the agent is taken for idle.
+    silenceMs: config.idleTimeoutMs / 2,
+  });
   const runJob = createRunJob(deps, {
     agents,
+    models,
+    host,
     queue,
     reports,
     allow: () => [...config.allowPrivate, ...alsoAllow()],
@@ -99,7 +118,6 @@ export function createService(options: Options) {
     endings,
     queue,
     commit,
-    defaultAgent: agentIds[0] ?? "explorer",
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
@@ -142,12 +160,14 @@ export function createService(options: Options) {
     trouble,
     /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
+      host.sweep();
       await runner.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
       await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await host.close();
     },
   };
 }

@@ -107,11 +107,12 @@ describe("limits", () => {
       text: "",
       endGoal: null,
       startUrls: [],
+      productUrl: null,
       urlMap: {},
       declaredChecks: [],
-      limits: { wallClockMs: 60_000, maxPages: 1, maxRequests: 1, memoryBytes: 1024 ** 3 },
+      limits: { wallClockMs: 60_000, maxPages: 1, maxRequests: 1, memoryBytes: 1024 ** 3, maxToolCalls: 1 },
     },
-    context: { now: () => 0, begunAt: 0, allow: [], userAgent: "evald/test" },
+    context: { now: () => 0, begunAt: 0, allow: [], userAgent: "evald/test", means: null },
   };
 
   test("a flood waits in the process that makes it, and ends", async () => {

@@ -28,10 +28,18 @@ async function explore(task: PartOfTask, signal = new AbortController().signal):
     text: "",
     endGoal: null,
     startUrls: [],
+    productUrl: null,
     urlMap: {},
     declaredChecks: [],
     ...task,
-    limits: { wallClockMs: 20_000, maxPages: 25, maxRequests: 400, memoryBytes: 1024 ** 3, ...task.limits },
+    limits: {
+      wallClockMs: 20_000,
+      maxPages: 25,
+      maxRequests: 400,
+      memoryBytes: 1024 ** 3,
+      maxToolCalls: 200,
+      ...task.limits,
+    },
   };
   return Array.fromAsync(
     explorer.run(whole, {
@@ -40,6 +48,7 @@ async function explore(task: PartOfTask, signal = new AbortController().signal):
       begunAt: now(),
       allow: [{ host: "127.0.0.1", port: null }],
       userAgent: "evald/test",
+      means: null,
     }),
   );
 }

@@ -276,6 +276,7 @@ test("variables are filled in once: an argument is never read as a variable", as
     title: null,
     text: "{{b}} $1 $& \\{{ and {{a}}, {{a}} and $& stays",
     endGoal: "{{a}}{{a}}",
+    productUrl: null,
     startUrls: [],
     declaredChecks: [],
     reviewBeforePublishing: false,

@@ -1,4 +1,5 @@
 import type { AllowRule } from "../config.ts";
+import type { ModelProvider } from "../modelsettings.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
 const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
@@ -121,12 +122,30 @@ export type Task = {
   endGoal: string | null;
   /** Where to begin, best first, without doubles; never empty. */
   startUrls: string[];
+  /** Where the product itself is, apart from its docs. */
+  productUrl: string | null;
   urlMap: Record<string, string>;
   declaredChecks: DeclaredCheck[];
   limits: TaskLimits;
 };
 
-type TaskLimits = { wallClockMs: number; maxPages: number; maxRequests: number; memoryBytes: number };
+type TaskLimits = {
+  wallClockMs: number;
+  maxPages: number;
+  maxRequests: number;
+  memoryBytes: number;
+  /** Of an agent with a model. */
+  maxToolCalls: number;
+};
+
+/** What the service opened for one run of an agent with a model. The tokens are worth nothing once the run is over. */
+export type Means = {
+  model: { id: string; provider: ModelProvider; name: string; socketPath: string; token: string };
+  /** What commands are kept in; `missing` says why there are none. */
+  sandbox: { workspace: string; egress: { path: string; token: string } } | { missing: string };
+  /** Hosts that the operator lets every run reach. */
+  operatorHosts: readonly string[];
+};
 
 /** What surrounds an agent at work. All but `signal` and `now` is data, so that it reaches an agent in another process. */
 export type AgentContext = {
@@ -137,6 +156,8 @@ export type AgentContext = {
   /** Private places that the run may reach. */
   allow: readonly AllowRule[];
   userAgent: string;
+  /** null: the agent has no model. */
+  means: Means | null;
 };
 
 /** Something that an agent needs of this machine or of the settings, and whether it is here; `detail` says where, or what to do. */

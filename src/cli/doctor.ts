@@ -28,7 +28,13 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         folder(config.dataDir),
         disk(config.dataDir),
         ...data(config),
-        { what: "agents", state: "ok", detail: Object.entries(allAgents()).map(toAgent).join(", ") },
+        {
+          what: "agents",
+          state: "ok",
+          detail: Object.entries(allAgents())
+            .map((each) => toAgent(each, config.agentModel))
+            .join(", "),
+        },
         await sandbox(),
         installed("browser", "chromium", "no agent can use one until it is (apt-get install chromium)"),
         modelKey(env),
@@ -38,9 +44,10 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
     });
 }
 
-function toAgent([id, agent]: [string, Agent]): string {
+function toAgent([id, agent]: [string, Agent], model: string | null): string {
   const objection = objectionTo(agent);
-  return objection === null ? id : `${id} (not available: ${objection})`;
+  const needs = agent.describe().kind === "model" ? ` (${model ?? "needs EVALD_AGENT_MODEL or a prompt's model"})` : "";
+  return objection === null ? id + needs : `${id} (not available: ${objection})`;
 }
 
 /** The folder itself, or the nearest one above it that exists. */

@@ -10,7 +10,7 @@ import { createService } from "../service.ts";
 import { reportMarkdown } from "../web/markdown.ts";
 import { print, say, toOwnUrl, toPlace } from "./terminal.ts";
 
-type EvalOptions = { goal: string; task?: string; agent?: string; json?: boolean; minScore?: number };
+type EvalOptions = { goal: string; task?: string; agent?: string; model?: string; json?: boolean; minScore?: number };
 
 /** Adds `eval`: one evaluation in this terminal, of which nothing is kept. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
@@ -20,6 +20,7 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
     .requiredOption("--goal <goal>", "what a developer wants to reach with the tool")
     .option("--task <text>", "the task that the agent is given (default: the goal)")
     .option("--agent <id>", `the agent to send: ${Object.keys(agents).join(", ")}`)
+    .option("--model <id>", "its model, as in anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
     .option("--json", "print the report as JSON")
     .option("--min-score <n>", "exit with 1 if the score is below", score)
     .addHelpText(
@@ -35,7 +36,7 @@ async function evaluate(
   config: Config,
   ofProgram: Record<string, Agent>,
   url: string,
-  { goal, task, agent, json, minScore }: EvalOptions,
+  { goal, task, agent, model, json, minScore }: EvalOptions,
 ): Promise<number> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw badRequest(`${JSON.stringify(url)} must be an http or https address, as in https://docs.acme.example`);
@@ -60,12 +61,13 @@ async function evaluate(
     endGoal: literal(goal),
     targetProviderId: provider.id,
     agent,
+    model,
   });
   const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.runner.start();
   while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
-  await service.runner.stop(0);
+  await service.stop(0);
   const run = service.runs.getRun(org, runId);
   const report = run.report ? service.reports.getReport(org, run.report.slug) : null;
   closeDb(db);
@@ -99,7 +101,9 @@ function tell(agent: Agent): Agent {
 }
 
 function progressLine(event: AgentEvent): string | null {
-  if (event.type === "thought") return `· ${event.text}`;
+  if (event.type === "thought" || event.type === "message") return `· ${event.text}`;
+  if (event.type === "tool_call" && event.tool === "run_command") return `$ ${event.input.command}`;
+  if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;
   if (event.type === "http" && event.purpose === "way")
     return `  ${event.status ?? event.error?.kind} ${event.url} ${event.ms} ms`;
   if (event.type === "limit") return `! limit reached: ${event.limit} ${event.value} ${event.unit}`;

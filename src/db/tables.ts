@@ -35,6 +35,8 @@ export type RunTask = {
   text: string;
   endGoal: string | null;
   startUrls: string[];
+  /** Older runs lack it. */
+  productUrl?: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
 };

@@ -24,6 +24,8 @@ export type ModelSource = {
   baseUrl: string | null;
 };
 
+export type Models = ReturnType<typeof createModels>;
+
 /** Which models an organisation may call, with which keys: its own where it has one, else those of the environment. */
 export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
   const rowOf = (org: OrgId, provider: ModelProvider) => {

@@ -19,6 +19,7 @@ type Opening = {
 };
 
 export type Exchange = Opening & {
+  body?: string | undefined;
   maxBytes: number;
   /** Its reason is what the exchange fails with. */
   signal: AbortSignal;
@@ -45,7 +46,7 @@ export async function exchange(options: Exchange): Promise<Answer> {
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
       request.once("response", resolve);
       request.on("error", reject);
-      request.end();
+      request.end(options.body);
     });
     answering = true;
     response.on("error", () => {});

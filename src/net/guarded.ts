@@ -15,6 +15,8 @@ export { GuardError, type GuardErrorKind } from "./failure.ts";
 export type GuardedRequest = {
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   headers?: Record<string, string>;
+  /** Sent again after a redirect that keeps the method. */
+  body?: string;
   signal?: AbortSignal;
   /** Whole request, redirects and body included, the wait for a free place at the host not. Default 30,000. */
   timeoutMs?: number;
@@ -95,6 +97,7 @@ export function createGuard(options: GuardOptions): Guard {
     const seen = new Set<string>();
     let method: string = init.method ?? "GET";
     let headers = toSent(init.headers ?? {}, options.userAgent);
+    let body = init.body;
     let url = parse(address);
     let ms = 0;
     for (;;) {
@@ -107,7 +110,7 @@ export function createGuard(options: GuardOptions): Guard {
         const addresses = await resolve(real, places, lookup, signal);
         const agent = agents[real.protocol as keyof typeof agents];
         const wantsBody = (status: number, answered: Headers) => target(status, answered) === null;
-        return exchange({ url: real, method, headers, addresses, agent, maxBytes, connectMs, signal, wantsBody });
+        return exchange({ url: real, method, headers, body, addresses, agent, maxBytes, connectMs, signal, wantsBody });
       }).finally(release);
       ms += now() - start;
       const location = target(answer.status, answer.headers);
@@ -116,7 +119,10 @@ export function createGuard(options: GuardOptions): Guard {
       const next = follow(location, real, (spoken) => mapping.toCaller(spoken, url));
       redirects.push(url.href);
       seen.add(`${method} ${url.href}`);
-      if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) method = "GET";
+      if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) {
+        method = "GET";
+        body = undefined;
+      }
       if (seen.has(`${method} ${next.href}`))
         throw new GuardError("redirect", next.href, `${next.host} redirects in a loop, back to ${next.href}`);
       if (redirects.length > maxRedirects)

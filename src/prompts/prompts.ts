@@ -1,7 +1,7 @@
 import { and, count, desc, eq, ne, sql } from "drizzle-orm";
 import { orgs, prompts, providers } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { AppError, badRequest, notFound } from "../errors.ts";
 import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import { checkHttpUrl } from "../schema.ts";
@@ -35,15 +35,19 @@ export function toPromptSummary(row: Pick<PromptRow, keyof PromptSummary>): Prom
 export type Prompts = ReturnType<typeof createPrompts>;
 
 type Parts = {
-  /** The agents that this service can send; a prompt that names another is refused. */
-  agentIds: string[];
+  /** The agents that this service can send, the default first; a prompt that names another is refused. */
+  agents: { id: string; hasModel: boolean }[];
+  /** The model of prompts that name none. */
+  agentModel: string | null;
+  /** Throws an AppError where an organisation cannot call a model. */
+  checkModel: (org: OrgId, model: string) => void;
   /** Called after a prompt's schedule was changed. */
   onScheduled: () => void;
 };
 
 export function createPrompts(
   { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
-  { agentIds, onScheduled }: Parts,
+  { agents, agentModel, checkModel, onScheduled }: Parts,
 ) {
   const byId = db
     .select()
@@ -97,9 +101,21 @@ export function createPrompts(
     const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && lacking.length > 0)
       throw badRequest(`frequency: a scheduled prompt needs templateDefaults for its variables: ${lacking.join(", ")}`);
-    if (row.agent !== null && !agentIds.includes(row.agent))
-      throw badRequest(`agent: ${JSON.stringify(row.agent)} is not available here; use ${agentIds.join(" or ")}`);
-    if (row.model !== null) throw badRequest("model: no agent that is available here uses a model; leave it null");
+    const agent = agents.find(({ id }) => id === row.agent);
+    const ids = agents.map(({ id }) => id).join(" or ");
+    if (row.agent !== null && !agent)
+      throw badRequest(`agent: ${JSON.stringify(row.agent)} is not available here; use ${ids}`);
+    const takers = agents.filter(({ hasModel }) => hasModel).map(({ id }) => id);
+    if (row.model !== null && (takers.length === 0 || agent?.hasModel === false))
+      throw badRequest(
+        `model: ${takers.length === 0 ? "no agent that is available here" : `the agent ${row.agent} does not; ${takers.join(" or ")}`} uses a model; leave it null`,
+      );
+    if (row.model !== null) named("model", () => checkModel(org, row.model as string));
+    else if (agent?.hasModel) {
+      if (agentModel === null)
+        throw badRequest(`agent: ${agent.id} needs a model; name one in model, or set EVALD_AGENT_MODEL`);
+      named("agent", () => checkModel(org, agentModel));
+    }
     return { ...row, targetProviderId };
   }
 
@@ -109,8 +125,28 @@ export function createPrompts(
     return { ...row, nextSlotAt: schedule && nextSlot(schedule, now()) };
   }
 
+  /** The agent of a new run and its model: one with a model wherever a model is named whose key is there. */
+  function agentOf(org: OrgId, row: Pick<PromptRow, "agent" | "model">): { agent: string; model: string | null } {
+    const model = row.model ?? agentModel;
+    const isCallable = () => {
+      try {
+        if (model !== null) checkModel(org, model);
+        return model !== null;
+      } catch (error) {
+        if (error instanceof AppError) return false;
+        throw error;
+      }
+    };
+    const agent =
+      agents.find(({ id }) => id === row.agent) ??
+      agents.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
+      agents.find(({ hasModel }) => !hasModel);
+    return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
+  }
+
   return {
     getPromptRow,
+    agentOf,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
 
     /** Newest first. */
@@ -168,4 +204,13 @@ export function createPrompts(
       return toPrompt(row);
     },
   };
+}
+
+/** Names the field in what is wrong with its value. */
+function named(field: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    throw error instanceof AppError ? badRequest(`${field}: ${error.detail}`) : error;
+  }
 }

@@ -66,7 +66,12 @@ const choices = {
     Type.Record(Type.String(), Type.String({ maxLength: 2000 }), { description: "Values for scheduled runs" }),
   ),
   declaredChecks: Nullable(Type.Array(DeclaredCheck, { maxItems: 50 })),
-  agent: Nullable(Type.String({ maxLength: 100, description: "explorer; null means the service's default" })),
+  agent: Nullable(
+    Type.String({
+      maxLength: 100,
+      description: "explorer or llm; null: llm where a model is set and its key is there, else explorer",
+    }),
+  ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
 };

@@ -1,19 +1,33 @@
 import { and, eq, sql } from "drizzle-orm";
-import { type Agent, type AgentEvent, AgentFailure, objectionTo } from "../agents/agent.ts";
+import {
+  type Agent,
+  type AgentEvent,
+  AgentFailure,
+  type EventSource,
+  objectionTo,
+  type Task,
+} from "../agents/agent.ts";
+import type { Host } from "../agents/llm/host.ts";
 import type { AllowRule } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
-import type { Deps } from "../deps.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { AppError } from "../errors.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
+import type { Models } from "../models/models.ts";
 import type { Reports } from "../reports/reports.ts";
+import { createBounds } from "./bounds.ts";
 import { openSession, readSession, type SessionId } from "./session.ts";
 
 type Parts = {
   agents: Record<string, Agent>;
   queue: Queue;
   reports: Reports;
+  models: Pick<Models, "getModel" | "secretsOf">;
+  /** Opens what an agent with a model works with. */
+  host: Pick<Host, "equip">;
   /** Private places that runs may reach, asked at each run: the service learns its own port only when it listens. */
   allow: () => AllowRule[];
   userAgent: string;
@@ -24,7 +38,7 @@ const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 /** The job behind a run: send the agent, store what it does, grade what was stored, and show run and report together. */
 export function createRunJob(
   { db, config, now, log }: Deps,
-  { agents, queue, reports, allow, userAgent }: Parts,
+  { agents, queue, reports, models, host, allow, userAgent }: Parts,
 ): JobHandler {
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
@@ -56,6 +70,21 @@ export function createRunJob(
       ),
     )
     .prepare();
+
+  /** Throws a JobFailure where the model cannot be called. */
+  async function equip(
+    run: typeof runs.$inferSelect,
+    task: Task,
+    onEvent: (event: AgentEvent, source: EventSource) => void,
+    end: (failure: JobFailure) => void,
+  ) {
+    try {
+      const model = models.getModel(run.orgId as OrgId, run.model ?? "");
+      return await host.equip({ task, model, allow: allow(), onEvent, onFailure: (why) => end(toJobFailure(why)) });
+    } catch (error) {
+      throw error instanceof AppError ? new JobFailure(`credentials: ${error.detail}`, "never") : error;
+    }
+  }
 
   return {
     begun(tx, { subject, spent }) {
@@ -102,28 +131,48 @@ export function createRunJob(
         );
       const wallClock = setTimeout(tooLong, config.runTimeoutMs);
       let idle = setTimeout(tooQuiet, config.idleTimeoutMs);
+      const task: Task = {
+        text: run.task.text,
+        endGoal: run.task.endGoal,
+        startUrls: run.task.startUrls,
+        productUrl: run.task.productUrl ?? null,
+        urlMap: run.urlMap,
+        declaredChecks: run.task.declaredChecks,
+        limits: {
+          wallClockMs: config.runTimeoutMs,
+          maxPages: config.maxPages,
+          maxRequests: config.maxRequests,
+          memoryBytes: config.agentMemoryBytes,
+          maxToolCalls: config.maxToolCalls,
+        },
+      };
+      const bounds = createBounds(description.kind, task.limits);
+      let answered = run.model;
+      const hear = (event: AgentEvent, source: EventSource) => {
+        clearTimeout(idle);
+        idle = setTimeout(tooQuiet, config.idleTimeoutMs);
+        if (event.type === "usage") answered = event.model;
+        writer.append(event, source);
+        bounds.count(event);
+      };
       try {
-        const events = agent.run(
-          {
-            text: run.task.text,
-            endGoal: run.task.endGoal,
-            startUrls: run.task.startUrls,
-            urlMap: run.urlMap,
-            declaredChecks: run.task.declaredChecks,
-            limits: {
-              wallClockMs: config.runTimeoutMs,
-              maxPages: config.maxPages,
-              maxRequests: config.maxRequests,
-              memoryBytes: config.agentMemoryBytes,
-            },
-          },
-          { signal, now, begunAt: now(), allow: allow(), userAgent },
-        );
-        for await (const event of untilAborted(events, signal)) {
+        writer.hide(models.secretsOf(run.orgId as OrgId));
+        const equipment = description.kind === "model" ? await equip(run, task, hear, end) : null;
+        try {
+          writer.hide(equipment?.secrets ?? []);
+          const means = equipment?.means ?? null;
+          const until = AbortSignal.any([signal, bounds.signal]);
+          const events = agent.run(task, { signal: until, now, begunAt: now(), allow: allow(), userAgent, means });
+          for await (const event of untilAborted(events, until)) hear(event, "agent");
+        } catch (error) {
+          if (signal.aborted || !bounds.hit) throw error;
+        } finally {
+          // What closes takes its time, and that is not the agent's.
+          clearTimeout(wallClock);
           clearTimeout(idle);
-          idle = setTimeout(tooQuiet, config.idleTimeoutMs);
-          writer.append(event, "agent");
+          await equipment?.close();
         }
+        for (const event of bounds.ending()) writer.append(event, "runner");
         await writer.close(stop);
       } catch (error) {
         if (stop.aborted) throw error;
@@ -132,6 +181,7 @@ export function createRunJob(
           await writer.close(stop);
         throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
       } finally {
+        bounds.stop();
         clearTimeout(wallClock);
         clearTimeout(idle);
       }
@@ -140,7 +190,7 @@ export function createRunJob(
       return (tx) => {
         reports.insertReport(tx, run, lease.attempt, grade);
         tx.update(runs)
-          .set({ status: "completed", completedAt: now(), agentVersion: description.version, model: description.model })
+          .set({ status: "completed", completedAt: now(), agentVersion: description.version, model: answered })
           .where(eq(runs.id, run.id))
           .run();
       };

@@ -38,14 +38,13 @@ type Parts = {
   endings: Endings;
   queue: Queue;
   commit: Commit;
-  defaultAgent: string;
   /** Called once accepted runs are on the disk. */
   onQueued: () => void;
 };
 
 export function createRequests(
   { db, now, newId }: Deps,
-  { prompts: ofPrompts, providers, endings, queue, commit, defaultAgent, onQueued }: Parts,
+  { prompts: ofPrompts, providers, endings, queue, commit, onQueued }: Parts,
 ) {
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -97,9 +96,11 @@ export function createRequests(
       text,
       endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
       startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
+      productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
       reviewBeforePublishing: prompt.reviewBeforePublishing,
     };
+    const { agent, model } = ofPrompts.agentOf(org, prompt);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
     const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
@@ -116,9 +117,9 @@ export function createRequests(
         urlMap,
         templateArgs: args,
         task,
-        agent: prompt.agent ?? defaultAgent,
+        agent,
         agentVersion: null,
-        model: prompt.model,
+        model,
         attempt: 0,
         failureReason: null,
         createdAt,

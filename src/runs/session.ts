@@ -4,7 +4,7 @@ import { diskFault } from "../db/fault.ts";
 import { type Db, tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-import { redactKeys } from "../schema.ts";
+import { createRedaction } from "./redaction.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -14,14 +14,14 @@ const maxWaitingRows = 20_000;
 const maxWaitingBytes = 32 * 1024 * 1024;
 const maxWaitingMs = 60_000;
 const retryMs = 500;
-const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-api-key$/i;
-const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 
 /** A run in one of its attempts: what its events belong to. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
 
 export type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
+  /** From now on these are taken out of everything, in every usual spelling. */
+  hide(secrets: string[]): void;
   /** Stores what is still in memory; while the disk is full it waits for room, until `stop`. Throws what the last write threw. */
   close(stop: AbortSignal): Promise<void>;
 };
@@ -38,6 +38,7 @@ export function openSession(
   onError: (error: unknown) => void,
 ): SessionWriter {
   const begunAt = now();
+  const redaction = createRedaction();
   let seq = 0;
   let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
   let waitingBytes = 0;
@@ -84,11 +85,12 @@ export function openSession(
   }
 
   return {
+    hide: redaction.hide,
     append(event, source) {
       if (failed) return;
       const at = now();
       const { type, ...fields } = event;
-      const { data, bytes } = storable(fields);
+      const { data, bytes } = storable(fields, redaction.clean);
       const tMs = Math.max(0, at - begunAt);
       waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       waitingBytes += bytes;
@@ -126,10 +128,11 @@ const cuts = [
 ];
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
-function storable(fields: Record<string, unknown>): { data: Record<string, unknown>; bytes: number } {
-  const clean = mapTexts(fields, (text, key) =>
-    secretNames.test(key) ? "[redacted]" : redactKeys(text).replace(bearer, "$1 [redacted]"),
-  ) as Record<string, unknown>;
+function storable(
+  fields: Record<string, unknown>,
+  cleaned: (text: string, name?: string) => string,
+): { data: Record<string, unknown>; bytes: number } {
+  const clean = mapTexts(fields, cleaned, Number.POSITIVE_INFINITY, "", cleaned) as Record<string, unknown>;
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return { data: clean, bytes };
   for (const { chars, items } of cuts) {
@@ -147,9 +150,12 @@ function mapTexts(
   change: (text: string, key: string) => string,
   items = Number.POSITIVE_INFINITY,
   key = "",
+  rename = (name: string) => name,
 ): unknown {
   if (typeof value === "string") return change(value, key);
-  if (Array.isArray(value)) return value.slice(0, items).map((item) => mapTexts(item, change, items, key));
+  if (Array.isArray(value)) return value.slice(0, items).map((item) => mapTexts(item, change, items, key, rename));
   if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, mapTexts(item, change, items, name)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [rename(name), mapTexts(item, change, items, name, rename)]),
+  );
 }

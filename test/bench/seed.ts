@@ -17,7 +17,12 @@ export function seed(dataDir: string, count: number) {
   const org = createOrgs(deps).createOrg("Bench").id;
   const { key } = createKeys(deps).createKey(org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
-  const prompts = createPrompts(deps, { agentIds: ["explorer"], onScheduled: () => {} });
+  const prompts = createPrompts(deps, {
+    agents: [{ id: "explorer", hasModel: false }],
+    agentModel: null,
+    checkModel: () => {},
+    onScheduled: () => {},
+  });
   const promptIds = Array.from(
     { length: 10 },
     (_, i) => prompts.createPrompt(org, { title: `Prompt ${i}`, text, endGoal: text }).id,

@@ -23,6 +23,8 @@ export const instantAgent = scriptedAgent(async function* () {
 
 type Options = {
   agent?: Agent;
+  /** Further agents by id. */
+  agents?: Record<string, Agent>;
   env?: Record<string, string>;
   dataDir?: string;
   log?: Logger;
@@ -33,6 +35,7 @@ type Options = {
 /** A whole service on a real database, reached through its front door; two organisations, each with a key. */
 export function testApp({
   agent = instantAgent,
+  agents = {},
   env = {},
   dataDir = ":memory:",
   log = pino({ level: "silent" }),
@@ -46,7 +49,7 @@ export function testApp({
     db,
     config,
     log,
-    agents: { explorer: agent },
+    agents: { explorer: agent, ...agents },
     baseUrl: () => baseUrl,
     now,
     backoffMs: () => 1,

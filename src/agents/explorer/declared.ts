@@ -5,8 +5,10 @@ import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 /** What the declared checks say of the goal, with the sentence for the end of the session. */
 export type Verdict = { outcome: Outcome; reason: string };
 
+type Checker = Pick<Session, "task" | "fetching" | "nextId">;
+
 /** Tests what the prompt declares: an address, the status it should answer with and a text it should hold. */
-export async function* checkDeclared(session: Session): Steps<Verdict> {
+export async function* checkDeclared(session: Checker): Steps<Verdict> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
     return {
@@ -40,7 +42,7 @@ function judge(all: number, failed: number, skipped: number): Verdict {
 const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
 
 async function test(
-  session: Session,
+  session: Checker,
   { url, status: wanted = 200, contains }: DeclaredCheck,
   log: Log,
 ): Promise<Check> {

@@ -42,7 +42,7 @@ export const thought = (text: string): AgentEvent => ({ type: "thought", text, b
 
 /** Uses a tool: its call, what it caused and its result as events. Checks that are too many for one event go into further calls. */
 export async function* useTool<T>(
-  session: Session,
+  session: Pick<Session, "nextId">,
   tool: string,
   input: Record<string, unknown>,
   work: (log: Log) => Promise<Done<T>>,

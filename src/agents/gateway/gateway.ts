@@ -39,6 +39,8 @@ export type GatewaySession = {
 };
 
 const maxCallsAtOnce = 16;
+/** The header of an answer that names the limit of the run that is near. */
+export const nearHeader = "x-evald-near-limit";
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The one way from agents to models: real keys stay here, and what is used is counted here. It listens from its first session on. */
@@ -68,11 +70,18 @@ export function createGateway(options: Options) {
   }
 
   /** Lets one run call one model, within its limits. */
-  function openSession({ model, limits, onEvent, onNearLimit, onFailure }: SessionOptions): GatewaySession {
+  function openSession({ model, limits, onEvent, onNearLimit = () => {}, onFailure }: SessionOptions): GatewaySession {
     listening ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
-    const budget = createBudget(limits, { onEvent, onNearLimit });
+    let near: string | null = null;
+    const budget = createBudget(limits, {
+      onEvent,
+      onNearLimit(limit, share) {
+        near = limit;
+        onNearLimit(limit, share);
+      },
+    });
     const closing = new AbortController();
     const inTheAir = new Set<Promise<void>>();
     let failures = 0;
@@ -167,7 +176,7 @@ export function createGateway(options: Options) {
       }
       const settled = Promise.withResolvers<void>();
       inTheAir.add(settled.promise);
-      return forward(call, model, {
+      const response = await forward(call, model, {
         headers,
         gone: AbortSignal.any([request.signal, closing.signal]),
         silenceMs,
@@ -178,6 +187,8 @@ export function createGateway(options: Options) {
           settle(outcome);
         },
       });
+      if (near) response.headers.set(nearHeader, near);
+      return response;
     }
 
     sessions.set(id, { digest: digestOf(token), answer });

@@ -1,0 +1,55 @@
+import { Database } from "bun:sqlite";
+import type { Page } from "../docs.ts";
+
+type Found = { url: string; heading: string; excerpt: string };
+
+/** What was read in one session, section by section, to be searched by words. */
+export function createLibrary() {
+  const db = new Database(":memory:");
+  db.run("CREATE VIRTUAL TABLE sections USING fts5(url UNINDEXED, heading, body, tokenize = 'porter unicode61')");
+  const insert = db.query<null, [string, string, string]>("INSERT INTO sections VALUES (?, ?, ?)");
+  const find = db.query<Found, [string]>(
+    "SELECT url, heading, snippet(sections, 2, '', '', ' … ', 40) AS excerpt FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 0, 4, 1) LIMIT 8",
+  );
+  const pages = new Map<string, Page>();
+  const asked = new Set<string>();
+  const listed = new Set<string>();
+
+  return {
+    get: (url: string): Page | null => pages.get(url) ?? null,
+    /** The first page whose text holds some words; null if none does. */
+    mentioning: (text: string): string | null =>
+      pages.values().find(({ markdown }) => markdown.includes(text))?.url ?? null,
+    /** Whether it was asked before; from then on it was. */
+    asked(url: string): boolean {
+      const before = asked.has(url);
+      asked.add(url);
+      return before;
+    },
+    add(page: Page): void {
+      if (pages.has(page.url)) return;
+      pages.set(page.url, page);
+      const lines = page.markdown.split("\n");
+      const starts = [{ text: page.title, line: 1 }, ...page.headings];
+      db.transaction(() => {
+        for (const [i, { text, line }] of starts.entries()) {
+          const body = lines.slice(line - 1, (starts[i + 1]?.line ?? lines.length + 1) - 1).join("\n");
+          if (body.trim() !== "") insert.run(page.url, text, body);
+        }
+      })();
+    },
+    /** An address that a page lists, with what it says of it. */
+    list(url: string, text: string): void {
+      if (listed.has(url)) return;
+      listed.add(url);
+      insert.run(url, text, "");
+    },
+    /** The best sections for some words: those with all of them, else those with any. */
+    search(query: string): Found[] {
+      const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
+      if (words.length === 0) return [];
+      const all = find.all(words.join(" "));
+      return all.length > 0 ? all : find.all(words.join(" OR "));
+    },
+  };
+}

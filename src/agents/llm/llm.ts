@@ -1,0 +1,148 @@
+import { isStepCount, type ModelMessage, streamText } from "ai";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Outcome, type Task } from "../agent.ts";
+import { checkDeclared } from "../explorer/declared.ts";
+import { createFetching } from "../explorer/fetching.ts";
+import { createChannel } from "./channel.ts";
+import { toAssignment, toInstructions } from "./instructions.ts";
+import { toModel } from "./providers.ts";
+import { selfTools } from "./selftools.ts";
+import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
+import { type ToolSpec, toTools } from "./tool.ts";
+import { webTools } from "./web.ts";
+import { workspaceTools } from "./workspace.ts";
+
+export type Ending = { outcome: Outcome; reason: string };
+
+/** Turns without a call of a tool after which the model is taken at its silence. */
+const maxIdleTurns = 3;
+/** Failures in a row; the gateway ends the run before, unless what fails is on this side of it. */
+const maxFailures = 8;
+const nearShare = 0.8;
+const maxTextChars = 16_000;
+
+/**
+ * The agent that works with a model: it reads the docs, runs commands in a sandbox and calls the product, until it says that it is done, a
+ * limit ends it, or it falls silent. It is told of its model and its sandbox by `context.means`.
+ */
+export function createModelAgent({ version }: { version: string }): Agent {
+  const description = { id: "llm", version, model: null, kind: "model" } as const;
+  return {
+    describe: () => description,
+    preflight: () => [],
+    run(task, context) {
+      const channel = createChannel<AgentEvent>();
+      work(description, task, context, channel.push).then(channel.end, channel.fail);
+      return channel.items;
+    },
+  };
+}
+
+async function work(
+  { id, version, kind }: { id: string; version: string; kind: string },
+  task: Task,
+  context: AgentContext,
+  tell: (event: AgentEvent) => void,
+): Promise<void> {
+  const { means, signal, now, begunAt } = context;
+  if (!means) throw new AgentFailure("infrastructure", "the service gave the agent no model");
+  let ids = 0;
+  let calls = 0;
+  let finished: Ending | null = null;
+  const notices = new Set<string>();
+  const nextId = () => `t${++ids}`;
+  const { sandbox } = means;
+  const specs: Record<string, ToolSpec> = {
+    ...webTools(task, means, context),
+    ...("workspace" in sandbox ? workspaceTools(sandbox, task.limits.memoryBytes) : {}),
+    ...selfTools((ending) => {
+      finished = ending;
+    }),
+  };
+  const count = (event: AgentEvent) => {
+    if (event.type === "tool_call") calls++;
+    tell(event);
+  };
+  const missing = [
+    ...("missing" in sandbox ? [`commands and files (${sandbox.missing})`] : []),
+    "a browser (this version has none)",
+  ];
+  const goal = (task.endGoal ?? task.text).slice(0, 2000);
+  const tools = Object.keys(specs);
+  const detail = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls, tools, missing };
+  tell({ type: "milestone", name: "started", detail });
+
+  const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
+  const model = toModel(means.model, (limit) => notices.add(`its ${limit}`));
+  const sdkTools = toTools(specs, { nextId, signal, tell: count });
+  const told = new Set<string>();
+  let failures = 0;
+  let silent = 0;
+  let ending: Ending | null = null;
+  while (!ending) {
+    signal.throwIfAborted();
+    if (now() - begunAt > nearShare * task.limits.wallClockMs) notices.add("its time");
+    if (calls > nearShare * task.limits.maxToolCalls) notices.add("its tool calls");
+    const fresh = [...notices].filter((notice) => !told.has(notice));
+    if (fresh.length > 0) {
+      messages.push({
+        role: "user",
+        content: `The run has nearly used up ${fresh.join(" and ")}. Wrap up now: call finish.`,
+      });
+      for (const notice of fresh) told.add(notice);
+    }
+    const result = streamText({
+      model,
+      instructions: toInstructions(task, tools, missing),
+      messages,
+      tools: sdkTools,
+      stopWhen: isStepCount(1),
+      toolCallConcurrency: 1,
+      maxRetries: 0,
+      abortSignal: signal,
+      onError: () => {},
+    });
+    const step: StepEnd = await takeStep(result, { nextId, tell: count, signal, maxTextChars });
+    if (step.kind === "over_budget") {
+      if (calls === 0) throw new AgentFailure("budget", `${step.message}, before any work was done`);
+      ending = { outcome: "goal_not_met", reason: `Ended by a limit: ${step.message}.` };
+    } else if (step.kind === "failed") {
+      if (step.final || ++failures >= maxFailures)
+        throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" });
+      await pauseAfter(failures, step, signal);
+    } else {
+      failures = 0;
+      messages.push(...step.messages);
+      silent = step.calls > 0 ? 0 : silent + 1;
+      if (finished) ending = finished;
+      else if (silent >= maxIdleTurns)
+        ending = { outcome: "goal_not_met", reason: "The model stopped without saying that it had finished." };
+      else if (silent > 0)
+        messages.push({
+          role: "user",
+          content: "Go on with your tools, or call finish if you are done or cannot get further.",
+        });
+    }
+  }
+  tell({ type: "end", ...(await judged(ending, task, context, nextId, tell)) });
+}
+
+/** What the prompt's declared checks say goes before what the model claims. */
+async function judged(
+  claimed: Ending,
+  task: Task,
+  context: AgentContext,
+  nextId: () => string,
+  tell: (event: AgentEvent) => void,
+): Promise<Ending> {
+  if (task.declaredChecks.length === 0) return claimed;
+  const steps = checkDeclared({ task, fetching: createFetching(task, context), nextId });
+  for (;;) {
+    const { done, value } = await steps.next();
+    if (!done) tell(value);
+    else if (value.outcome === "not_judged") return claimed;
+    else
+      return value.outcome === "goal_not_met"
+        ? { outcome: "goal_not_met", reason: `${value.reason} ${claimed.reason}` }
+        : value;
+  }
+}

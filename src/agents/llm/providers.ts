@@ -1,0 +1,27 @@
+import { createAnthropic } from "@ai-sdk/anthropic";
+import { createGoogle } from "@ai-sdk/google";
+import { createOpenAI } from "@ai-sdk/openai";
+import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
+import type { LanguageModel } from "ai";
+import { viaSocket } from "../../net/upstream.ts";
+import type { Means } from "../agent.ts";
+import { nearHeader } from "../gateway/gateway.ts";
+
+/** The model of a run, reached through the gateway with the run's token. `onNear` is told the limit that an answer says is near. */
+export function toModel(
+  { provider, name, socketPath, token }: Means["model"],
+  onNear: (limit: string) => void,
+): Exclude<LanguageModel, string> {
+  const settings = {
+    apiKey: token,
+    fetch: viaSocket(socketPath, ({ headers }) => {
+      const near = headers.get(nearHeader);
+      if (near) onNear(near);
+    }),
+  };
+  const base = `http://gateway/${provider}`;
+  if (provider === "anthropic") return createAnthropic({ ...settings, baseURL: `${base}/v1` })(name);
+  if (provider === "google") return createGoogle({ ...settings, baseURL: `${base}/v1beta` })(name);
+  if (provider === "openai") return createOpenAI({ ...settings, baseURL: `${base}/v1` })(name);
+  return createOpenAICompatible({ ...settings, name: provider, baseURL: `${base}/v1` })(name);
+}

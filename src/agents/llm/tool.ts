@@ -1,0 +1,49 @@
+import { type Tool, tool } from "ai";
+import type { z } from "zod";
+import type { AgentEvent } from "../agent.ts";
+
+/** What came of a tool. The model is told the output, and the session keeps it. */
+export type Result = { ok: boolean; output: Record<string, unknown> };
+
+/** What a tool may do beside its work: tell of it, under the id of its call. */
+export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) => void };
+
+/** A tool of the model. `run` does not throw for what the model or the target did wrong. */
+export type ToolSpec<I = unknown> = {
+  description: string;
+  input: z.ZodType<I>;
+  run: (input: I, call: Call) => Promise<Result>;
+};
+
+/** Keeps the type of the input between schema and work. */
+export const spec = <I>(of: ToolSpec<I>): ToolSpec => of as unknown as ToolSpec;
+
+type Terms = { nextId: () => string; signal: AbortSignal; tell: (event: AgentEvent) => void };
+
+/** The tools as the AI SDK takes them, each call told of as it begins and as it ends. */
+export function toTools(specs: Record<string, ToolSpec>, { nextId, signal, tell }: Terms): Record<string, Tool> {
+  const entries = Object.entries(specs).map(([name, { description, input: inputSchema, run }]) => {
+    const execute = async (input: unknown) => {
+      const id = nextId();
+      tell({ type: "tool_call", id, tool: name, input: input as Record<string, unknown> });
+      const { ok, output } = await run(input, { id, signal, tell }).catch((error: unknown): Result => {
+        signal.throwIfAborted();
+        return {
+          ok: false,
+          output: { error: "failed", message: error instanceof Error ? error.message : String(error) },
+        };
+      });
+      tell({ type: "tool_result", id, tool: name, ok, output });
+      return ok ? output : { failed: true, ...output };
+    };
+    return [name, tool({ description, inputSchema, execute })] as const;
+  });
+  return Object.fromEntries(entries);
+}
+
+/** The first and the last of a text that is too long for one look, with a word on what is left out. */
+export function shortened(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const head = Math.floor(most * 0.6);
+  return `${text.slice(0, head)}\n… ${text.length - most} characters left out …\n${text.slice(text.length - (most - head))}`;
+}

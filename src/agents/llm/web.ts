@@ -1,0 +1,172 @@
+import { z } from "zod";
+import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
+import { createHostList } from "../../net/hosts.ts";
+import { createMapping } from "../../net/mapping.ts";
+import type { AgentContext, Means, Provenance, Task } from "../agent.ts";
+import { isReadable, readPage } from "../docs.ts";
+import { createLibrary } from "./library.ts";
+import { type Call, type Result, shortened, spec } from "./tool.ts";
+
+const pageChars = 20_000;
+const bodyChars = 8_000;
+const requestMs = 30_000;
+const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
+
+type Asked = { method?: GuardedRequest["method"]; headers?: Record<string, string>; body?: string };
+type Source = { provenance: Provenance; foundOn: string | null };
+type Got = { ok: true; response: GuardedResponse; type: string | null } | { ok: false; kind: string; message: string };
+
+/** The tools that go out: all through the guard, to the hosts of the run and no others. */
+export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
+  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
+  const mapping = createMapping(task.urlMap);
+  const hosts = createHostList({ ...reachOf(task), operatorHosts });
+  const sources = new Map<string, Source>();
+  const library = createLibrary();
+  let requests = 0;
+  let limitTold = false;
+
+  const plain = (url: string) => url.replace(/#.*$/s, "");
+  const learn = (url: string, source: Source) => {
+    if (!sources.has(plain(url))) sources.set(plain(url), source);
+  };
+  for (const url of [...task.startUrls, ...(task.productUrl ? [task.productUrl] : [])])
+    learn(url, { provenance: "given", foundOn: null });
+
+  /** What stands in the text of a page, as paths of an API do, was found there too. */
+  function sourceOf(url: string): Source {
+    const known = sources.get(plain(url));
+    if (known) return known;
+    const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
+    const foundOn = path.length > 3 ? library.mentioning(path) : null;
+    return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
+  }
+
+  async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
+    const { provenance, foundOn } = sourceOf(url);
+    const method = asked.method ?? "GET";
+    const told = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
+    const begun = now();
+    try {
+      const target = URL.canParse(url) ? new URL(url) : null;
+      if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
+        throw new GuardError("refused", url, hosts.objection(target.hostname));
+      if (requests >= task.limits.maxRequests) {
+        if (!limitTold) tell({ type: "limit", limit: "requests", value: task.limits.maxRequests, unit: "requests" });
+        limitTold = true;
+        throw new GuardError("refused", url, `The limit of ${task.limits.maxRequests} requests was reached`);
+      }
+      requests++;
+      const response = await guard.request(url, { ...asked, signal, timeoutMs: requestMs });
+      const { mappedUrl, status, ms, body } = response;
+      const type = response.headers.get("content-type");
+      tell({ ...told, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      return { ok: true, response, type };
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof GuardError)) throw error;
+      const { kind, message } = error;
+      const failed = { mappedUrl: guard.mapped(url), status: null, ms: now() - begun, bytes: 0, contentType: null };
+      tell({ ...told, ...failed, error: { kind, message } });
+      return { ok: false, kind, message };
+    }
+  }
+
+  /** Reads a page, files its parts and remembers where its links lead. */
+  async function open(url: string, call: Call) {
+    const got = await ask(url, { headers: { accept: readerAccept } }, call);
+    if (!got.ok) return { miss: { url, error: got.kind, message: got.message } };
+    const { status, url: answered } = got.response;
+    const text = guard.text(got.response);
+    const path = new URL(answered).pathname;
+    if (status >= 200 && status <= 299 && /sitemap[^/]*\.xml$/i.test(path))
+      for (const [, address = ""] of text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g))
+        learn(address, { provenance: "sitemap", foundOn: answered });
+    const readable =
+      isReadable(got.type) ||
+      /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(got.type ?? "");
+    if (!readable)
+      return { miss: { url, status, contentType: got.type, message: `${url} is ${got.type}, which is no text` } };
+    const page = readPage(answered, got.type, text);
+    const miss = { url, status, message: `${url} answers with status ${status}`, text: shortened(page.markdown, 2000) };
+    if (status < 200 || status > 299) return { miss };
+    const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
+    for (const link of page.links) learn(link.url, { provenance, foundOn: answered });
+    library.add(page);
+    return { page, status };
+  }
+
+  const tools = {
+    fetch_page: spec({
+      description: `Reads a page of the docs as Markdown, at most ${pageChars} characters at once; from says where to go on in a longer one.`,
+      input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
+      async run({ url, from = 0 }, call): Promise<Result> {
+        const known = from > 0 ? library.get(plain(url)) : null;
+        const opened = known ? { page: known, status: 200 } : await open(url, call);
+        if (!opened.page) return { ok: false, output: opened.miss };
+        const { page } = opened;
+        const chars = page.markdown.length;
+        const next = from + pageChars < chars ? { next: from + pageChars } : {};
+        const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };
+        const text = page.markdown.slice(from, from + pageChars);
+        if (!known && page.problem === null)
+          call.tell({
+            type: "milestone",
+            name: "page_read",
+            detail: { url: plain(url), chars, form: page.form, title: page.title.slice(0, 200) },
+          });
+        const problem = page.problem ? { problem: page.problem } : {};
+        return {
+          ok: page.problem === null,
+          output: { url, ...answeredBy, title: page.title, chars, ...next, ...problem, text },
+        };
+      },
+    }),
+    search_docs: spec({
+      description:
+        "Searches what was read so far, and what the llms.txt of the docs lists, for words. Answers with sections and addresses.",
+      input: z.object({ query: z.string() }),
+      async run({ query }, call): Promise<Result> {
+        for (const origin of new Set(task.startUrls.map((url) => new URL(url).origin))) {
+          const url = `${origin}/llms.txt`;
+          if (library.asked(url)) continue;
+          const { page } = await open(url, call);
+          for (const { url: address, text } of page?.links ?? []) library.list(address, text);
+        }
+        const found = library.search(query);
+        for (const { url } of found) learn(url, { provenance: "search", foundOn: null });
+        return { ok: true, output: { found } };
+      },
+    }),
+    http_request: spec({
+      description: `Sends a request to the product, such as its API. Answers with status, headers and up to ${bodyChars} characters of the body; redirects are not followed.`,
+      input: z.object({
+        url: z.string(),
+        method: z.enum(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]).default("GET"),
+        headers: z.record(z.string(), z.string()).optional(),
+        body: z.string().optional(),
+      }),
+      async run({ url, method, headers = {}, body }, call): Promise<Result> {
+        const got = await ask(url, { method, headers, body, ...{ followRedirects: false } }, call);
+        if (!got.ok) return { ok: false, output: { url, error: got.kind, message: got.message } };
+        const { status } = got.response;
+        const shown = {
+          status,
+          headers: Object.fromEntries([...got.response.headers].slice(0, 40)),
+          body: shortened(guard.text(got.response), bodyChars),
+        };
+        return {
+          ok: status < 400,
+          output: status < 400 ? shown : { message: `${method} ${url} answers with status ${status}`, ...shown },
+        };
+      },
+    }),
+  };
+  return tools;
+}
+
+/** The addresses from which the hosts follow that a run may reach. */
+export const reachOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
+  docsAddresses: startUrls,
+  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
+});

@@ -1,0 +1,144 @@
+import { z } from "zod";
+import type { Means } from "../agent.ts";
+import { runSandboxed } from "../sandbox/sandbox.ts";
+import { type Call, type Result, shortened, spec } from "./tool.ts";
+
+const outputChars = 12_000;
+const fileChars = 20_000;
+const defaultSeconds = 120;
+const maxSeconds = 240;
+/** What is kept in memory of what a command says. */
+const keptBytes = 4 * 1024 * 1024;
+
+type Place = Extract<Means["sandbox"], { workspace: string }>;
+type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean };
+type Done = { exitCode: number; out: string; err: string; limit: string | null; timedOut: boolean };
+
+/** A path below /workspace; null for one that leads out of it. */
+function inside(path: string): string | null {
+  const parts: string[] = [];
+  for (const part of path.replace(/^\/workspace(?=\/|$)/, "").split("/")) {
+    if (part === "..") {
+      if (parts.pop() === undefined) return null;
+    } else if (part !== "" && part !== ".") parts.push(part);
+  }
+  return path.startsWith("/") && !/^\/workspace(\/|$)/.test(path) ? null : ["/workspace", ...parts].join("/");
+}
+
+/** Refuses what a link leads out of the workspace; `$1` is the path, `$2` what must exist of it. */
+const checked = (then: string) =>
+  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a link leads out of /workspace" >&2; exit 9;; esac; ${then}`;
+
+const outside = (path: string): Result => ({ ok: false, output: { path, message: `${path} is not below /workspace` } });
+
+/** The tools that work with commands and files: every one of them is a command in a sandbox of its own on the run's folder. */
+export function workspaceTools({ workspace, egress }: Place, memoryBytes: number) {
+  async function run({ argv, stdin = "", seconds = 30, online = false }: Job, { signal, tell }: Call): Promise<Done> {
+    const sandboxed = runSandboxed({
+      argv,
+      workspace,
+      env: { HOME: "/workspace/.home" },
+      sockets: online ? { egress } : {},
+      limits: { memoryBytes },
+      signal,
+    });
+    let timedOut = false;
+    const timer = setTimeout(() => {
+      timedOut = true;
+      sandboxed.kill();
+    }, seconds * 1000);
+    try {
+      const outputs = Promise.all([gather(sandboxed.stdout), gather(sandboxed.stderr)]);
+      try {
+        sandboxed.stdin.write(stdin);
+        await sandboxed.stdin.end();
+      } catch {
+        // A command need not read.
+      }
+      const { exitCode, limit } = await sandboxed.ended;
+      const [out, err] = await outputs;
+      signal.throwIfAborted();
+      if (limit) tell({ type: "limit", ...limit });
+      const reached = limit && `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`;
+      return { exitCode, out, err, limit: reached, timedOut };
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  return {
+    run_command: spec({
+      description: `Runs a command with sh in /workspace and answers with its exit code and output. It is stopped after ${defaultSeconds} seconds, or as many as you say (at most ${maxSeconds}).`,
+      input: z.object({ command: z.string(), seconds: z.number().int().min(1).max(maxSeconds).optional() }),
+      async run({ command, seconds = defaultSeconds }, call): Promise<Result> {
+        const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
+        const { exitCode, out, err, limit, timedOut } = await run(
+          { argv: ["sh", "-c", script, "sh", command], seconds, online: true },
+          call,
+        );
+        const why = limit ?? (timedOut ? `stopped after ${seconds} seconds` : null);
+        const message = why ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
+        const ok = message === null;
+        const shown = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
+        return {
+          ok,
+          output: ok ? shown : { message: [message, lastLine(err || out)].filter(Boolean).join(": "), ...shown },
+        };
+      },
+    }),
+    read_file: spec({
+      description: "Reads a text file in /workspace.",
+      input: z.object({ path: z.string() }),
+      async run({ path }, call): Promise<Result> {
+        const real = inside(path);
+        if (!real) return outside(path);
+        const script = checked(
+          `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
+        );
+        const { exitCode, out, err } = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
+        if (exitCode !== 0) return { ok: false, output: { path, message: lastLine(err) || `exit code ${exitCode}` } };
+        return { ok: true, output: { path, text: shortened(out, fileChars) } };
+      },
+    }),
+    write_file: spec({
+      description: "Writes a text file in /workspace, with its folders.",
+      input: z.object({ path: z.string(), text: z.string() }),
+      async run({ path, text }, call): Promise<Result> {
+        const real = inside(path);
+        if (!real) return outside(path);
+        const script = checked('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
+        const { exitCode, err, limit } = await run({ argv: ["sh", "-c", script, "sh", real], stdin: text }, call);
+        const message = limit ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
+        return message
+          ? { ok: false, output: { path, message } }
+          : { ok: true, output: { path, bytes: Buffer.byteLength(text) } };
+      },
+    }),
+    list_files: spec({
+      description: "Lists the files below a folder of /workspace, with their sizes.",
+      input: z.object({ path: z.string().default("/workspace") }),
+      async run({ path }, call): Promise<Result> {
+        const real = inside(path);
+        if (!real) return outside(path);
+        const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
+        const { exitCode, out, err } = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
+        if (exitCode !== 0) return { ok: false, output: { path, message: lastLine(err) || `exit code ${exitCode}` } };
+        return { ok: true, output: { path, files: out.trim().split("\n").filter(Boolean) } };
+      },
+    }),
+  };
+}
+
+const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
+
+/** What a command says, with the middle left out of what is too much. */
+async function gather(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const bytes of stream) {
+    chunks.push(bytes);
+    size += bytes.length;
+    while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
+  }
+  return Buffer.concat(chunks).toString();
+}

@@ -1,0 +1,45 @@
+import { redactKeys } from "../schema.ts";
+
+const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-(goog-)?api-key$/i;
+const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
+const gone = "[redacted]";
+
+/** Ways in which a secret may be written: plain, in base64 at each of its three offsets, in hex, encoded for an address or in JSON. */
+function spellings(secret: string): string[] {
+  const bytes = Buffer.from(secret);
+  const inBase64 = [0, 1, 2].flatMap((offset) => {
+    const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
+    // Characters that hold bits of what stands before or after belong to no secret.
+    const cut = text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
+    return [cut, cut.replaceAll("+", "-").replaceAll("/", "_")];
+  });
+  const encoded = encodeURIComponent(secret);
+  const inHex = bytes.toString("hex");
+  const all = [
+    secret,
+    ...inBase64,
+    encoded,
+    encoded.toLowerCase(),
+    inHex,
+    inHex.toUpperCase(),
+    JSON.stringify(secret).slice(1, -1),
+  ];
+  return [...new Set(all)].filter((text) => text.length >= 8);
+}
+
+/** Takes secrets out of texts: those it was told of, this service's own keys, and what is sent as credentials. */
+export function createRedaction() {
+  let known: string[] = [];
+  return {
+    hide(secrets: string[]): void {
+      // The longest first: one may be a part of another.
+      known = [...new Set([...known, ...secrets.flatMap(spellings)])].sort((a, b) => b.length - a.length);
+    },
+    /** `name`: under which the text stands, if under one. */
+    clean(text: string, name = ""): string {
+      if (secretNames.test(name)) return gone;
+      const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
+      return redactKeys(left).replace(bearer, `$1 ${gone}`);
+    },
+  };
+}

@@ -1,0 +1,312 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { createModelAgent } from "../src/agents/llm/llm.ts";
+import { testApp } from "./support/app.ts";
+import { emptyFolder } from "./support/executable.ts";
+import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
+import { type Site, serveSite } from "./support/site.ts";
+
+const key = "sk-the-real-key-0123456789";
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
+/** A product with an API that stores notes, and documentation that says how: `path` is where it says that the API is. */
+function serveProduct(path: string) {
+  const notes: string[] = [];
+  const site: Site = serveSite({
+    "/": {
+      body: "<title>Notes</title><h1>Notes</h1><p>Keep notes over HTTP.</p><a href='/guide.md'>Guide: add a note</a>",
+    },
+    "/guide.md": {
+      body: `# Add a note\n\nSend the text of the note with a POST request to \`${path}\`.\n\n\`\`\`sh\ncurl -d 'Hello' https://notes.test${path}\n\`\`\`\n`,
+    },
+    "/api/notes": async (request) => {
+      if (request.method !== "POST") return Response.json(notes);
+      notes.push(await request.text());
+      return Response.json({ id: notes.length }, { status: 201 });
+    },
+  });
+  return { site, notes };
+}
+
+const call = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
+const finish = (outcome: string, summary: string) => call("finish", { outcome, summary });
+
+/** What a model that follows the docs does. */
+const follow = (path: string, status: string): Turn[] => [
+  { reasoning: "I read the docs first.", ...call("fetch_page", { url: "https://notes.test/" }) },
+  { text: "There is a guide.", ...call("search_docs", { query: "add note" }) },
+  call("fetch_page", { url: "https://notes.test/guide.md" }),
+  call("write_file", {
+    path: "add.sh",
+    text: `curl -sS -o answer.json -w '%{http_code}' -d 'From the sandbox' http://notes.test${path}\n`,
+  }),
+  call("run_command", { command: `test "$(sh add.sh)" = ${status} && cat answer.json` }),
+];
+
+let fake: ReturnType<typeof serveFakeModel>;
+beforeAll(() => {
+  const met = [
+    ...follow("/api/notes", "201"),
+    call("http_request", { url: "https://notes.test/api/notes" }),
+    finish("succeeded", "The note is in the list."),
+  ];
+  const missed = [
+    ...follow("/v1/notes", "201"),
+    call("report_friction", { title: "The address in the guide is not there", severity: "high", quote: "/v1/notes" }),
+    finish("goal_not_met", "The guide names an address that answers 404."),
+  ];
+  const soon = { "retry-after-ms": "1" };
+  const fail = (status: number, headers = {}): Turn => ({ fail: { status, headers: { ...soon, ...headers } } });
+  const done = finish("goal_not_met", "That was all.");
+  const command = (text: string, seconds?: number) => call("run_command", { command: text, seconds });
+  const commands = (...all: Turn[]) => ({ turns: [...all, done] });
+  const scenarios = {
+    met: { turns: met },
+    missed: { turns: missed },
+    busy: { first: [fail(429), fail(529)], turns: [done] },
+    down: { turns: [fail(500)] },
+    throttled: { turns: [fail(429, { "retry-after": "9" })] },
+    halved: { first: [{ text: "I will", cut: "half" as const }], turns: [done] },
+    halves: { turns: [{ text: "I will", cut: "half" as const }] },
+    talks: { turns: [{ text: "What do you want me to do?" }] },
+    confused: { turns: [call("open_door", {}), call("fetch_page", { address: 1 }), done] },
+    endless: { turns: Array.from({ length: 50 }, (_, i) => call("ask_human", { question: `Why ${i}?` })) },
+    "slow-tool": commands(command("sleep 100", 60)),
+    hangs: commands(command("sleep 1000 & sleep 1000", 1)),
+    forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
+    fills: commands(command("mkdir -p deep; head -c 3000000000 /dev/zero > deep/big; echo $?", 60)),
+    eats: commands(command("python3 -c 'x = bytearray(900 * 1024 ** 2); print(len(x))'", 20)),
+    roams: commands(
+      call("read_file", { path: "../etc/passwd" }),
+      call("read_file", { path: "/etc/shadow" }),
+      command("ln -s /etc/passwd link; ln -s / root; ls -A"),
+      call("read_file", { path: "link" }),
+      call("write_file", { path: "root/tmp/x", text: "x" }),
+      call("list_files", { path: "root/etc" }),
+      call("fetch_page", { url: "https://elsewhere.test/?q=secret" }),
+      call("http_request", { url: "http://169.254.169.254/latest/meta-data/" }),
+      command("curl -sS -m 5 http://elsewhere.test/"),
+    ),
+  };
+  fake = serveFakeModel({ key, scenarios });
+});
+afterAll(() => fake.stop());
+
+type Options = { model?: string; env?: Record<string, string>; path?: string; dataDir?: string };
+
+/** One run of a prompt with the model agent, over REST; answers with the run, its report and its events. */
+async function runOf(
+  name: string,
+  { env = {}, path = "/api/notes", dataDir, model = `openai-compatible/${name}` }: Options = {},
+) {
+  const product = serveProduct(path);
+  const app = testApp({
+    agents: { llm: createModelAgent({ version: "test" }) },
+    env: {
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      OPENAI_COMPATIBLE_API_KEY: key,
+      EVALD_AGENT_MODEL: model,
+      EVALD_ALLOW_PRIVATE: "127.0.0.1",
+      EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 100, "cached": 1}}`,
+      ...env,
+    },
+    dataDir,
+  });
+  const { send, runJobs } = app;
+  const body = { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added." };
+  const prompt = await send("POST", "/api/v1/prompts", { body });
+  const asked = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, {
+    body: { urlMap: { "notes.test": product.site.url } },
+  });
+  await runJobs();
+  const run = (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body;
+  const slug = run.report?.slug;
+  const report = slug && (await send("GET", `/api/v1/reports/${slug}`)).body;
+  const events = slug ? (await send("GET", `/api/v1/reports/${slug}/trace?limit=500`)).body.events : [];
+  const attempts = (await send("GET", `/api/v1/runs/${asked.body.runId}/attempts`)).body;
+  await app.service.stop(0);
+  product.site.stop();
+  return { ...app, run, report, events, attempts, notes: product.notes };
+}
+
+const kindsOf = (events: { type: string; source: string; tool?: string }[]) =>
+  events.map(({ type, source, tool }) => [type, source === "agent" ? null : source, tool].filter(Boolean).join(" "));
+
+test("a model reads the docs, writes code, runs it in the sandbox, calls the product and finishes", async () => {
+  const dataDir = emptyFolder();
+  const { run, report, events, notes } = await runOf("met", { dataDir });
+  expect(run).toMatchObject({ status: "completed", agent: { id: "llm", version: "test", model: "met" }, attempt: 1 });
+  expect(report).toMatchObject({
+    outcome: "succeeded",
+    metrics: { toolCalls: 7, costUsd: 0.01848, costDetail: "7 model calls to met, 840 tokens.", interruptions: 0 },
+  });
+  expect(notes).toEqual(["From the sandbox"]);
+  const step = (tool: string, ...between: string[]) => [
+    "usage gateway",
+    `tool_call ${tool}`,
+    ...between,
+    `tool_result ${tool}`,
+  ];
+  expect(kindsOf(events)).toEqual([
+    "milestone",
+    "usage gateway",
+    "thought",
+    ...step("fetch_page", "http", "milestone").slice(1),
+    "usage gateway",
+    "message",
+    ...step("search_docs", "http").slice(1),
+    ...step("fetch_page", "http", "milestone"),
+    ...step("write_file"),
+    ...step("run_command", "http egress"),
+    ...step("http_request", "http"),
+    ...step("finish"),
+    "end",
+  ]);
+  const requests = events.filter(({ type }: { type: string }) => type === "http");
+  expect(requests.map(({ url, provenance }: Record<string, string>) => [url, provenance])).toEqual([
+    ["https://notes.test/", "given"],
+    ["https://notes.test/llms.txt", "guessed"],
+    ["https://notes.test/guide.md", "link"],
+    ["http://notes.test/api/notes", "given"],
+    ["https://notes.test/api/notes", "link"],
+  ]);
+  expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);
+}, 60_000);
+
+test("where the docs mislead, the goal is missed: the report is capped, and the events say where", async () => {
+  const { run, report, events, notes } = await runOf("missed", { path: "/v1/notes" });
+  expect(run).toMatchObject({ status: "completed" });
+  expect(notes).toEqual([]);
+  expect(report.outcome).toBe("goal_not_met");
+  expect(report.score).toBeLessThanOrEqual(55);
+  const command = events.find(
+    (event: { type: string; tool?: string }) => event.type === "tool_result" && event.tool === "run_command",
+  );
+  expect(command).toMatchObject({ ok: false, output: { exitCode: 1 } });
+  expect(events.find((event: { source: string }) => event.source === "egress")).toMatchObject({
+    status: 404,
+    url: "http://notes.test/v1/notes",
+  });
+  expect(report.frictionPoints.map(({ title }: { title: string }) => title).join()).toContain("/v1/notes (404)");
+}, 60_000);
+
+const results = (
+  events: { type: string; tool: string; ok: boolean; output: Record<string, unknown> }[],
+  tool?: string,
+) =>
+  events.filter((event) => event.type === "tool_result" && event.tool !== "finish" && (!tool || event.tool === tool));
+
+describe("a model that fails", () => {
+  test.each([
+    ["is asked again where it is busy", "busy"],
+    ["is asked again where its answer breaks off", "halved"],
+  ])("%s", async (_, name) => {
+    const { run } = await runOf(name);
+    expect(run).toMatchObject({ status: "completed", attempt: 1 });
+  });
+
+  test.each([
+    ["garbage", "garbage", /^infrastructure: openai-compatible gave no whole answer: .*5 failures in a row/],
+    ["500 for ever", "down", /^infrastructure: openai-compatible answered 500: an error \(5 failures in a row\)/],
+    ["429 for ever", "throttled", /^infrastructure: openai-compatible answered 429: an error \(5 failures in a row\)/],
+    ["half an answer for ever", "halves", /^infrastructure: openai-compatible gave no whole answer: .*5 failures/],
+    [
+      "a refused key",
+      "unauthorized",
+      /^credentials: openai-compatible refused the key \(401\): invalid key; mend OPENAI/,
+    ],
+    ["nothing at all", "silent", /^timeout: the model asked for nothing to be done within the 1 second of the run$/],
+  ])(
+    "ends the run with the true cause: %s",
+    async (_, name, cause) => {
+      const { run, attempts } = await runOf(name, {
+        env: { EVALD_RUN_TIMEOUT_SECONDS: name === "silent" ? "1" : "60" },
+      });
+      expect(run).toMatchObject({ status: "failed", report: null, failureReason: expect.stringMatching(cause) });
+      expect(attempts).toHaveLength(cause.source.startsWith("^infra") ? 5 : 1);
+    },
+    60_000,
+  );
+
+  test("falls silent, asks for tools that are not there or in the wrong way: the goal is missed", async () => {
+    const silent = await runOf("talks");
+    expect(silent.report.outcome).toBe("goal_not_met");
+    expect(silent.events.at(-1).reason).toBe("The model stopped without saying that it had finished.");
+    const { report, events } = await runOf("confused");
+    expect(report.outcome).toBe("goal_not_met");
+    expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
+      ["open_door", false],
+      ["fetch_page", false],
+    ]);
+  });
+});
+
+describe("a limit", () => {
+  test.each([
+    ["calls of tools", { EVALD_MAX_TOOL_CALLS: "10" }, ["tool_calls", 10, "calls", "runner"], 10],
+    ["calls of the model", { EVALD_MAX_MODEL_CALLS: "5" }, ["model_calls", 5, "calls", "gateway"], 5],
+    ["tokens", { EVALD_MAX_TOKENS: "1200" }, ["model_tokens", 1200, "tokens", "gateway"], 10],
+    ["money", { EVALD_MAX_COST_USD: "0.03" }, ["model_cost", 0.03, "USD", "gateway"], 12],
+  ])(
+    "of %s ends the work, after a word to wrap up, and what was done is a result",
+    async (_, env, limit, calls) => {
+      const before = fake.requests.length;
+      const { run, report, events } = await runOf("endless", { env });
+      expect(run.status).toBe("completed");
+      expect(report).toMatchObject({ outcome: "goal_not_met", metrics: { interruptions: calls } });
+      const hits = events.filter(({ type }: { type: string }) => type === "limit");
+      expect(hits.map((hit: Record<string, unknown>) => [hit.limit, hit.value, hit.unit, hit.source])).toEqual([limit]);
+      expect(events.at(-1)).toMatchObject({ type: "end", reason: expect.stringMatching(/^Ended by a limit/) });
+      const asked = fake.requests.slice(before).map(({ body }) => JSON.stringify(body));
+      expect(asked.filter((body) => body.includes("nearly used up")).length).toBeGreaterThan(0);
+      expect(asked[0]).not.toContain("nearly used up");
+    },
+    30_000,
+  );
+
+  test("of time does so too", async () => {
+    const slow = await runOf("slow-tool", { env: { EVALD_RUN_TIMEOUT_SECONDS: "3" } });
+    expect(slow.run.status).toBe("completed");
+    expect(slow.report.outcome).toBe("goal_not_met");
+    expect(slow.events.at(-1).reason).toBe("Ended by a limit of the run: 3 seconds (wall_clock).");
+  }, 30_000);
+});
+
+describe("a command", () => {
+  test("that hangs, forks without end, fills the disk or the memory ends, and the model goes on", async () => {
+    const messages: unknown[] = [];
+    for (const name of ["hangs", "forks", "fills", "eats"]) {
+      const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512" } });
+      expect(run.status).toBe("completed");
+      const [result] = results(events, "run_command");
+      expect(result?.ok).toBe(false);
+      messages.push(result?.output.message);
+    }
+    expect(messages).toEqual([
+      "stopped after 1 seconds",
+      expect.stringMatching(/processes|stopped after|exit code/),
+      expect.stringMatching(/workspace_bytes|File size|exit code/),
+      expect.stringMatching(/memory|exit code/),
+    ]);
+  }, 120_000);
+
+  test("and a file lead nowhere but to the workspace, and a request to the hosts of the run alone", async () => {
+    const { run, events } = await runOf("roams");
+    expect(run.status).toBe("completed");
+    expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
+      ["read_file", false],
+      ["read_file", false],
+      ["run_command", true],
+      ["read_file", false],
+      ["write_file", false],
+      ["list_files", false],
+      ["fetch_page", false],
+      ["http_request", false],
+      ["run_command", true],
+    ]);
+    expect(JSON.stringify(events)).not.toMatch(/root:x|agent:x/);
+    const out = events.filter(({ type }: { type: string }) => type === "http");
+    expect(out.map(({ error }: { error: { kind: string } }) => error?.kind)).toEqual(["refused", "refused", "refused"]);
+  }, 60_000);
+});
