@@ -11,7 +11,7 @@ import { type ToolSpec, toTools } from "./tool.ts";
 import { webTools } from "./web.ts";
 import { workspaceTools } from "./workspace.ts";
 
-export type Ending = { outcome: Outcome; reason: string };
+type Ending = { outcome: Outcome; reason: string };
 
 /** Turns without a call of a tool after which the model is taken at its silence. */
 const maxIdleTurns = 3;
