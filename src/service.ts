@@ -17,6 +17,7 @@ import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createRunJob } from "./runs/execute.ts";
+import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
@@ -71,7 +72,9 @@ export function createService(options: Options) {
     onBroken(error);
   }
 
+  const judging = createJudging(deps, { models, queue });
   const runJob = createRunJob(deps, {
+    judging,
     agents,
     queue,
     reports,
@@ -145,6 +148,7 @@ export function createService(options: Options) {
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
       await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await judging.close();
     },
   };
 }

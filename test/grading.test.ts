@@ -94,6 +94,7 @@ test("a session becomes this grade", () => {
       hash: "68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f",
       judge: null,
     },
+    judge: null,
     frictions: [
       {
         // SHA-256 of "dead_link\nhttp://docs.acme.dev/instal": the check and the request on the way are one thing.

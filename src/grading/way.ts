@@ -184,7 +184,8 @@ function slowDrafts(facts: Facts): Draft[] {
 }
 
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
-  const covered = facts.goalFound?.state === "covered";
+  const covered = facts.goalFound?.state === "covered" || facts.outcome === "succeeded";
+  const goal = facts.kind === "model" ? "the goal was reached" : "the words of the goal were covered";
   const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
   const name = line(limit, 40).replaceAll("_", " ");
   return {
@@ -193,7 +194,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
     category: "other",
     subject: `limit ${name}`,
     title: `Stopped at a limit: ${name}, ${amount}`,
-    description: `The run was limited to ${amount} and reached it${covered ? " after the words of the goal were covered; some tests were not made" : " before the words of the goal were covered"}.`,
+    description: `The run was limited to ${amount} and reached it${covered ? ` after ${goal}; some tests were not made` : ` before ${goal}`}.`,
     url: null,
     fix: covered
       ? "Raise the limit of the run for a full set of tests."

@@ -17,3 +17,13 @@ export function openUpstream(
     ...{ timeout: false },
   });
 }
+
+/** A fetch that goes to a unix socket, whatever the host of the address. `onAnswer` sees each answer first. */
+export const viaSocket = (unix: string, onAnswer: (response: Response) => void = () => {}): typeof fetch => {
+  const send = async (url: string | URL | Request, init?: RequestInit) => {
+    const response = await fetch(url, { ...init, unix, ...{ timeout: false } });
+    onAnswer(response);
+    return response;
+  };
+  return Object.assign(send, { preconnect: fetch.preconnect });
+};

@@ -121,6 +121,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
         prompt: toPromptSummary(prompt),
         agent: { id: run.agent, version: run.agentVersion, model: run.model },
+        judge: report.judge,
         frictionPoints: listFrictionPoints(report),
         recommendations: db
           .select()

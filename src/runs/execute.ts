@@ -2,29 +2,33 @@ import { and, eq, sql } from "drizzle-orm";
 import { type Agent, type AgentEvent, AgentFailure, objectionTo } from "../agents/agent.ts";
 import type { AllowRule } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
+import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Reports } from "../reports/reports.ts";
+import type { Judging } from "./judging.ts";
 import { openSession, readSession, type SessionId } from "./session.ts";
 
 type Parts = {
   agents: Record<string, Agent>;
   queue: Queue;
   reports: Reports;
+  judging: Judging;
   /** Private places that runs may reach, asked at each run: the service learns its own port only when it listens. */
   allow: () => AllowRule[];
   userAgent: string;
 };
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
 /** The job behind a run: send the agent, store what it does, grade what was stored, and show run and report together. */
 export function createRunJob(
   { db, config, now, log }: Deps,
-  { agents, queue, reports, allow, userAgent }: Parts,
+  { agents, queue, reports, judging, allow, userAgent }: Parts,
 ): JobHandler {
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
@@ -42,6 +46,20 @@ export function createRunJob(
     }
   };
 
+  /** What to write of a run whose agent is done: its session is judged, where a model judges, and graded. */
+  async function finish(run: typeof runs.$inferSelect, lease: Lease, attempt: number, stop: AbortSignal) {
+    const session = { orgId: run.orgId, runId: run.id, attempt };
+    const { version, model, kind } = agents[run.agent]!.describe();
+    if (kind === "model") await judging.judge(run, session, lease, stop);
+    const grade = gradeOf(session);
+    log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
+    return (tx: Tx) => {
+      reports.insertReport(tx, run, attempt, grade);
+      const done = { status: "completed", completedAt: now(), agentVersion: version, model } as const;
+      tx.update(runs).set(done).where(eq(runs.id, run.id)).run();
+    };
+  }
+
   /** A sum over no rows is 0, over one unknown price null. */
   const spentUsd = db
     .select({
@@ -51,7 +69,7 @@ export function createRunJob(
     .where(
       and(
         eq(sessionEvents.runId, sql.placeholder("runId")),
-        eq(sessionEvents.attempt, sql.placeholder("attempt")),
+        eq(paidBy, sql.placeholder("attempt")),
         sql`${sessionEvents.type} = 'usage'`,
       ),
     )
@@ -72,6 +90,8 @@ export function createRunJob(
       const objection = objectionTo(agent);
       if (objection !== null)
         throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here: ${objection}`, "never");
+      const begun = judging.findBegun(run.id);
+      if (begun !== null) return finish(run, lease, begun, stop);
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           "infrastructure: no address to start from; give the prompt a provider with docs, additionalUrls or an address in its text, or the run a urlMap",
@@ -87,7 +107,6 @@ export function createRunJob(
         () => queue.holds(lease),
         (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error)),
       );
-      const description = agent.describe();
       const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
       const tooLong = () =>
         end(
@@ -135,15 +154,7 @@ export function createRunJob(
         clearTimeout(wallClock);
         clearTimeout(idle);
       }
-      const grade = gradeOf(session);
-      log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
-      return (tx) => {
-        reports.insertReport(tx, run, lease.attempt, grade);
-        tx.update(runs)
-          .set({ status: "completed", completedAt: now(), agentVersion: description.version, model: description.model })
-          .where(eq(runs.id, run.id))
-          .run();
-      };
+      return finish(run, lease, lease.attempt, stop);
     },
 
     returned(tx, { subject }) {

@@ -59,6 +59,7 @@ export const niceGrade: Grade = {
   ],
   coverage: 0.45,
   methodology: { id: "1", hash: "3f9c0a17aa55", judge: null },
+  judge: null,
   frictions: [
     {
       fingerprint: "00000000000000a1",
