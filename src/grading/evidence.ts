@@ -28,6 +28,13 @@ export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | un
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
 }
 
+/** Whether a tool did what it was called for: what a command or a server said goes before what the agent made of it. */
+export function hasWorked({ ok, output }: Extract<SessionEvent, { type: "tool_result" }>): boolean {
+  const { exitCode, status } = output ?? {};
+  const failed = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
+  return ok && !failed;
+}
+
 /** Every text in an event, as a reader finds it: one line each, and the whole as it is shown to a judge. */
 export function textOf(event: SessionEvent): string {
   const texts: string[] = [];
@@ -70,7 +77,7 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
     case "tool_call":
       return speakingTools.includes(event.tool) ? 0 : 1;
     case "tool_result":
-      return event.ok ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
+      return hasWorked(event) ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
     case "http":
       return event.status === null || event.status >= 400 ? 0 : 2;
     default:

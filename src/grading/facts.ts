@@ -1,4 +1,5 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
+import { hasWorked } from "./evidence.ts";
 import { type Judgement, outcomeOf } from "./judge.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull, sameAddress, samePage } from "./words.ts";
@@ -91,19 +92,13 @@ const isRefusal = (event: SessionEvent): boolean =>
     ? event.error?.kind === "refused"
     : event.type === "tool_result" && !event.ok && event.output?.error === "refused";
 
-/** What a command or a server said goes before what the agent made of it. */
-function honest(event: SessionEvent): SessionEvent {
-  if (event.type !== "tool_result" || !event.ok) return event;
-  const { exitCode, status } = event.output ?? {};
-  const failed = (typeof exitCode === "number" && exitCode !== 0) || (typeof status === "number" && status >= 400);
-  return failed ? { ...event, ok: false } : event;
-}
-
 /** What the events of a session say; `judgement` is what a model made of it. */
 export function factsOf(unordered: SessionEvent[], judgement: Judgement | null = null): Facts {
   const ordered = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
   const isModel = ordered.some((e) => e.type === "milestone" && e.name === "started" && e.detail.kind === "model");
-  const events = isModel ? ordered.map(honest) : ordered;
+  const events = isModel
+    ? ordered.map((event) => (event.type === "tool_result" ? { ...event, ok: hasWorked(event) } : event))
+    : ordered;
   const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
   const milestones = of("milestone");
   const milestone = (name: string) => milestones.findLast((each) => each.name === name);

@@ -1,7 +1,7 @@
 import { Value } from "@sinclair/typebox/value";
 import type { SessionEvent } from "../agents/agent.ts";
 import { explain } from "../schema.ts";
-import { flat, partsOf, textOf, voiceOf } from "./evidence.ts";
+import { flat, hasWorked, partsOf, textOf, voiceOf } from "./evidence.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
 import { line } from "./words.ts";
 
@@ -99,12 +99,11 @@ export function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]
   function showsSuccess(event: SessionEvent, quote: string): boolean {
     if (voiceOf(event, toolOf) !== "world") return false;
     if (event.type === "http") return event.status !== null && event.status < 400;
-    if (event.type !== "tool_result" || !event.ok) return false;
+    if (event.type !== "tool_result" || !hasWorked(event)) return false;
     const own = calls.get(event.id);
     return own === undefined || event.tool === "write_file" || !textOf(own).includes(quote);
   }
-  const addresses = session.map(textOf).join("\n");
-  const clean = (text: string) => withoutForeignAddresses(text, addresses);
+  const clean = (text: string) => withoutForeignAddresses(text, session);
 
   const parts = goal.map((text, i): JudgedPart => {
     const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
@@ -153,10 +152,12 @@ const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w./@-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]\S*/giu;
 
 /** The words of a model, with every address taken out that the session does not hold. */
-function withoutForeignAddresses(text: string, session: string): string {
+function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
   return text.normalize("NFKC").replace(address, (found) => {
     const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
-    return session.includes(bare) ? found : `[address left out]${found.slice(bare.length)}`;
+    return session.some((event) => textOf(event).includes(bare))
+      ? found
+      : `[address left out]${found.slice(bare.length)}`;
   });
 }
 
