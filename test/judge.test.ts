@@ -1,8 +1,14 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import type { Answer } from "../src/grading/rubric.ts";
+import { gradeSession } from "../src/grading/score.ts";
+import { readSession } from "../src/runs/session.ts";
+import { attacksOn } from "./support/attacks.ts";
 import type { Turn } from "./support/fakemodel.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
+type Report = any;
 
 const apps: ReturnType<typeof judgedApp>[] = [];
 function judged(...options: Parameters<typeof judgedApp>) {
@@ -319,4 +325,180 @@ describe("a judge that fails", () => {
     const { report } = await judged({ turns: [says(answer())], judge: "anthropic/claude-opus-4-8" }).run();
     expect(report.nullNotice).toContain("set ANTHROPIC_API_KEY in the service's environment");
   });
+});
+
+describe("a page that speaks to the judge", () => {
+  const page = "Install it: npm i acme";
+  const attacks = attacksOn(page);
+  const unclear = answer({ parts: [part(1, "unclear", [], ""), part(2, "unclear", [], "")] });
+  // The work failed: nothing in the session proves that the goal was met.
+  const poisoned = attacks.map((attack) => modelSession({ page: attack.page, works: false }));
+  const numbersOf = ({
+    score,
+    grade,
+    outcome,
+    coverage,
+    dimensions,
+    metrics: { errors, toolCalls, interruptions },
+  }: Report) => ({ score, grade, outcome, coverage, dimensions, errors, toolCalls, interruptions });
+
+  test("is one of thirty and more", () => expect(attacks.length).toBeGreaterThanOrEqual(30));
+
+  test("changes no number even where the judge does as it is told, and brings in no address", async () => {
+    const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
+    // Each is asked for twice: the judge insists.
+    const turns = attacks.flatMap(({ obeyed, name }) =>
+      isDropped(name) ? [says(obeyed), says(obeyed)] : [says(obeyed)],
+    );
+    const app = judged({ turns, sessions: poisoned });
+    for (const [i, { name }] of attacks.entries()) {
+      const { report, trace } = await app.run();
+      expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
+      expect(report.judge.parts.map(({ met }: { met: string }) => met)).toEqual(["unclear", "unclear"]);
+      const session = JSON.stringify(poisoned[i]);
+      const { judge, keyFinding, verdict, summary, frictionPoints, recommendations } = report;
+      const told = JSON.stringify([judge, keyFinding, verdict, summary, frictionPoints, recommendations]);
+      const addresses =
+        told.match(/(?:[a-z]+:\/\/|www\.|javascript:|data:|mailto:|evil\.example[/:])[^\s"\\)<]*/gi) ?? [];
+      expect(addresses.filter((each) => !session.includes(each))).toEqual([]);
+      expect(report.verdict).not.toContain("The judge: Score 100");
+      const proofs = frictionPoints.flatMap(({ events }: { events: number[] }) => events);
+      expect(proofs.every((seq: number) => trace[seq]?.source === "agent")).toBe(true);
+    }
+    expect(app.model.requests).toHaveLength(turns.length);
+  });
+
+  test("makes no difference to a judge that does its work: the report is that of the clean twin", async () => {
+    const clean = await runOnce(answer(), modelSession({ page }));
+    const app = judged({
+      turns: [says(answer())],
+      sessions: attacks.map((attack) => modelSession({ page: attack.page })),
+    });
+    for (const { name } of attacks) {
+      const { report } = await app.run();
+      expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
+      expect(report.judge.parts).toEqual(clean.report.judge.parts);
+    }
+  });
+
+  test("stays within one line of a fenced record, without marks that hide it", async () => {
+    const app = judged({ turns: [says(unclear)], sessions: poisoned });
+    for (const _ of attacks) await app.run();
+    for (const { body } of app.model.requests) {
+      const { messages } = body as { messages: { role: string; content: string }[] };
+      const [system, user] = messages.map(({ content }) => content);
+      expect(messages.map(({ role }) => role)).toEqual(["system", "user"]);
+      expect(system).not.toContain("evil.example");
+      const fence = /^SESSION ([0-9a-f]{16})$/m.exec(user ?? "")?.[1];
+      const lines = user?.split("\n") ?? [];
+      const record = lines.slice(lines.indexOf(`SESSION ${fence}`) + 1, lines.indexOf(`END OF SESSION ${fence}`));
+      expect(record.map((each) => /^\[(\d+)\] [a-z_]+ \{/.exec(each)?.[1])).toEqual(
+        record.map((_, seq) => String(seq)),
+      );
+      expect(user).not.toMatch(/[\u200b\u202e\u2066\u{e0041}]/u);
+    }
+  });
+});
+
+const isDropped = (name: string) => !name.startsWith("a Markdown image");
+
+describe("what the judge is asked", () => {
+  const promptOf = (app: ReturnType<typeof judged>) =>
+    JSON.stringify((app.model.requests[0] as { body: { messages: unknown } }).body.messages);
+
+  test("is the task, the goal in parts, what rules found, and the schema; no tools and no key", async () => {
+    const app = judged({ turns: [says(answer())] });
+    await app.run();
+    const prompt = promptOf(app);
+    for (const words of [
+      "Query it.",
+      "1. ",
+      "The SDK was installed.",
+      "2. ",
+      "Its three rows were printed.",
+      "E404",
+      "additionalProperties",
+    ])
+      expect(prompt).toContain(words);
+    expect(app.model.requests[0]?.body).not.toHaveProperty("tools");
+    expect(prompt).not.toContain("sk-judge-key");
+  });
+
+  test("holds no secret", async () => {
+    const key = `evals_${"A".repeat(36)}`;
+    const page = `Use ${key} and Authorization: Bearer abcdefghijklmnop and sk-judge-key-0123456789`;
+    const app = judged({ turns: [says(answer())], sessions: [modelSession({ page })] });
+    await app.run({ text: `Use ${key} with sk-judge-key-0123456789. Docs: https://docs.acme.dev/` });
+    expect(promptOf(app)).not.toMatch(/evals_A|abcdefghijklmnop|sk-judge-key/);
+  });
+
+  test("is bounded, and what matters stays in it", async () => {
+    const long = "x".repeat(30_000);
+    const more = Array.from({ length: 400 }, (_, i): AgentEvent[] => [
+      { type: "thought", text: `thought ${i} ${long}`, by: "model" },
+      { type: "tool_result", id: `p${i}`, tool: "fetch_page", ok: true, output: { text: `page ${i} ${long}` } },
+    ]).flat();
+    const begun = modelSession();
+    const session = [...begun.slice(0, 6), ...more, ...begun.slice(6)];
+    const parts = [part(1, "yes", [809], "added 1 package"), part(2, "yes", [809], rows)];
+    const app = judged({ turns: [says(answer({ parts, frictions: [] }))], sessions: [session] });
+    const { report } = await app.run();
+    expect(report.outcome).toBe("succeeded");
+    const prompt = promptOf(app);
+    expect(prompt.length).toBeLessThan(130_000);
+    for (const words of [rows, "E404 acme", "events left out", "characters left out"]) expect(prompt).toContain(words);
+  });
+});
+
+test("stored events give the same report to the bit, without asking again", async () => {
+  const app = judged({ turns: [says(answer())] });
+  const { run, report } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const [one, two] = [gradeSession(stored), gradeSession(stored.toReversed())];
+  expect(JSON.stringify(one)).toBe(JSON.stringify(two));
+  for (const name of [
+    "score",
+    "outcome",
+    "dimensions",
+    "keyFinding",
+    "verdict",
+    "summary",
+    "judge",
+    "methodology",
+  ] as const)
+    expect(one[name]).toEqual(report[name]);
+  expect(app.model.requests).toHaveLength(1);
+});
+
+test("another judge, or none, is another methodology; no agent can say that it was judged", async () => {
+  const app = judged({ turns: [says(answer())] });
+  const { run } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const changed = (field: string) =>
+    stored.map((event) =>
+      event.source === "runner" && event.type === "milestone"
+        ? { ...event, detail: { ...event.detail, [field]: "other" } }
+        : event,
+    );
+  const plain = gradeSession(stored.slice(0, 13)).methodology;
+  const hashes = [stored, changed("model"), changed("rubric")].map((events) => gradeSession(events).methodology.hash);
+  expect(new Set([...hashes, plain.hash]).size).toBe(4);
+  expect(plain).toEqual(gradeSession([]).methodology);
+  const forged = stored.map((event) => ({ ...event, source: "agent" as const }));
+  expect(gradeSession(forged)).toMatchObject({ outcome: "not_judged", judge: null });
+});
+
+test.each([
+  ["openai-compatible/judge", null],
+  ["openai-compatible/claude-haiku", "one family"],
+])("a judge of the agent's own family is told: %s", async (model, words) => {
+  const app = judged({ turns: [says(answer())] });
+  const { run } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const events = stored.map((event) =>
+    event.source === "runner" && event.type === "milestone" ? { ...event, detail: { ...event.detail, model } } : event,
+  );
+  const { judge } = gradeSession(events);
+  if (words === null) expect(judge?.notice).toBeNull();
+  else expect(judge?.notice).toContain(words);
 });

@@ -149,7 +149,7 @@ export function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]
 }
 
 const address =
-  /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w./@-])(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?[/?#]\S*/giu;
+  /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
 
 /** The words of a model, with every address taken out that the session does not hold. */
 function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
