@@ -321,6 +321,21 @@ describe("a judge that fails", () => {
     ]);
   });
 
+  test("a service that ends while it judges goes on judging when it is back; what the lost call cost is unknown", async () => {
+    const app = judged({ turns: [{ silent: true }, says(answer())] });
+    const running = app.run();
+    while (app.model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await app.service.runner.stop(0);
+    await app.runJobs();
+    const { report, attempts } = await running;
+    expect(app.sent()).toBe(1);
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, costUsd: null } });
+    expect(attempts).toMatchObject([
+      { ended: "released", costUsd: null },
+      { ended: "done", costUsd: 0.002 },
+    ]);
+  });
+
   test("a judge for whom there is no key says so", async () => {
     const { report } = await judged({ turns: [says(answer())], judge: "anthropic/claude-opus-4-8" }).run();
     expect(report.nullNotice).toContain("set ANTHROPIC_API_KEY in the service's environment");

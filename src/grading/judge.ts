@@ -72,7 +72,7 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
 }
 
 /** Looks every claim up: its events exist, its quote stands in one of them, and that one can prove such a thing. */
-export function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
+function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
   const answer = boundAnswer(raw);
   const bySeq = new Map(session.map((event) => [event.seq, event]));
   const calls = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event] as const] : [])));

@@ -3,7 +3,7 @@ import { type Finding, fingerprint, noCause } from "./finding.ts";
 import { familyOf, type JudgedPart, type Judgement } from "./judge.ts";
 import { severityRank } from "./methodology.ts";
 import type { Friction } from "./score.ts";
-import { count, line, sameAddress, sentence } from "./words.ts";
+import { count, line, lowerFirst, sameAddress, sentence } from "./words.ts";
 
 /** What a report says of its judge. `costUsd` null: unknown. */
 export type Judged = {
@@ -82,7 +82,6 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
   const url = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
   const subject = url === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(url)}`;
   const print = fingerprint(category, subject);
-  const action = line(advice) || line(title);
   return {
     fingerprint: print,
     severity,
@@ -94,7 +93,7 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     url,
     events,
     cause: noCause,
-    remedy: { key: `judge ${print}`, title: line(action, 160), kind: "way" },
+    remedy: { key: `judge ${print}`, title: line(`Mend: ${lowerFirst(title)}`, 160), kind: "way" },
     place: line(title, 120),
     fix: line(advice, 500) || null,
   };

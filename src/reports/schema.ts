@@ -103,7 +103,7 @@ const GoalPart = Type.Object({
   why: Type.String({ description: "In the judge's words" }),
 });
 
-export const ReportJudge = Type.Object(
+const ReportJudge = Type.Object(
   {
     model: Type.String(),
     costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),

@@ -20,6 +20,9 @@ const maxOutputTokens = 16_000;
 /** Faults around a run after which it is not judged any more; a job ends at five. */
 const maxFaults = 3;
 
+/** How long an answer that nobody waits for any more is read on, to know its cost. */
+const drainMs = 3_000;
+
 type Parts = { models: ReturnType<typeof createModels>; queue: Queue };
 type Asked = { org: OrgId; text: string; goal: string };
 type Tell = (event: AgentEvent) => void;
@@ -31,7 +34,7 @@ export type Judging = ReturnType<typeof createJudging>;
  * the source `runner`: a session is then graded from its events alone, however often, and no agent can say such things.
  */
 export function createJudging({ db, config, now, log }: Deps, { models, queue }: Parts) {
-  const gateway = createGateway({ now, silenceMs: config.idleTimeoutMs });
+  const gateway = createGateway({ now, silenceMs: config.idleTimeoutMs, drainMs });
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,

@@ -3,8 +3,8 @@ import type { Answer } from "../../src/grading/rubric.ts";
 import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fakemodel.ts";
 
-export const docs = "https://docs.acme.dev/";
-export const endGoal = "The SDK was installed. Its three rows were printed.";
+const docs = "https://docs.acme.dev/";
+const endGoal = "The SDK was installed. Its three rows were printed.";
 export const rows = "3 rows: ada, bob, cyd";
 
 type Session = { page?: string; output?: string; works?: boolean; more?: AgentEvent[]; outcome?: Outcome };
