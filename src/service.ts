@@ -20,6 +20,7 @@ import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
+import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
@@ -90,7 +91,9 @@ export function createService(options: Options) {
     // A model that says nothing is told of before the agent is taken for idle.
     silenceMs: config.idleTimeoutMs / 2,
   });
+  const judging = createJudging(deps, { models, queue });
   const runJob = createRunJob(deps, {
+    judging,
     agents,
     models,
     host,
@@ -167,7 +170,7 @@ export function createService(options: Options) {
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
       await Promise.all([slots.stop(), runner.stop(drainMs)]);
-      await host.close();
+      await Promise.all([host.close(), judging.close()]);
     },
   };
 }

@@ -94,6 +94,7 @@ test("a session becomes this grade", () => {
       hash: "68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f",
       judge: null,
     },
+    judge: null,
     frictions: [
       {
         // SHA-256 of "dead_link\nhttp://docs.acme.dev/instal": the check and the request on the way are one thing.
@@ -319,6 +320,44 @@ test("a model is graded on its recovery and autonomy too", () => {
     { title: "The tool deploy failed", lostSeconds: 1, lostUsd: null },
   ]);
   expect(grade.verdict).toEndWith("Whether the goal can be met was not judged.");
+});
+
+test("an exit code and a status go before what an agent makes of them; what it notes is told as its word", () => {
+  const noted = { title: "The quickstart skips a step", severity: "critical", quote: "Run it", url: `${site}/start` };
+  const grade = gradeSession(
+    session(
+      started("model"),
+      call("t1", "run_command", { command: "npm test" }),
+      result("t1", "run_command", true, undefined, { exitCode: 1, message: "1 test failed" }),
+      call("t2", "http_request", { url: `${site}/api` }),
+      result("t2", "http_request", true, undefined, { status: 500 }),
+      call("t3", "report_friction", noted),
+      result("t3", "report_friction"),
+      end("succeeded"),
+    ),
+  );
+  expect(grade).toMatchObject({ outcome: "not_judged", metrics: { errors: 2, errorsDetail: "2 tool calls failed." } });
+  expect(grade.frictions).toContainEqual(
+    expect.objectContaining({
+      severity: "medium",
+      title: "The agent noted: The quickstart skips a step",
+      description: "The agent noted this while it worked: The quickstart skips a step. It quoted: “Run it”",
+      url: `${site}/start`,
+      events: [6],
+    }),
+  );
+});
+
+test("a limit that ended a model's work is told with what it kept from being", () => {
+  const limit: AgentEvent = { type: "limit", limit: "model_cost", value: 2, unit: "USD" };
+  const { frictions, outcome } = gradeSession(
+    session(started("model"), limit, end("goal_not_met", "Ended by a limit.")),
+  );
+  expect(outcome).toBe("goal_not_met");
+  expect(frictions[0]).toMatchObject({
+    title: "Stopped at a limit: model cost, 2 USD",
+    description: "The run was limited to 2 USD and reached it before the goal was reached.",
+  });
 });
 
 test("a cost that is not known is not zero", () => {

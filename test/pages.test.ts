@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { reportMarkdown } from "../src/web/markdown.ts";
 import { testApp } from "./support/app.ts";
-import { hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
+import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
 
 const csp =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
@@ -80,6 +80,26 @@ describe("reports and runs", () => {
       `<a href="/runs/${runId}">`,
     ])
       expect(body).toContain(shown);
+  });
+
+  test("a report that a model judged shows each part of the goal with its proof, and what judging cost", async () => {
+    const { slug: own } = runWithReport(app, { ...niceGrade, outcome: "goal_not_met", judge });
+    const { body } = await app.send("GET", `/reports/${own}`);
+    for (const shown of [
+      '<li id="G1" class="met-yes">',
+      '<span class="pill">not reached</span>',
+      `href="/reports/${own}/session?fromSeq=54#e57"`,
+      "<blockquote>TypeError: query</blockquote>",
+      "1 claim of the judge left out",
+      "Judged by openai/gpt-5: 1 call, 8200 tokens in, 640 out, for $0.0123, apart from the cost of the run. It says that it is 85% sure.",
+    ])
+      expect(body).toContain(shown);
+    const markdown = (await app.send("GET", `/reports/${own}.md`)).body;
+    expect(markdown).toContain(
+      "2. **Its rows were printed.** (not reached; proof: events 57, 58)\n   `TypeError: query`",
+    );
+    expect(markdown).toContain("Judged by openai/gpt-5: 1 call");
+    expect((await app.send("GET", paths[0]!)).body).not.toContain('id="goal"');
   });
 
   test("a report without a score says why", async () => {
@@ -182,6 +202,7 @@ describe("words of a target", () => {
     expect(linksOf(html).filter((href) => !href.startsWith("http://localhost:3000/"))).toEqual([]);
     expect([...html.matchAll(/<h(\d)>/g)].map(([, level]) => level)).toEqual([
       "1",
+      "2",
       "2",
       "2",
       "2",

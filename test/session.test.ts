@@ -155,6 +155,7 @@ test("a report is whole", async () => {
         createdAt: "2026-09-21T14:13:20.000Z",
       },
       agent: { id: "explorer", version: "test", model: null },
+      judge: null,
       frictionPoints: body.frictionPoints,
       recommendations: body.recommendations,
     },

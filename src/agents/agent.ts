@@ -96,6 +96,8 @@ export type AgentEvent =
       cachedTokens?: number;
       reasoningTokens?: number;
       costUsd: number | null;
+      /** The attempt of the run that paid for it, where that is another than the session's: it was judged again. */
+      paidBy?: number;
     }
   | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }
   | { type: "interruption"; question: string; url: string | null }
@@ -105,10 +107,20 @@ export type AgentEvent =
 
 /**
  * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
+ * The service itself says, after an agent's end: `judging` {model, rubric, goal}, then `judged` {the same, answer} or `not_judged` {the same, reason}.
  * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
  * `goal_covered` {url, heading, terms, sections: those that cover it together, the one of `url` first, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
  */
-type MilestoneName = "started" | "goal_terms" | "page_read" | "section_matched" | "goal_covered" | "goal_not_covered";
+type MilestoneName =
+  | "started"
+  | "goal_terms"
+  | "page_read"
+  | "section_matched"
+  | "goal_covered"
+  | "goal_not_covered"
+  | "judging"
+  | "judged"
+  | "not_judged";
 
 /** A stored event: what the agent said, where in the session it stands and who vouches for it. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };

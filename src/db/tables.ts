@@ -13,7 +13,8 @@ import {
   unique,
 } from "drizzle-orm/sqlite-core";
 import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agents/agent.ts";
-import { type Dimension, frictionCategories, type Metrics, phases, severities } from "../grading/score.ts";
+import { frictionCategories, phases, severities } from "../grading/kinds.ts";
+import type { Dimension, Grade, Metrics } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
@@ -282,7 +283,8 @@ export const reports = sqliteTable(
     coverage: real().notNull(),
     metrics: json<Metrics>("metrics").notNull(),
     dimensions: json<Dimension[]>("dimensions").notNull(),
-    methodology: json<{ id: string; hash: string; judge: string | null }>("methodology").notNull(),
+    methodology: json<Grade["methodology"]>("methodology").notNull(),
+    judge: json<NonNullable<Grade["judge"]>>("judge"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [

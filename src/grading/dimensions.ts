@@ -18,9 +18,7 @@ export type Measured = {
 /** Every dimension with evidence, and the weighted mean of those. */
 export function measure(facts: Facts): Measured {
   const measures = [
-    dimension("Goal achievement", [
-      checked(facts, "declared", "Declared checks", 1, "of the declared checks passed, by weight"),
-    ]),
+    goal(facts),
     discoverability(facts),
     quality(facts),
     facts.kind === "model" ? dimension("Error recovery", recovery(facts)) : null,
@@ -72,6 +70,22 @@ function checked(facts: Facts, group: CheckGroup, name: string, weight: number, 
     weight,
     words,
   );
+}
+
+/** Checks that a person declared go before what a judge says. Parts that nobody could judge leave the goal unmeasured. */
+function goal(facts: Facts): Measure | null {
+  const declared = checked(facts, "declared", "Declared checks", 1, "of the declared checks passed, by weight");
+  const parts = facts.judgement?.verdict?.parts ?? [];
+  if (declared.score !== null || facts.outcome === "not_judged" || parts.length === 0)
+    return dimension("Goal achievement", [declared]);
+  const told = parts.map(({ met, events }, i) =>
+    met === "unclear" ? `${i + 1} unclear` : `${i + 1} ${met} (event ${events[0]})`,
+  );
+  const reached = parts.filter(({ met }) => met === "yes").length;
+  const text = `${reached} of ${count(parts.length, "part")} reached, judged by ${facts.judgement?.model}: ${told.join(", ")} (100 if all, 0 if none)`;
+  return dimension("Goal achievement", [
+    { name: "Parts of the end goal", weight: 1, score: (100 * reached) / parts.length, text },
+  ]);
 }
 
 function discoverability(facts: Facts): Measure | null {

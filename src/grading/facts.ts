@@ -1,4 +1,6 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
+import { hasWorked } from "./evidence.ts";
+import { type Judgement, outcomeOf } from "./judge.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull, sameAddress, samePage } from "./words.ts";
 
@@ -47,9 +49,11 @@ export type GoalFound =
 /** What the events say, each thing once: the only thing that the rest of the grading looks at. */
 export type Facts = {
   kind: "rules" | "model" | null;
+  model: string | null;
   goal: string | null;
   starts: string[];
   outcome: Outcome;
+  judgement: Judgement | null;
   endReason: string | null;
   endSeq: number | null;
   elapsedMs: number | null;
@@ -88,8 +92,13 @@ const isRefusal = (event: SessionEvent): boolean =>
     ? event.error?.kind === "refused"
     : event.type === "tool_result" && !event.ok && event.output?.error === "refused";
 
-export function factsOf(unordered: SessionEvent[]): Facts {
-  const events = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
+/** What the events of a session say; `judgement` is what a model made of it. */
+export function factsOf(unordered: SessionEvent[], judgement: Judgement | null = null): Facts {
+  const ordered = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
+  const isModel = ordered.some((e) => e.type === "milestone" && e.name === "started" && e.detail.kind === "model");
+  const events = isModel
+    ? ordered.map((event) => (event.type === "tool_result" ? { ...event, ok: hasWorked(event) } : event))
+    : ordered;
   const of = <T extends SessionEvent["type"]>(type: T) => events.filter((e): e is EventOf<T> => e.type === type);
   const milestones = of("milestone");
   const milestone = (name: string) => milestones.findLast((each) => each.name === name);
@@ -103,9 +112,11 @@ export function factsOf(unordered: SessionEvent[]): Facts {
   const kind = started.kind === "rules" || started.kind === "model" ? started.kind : null;
   return {
     kind,
+    model: stringOrNull(started.model),
     goal: stringOrNull(started.goal),
     starts: strings(started.starts),
-    outcome: honestOutcome(end?.outcome ?? "excluded", kind, checks),
+    outcome: honestOutcome(end?.outcome ?? "excluded", kind, checks, judgement),
+    judgement,
     endReason: end === undefined ? "The session has no end" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
@@ -132,10 +143,25 @@ export function factsOf(unordered: SessionEvent[]): Facts {
   };
 }
 
-/** Rules never know that a goal was met; only a check that a person declared can say so. */
-function honestOutcome(claimed: Outcome, kind: Facts["kind"], checks: SeenCheck[]): Outcome {
-  const declared = checks.some((check) => check.group === "declared" && check.status === "pass");
-  return claimed === "succeeded" && kind !== "model" && !declared ? "not_judged" : claimed;
+/**
+ * What an agent claims counts against it alone. That a goal was met takes proof: checks that a person declared, which go before everything
+ * else, or a judge whose claims events bear out. An agent by rules makes the declared checks itself.
+ */
+function honestOutcome(
+  claimed: Outcome,
+  kind: Facts["kind"],
+  checks: SeenCheck[],
+  judgement: Judgement | null,
+): Outcome {
+  if (claimed === "no_creds" || claimed === "excluded" || claimed === "scoring_failed") return claimed;
+  const declared = checks.filter((check) => check.group === "declared");
+  const made = declared.filter((check) => check.status !== "skip");
+  if (kind !== "model")
+    return claimed === "succeeded" && !made.some(({ status }) => status === "pass") ? "not_judged" : claimed;
+  if (made.some(({ status }) => status !== "pass")) return "goal_not_met";
+  if (made.length > 0 && made.length === declared.length) return "succeeded";
+  if (judgement) return judgement.verdict ? outcomeOf(judgement.verdict) : "scoring_failed";
+  return claimed === "succeeded" ? "not_judged" : claimed;
 }
 
 /** Headings come as a path, "Guide > Install > npm"; the last names the section. */

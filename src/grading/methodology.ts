@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Friction } from "./score.ts";
+import type { Friction, Grade } from "./score.ts";
 
 /**
  * Every number that a score is made of. Changing one makes another methodology: give it a new id, so that
@@ -55,11 +55,14 @@ export const table = {
 
 export type DimensionName = keyof typeof table.weights;
 
-export const methodology = {
-  id: table.id,
-  hash: createHash("sha256").update(JSON.stringify(table)).digest("hex"),
-  judge: null,
-};
+const sha256 = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
+const byRules = { id: table.id, hash: sha256(table), judge: null };
+
+/** What a report was made by: the numbers above and, where a model judged, what it was asked and which one it was. */
+export function methodologyOf(judge: { model: string; rubric: string } | null): Grade["methodology"] {
+  if (judge === null) return { ...byRules };
+  return { id: table.id, hash: sha256([table, judge.rubric, judge.model]), judge: judge.model };
+}
 
 /** 0 is the worst. */
 export const severityRank: Record<Friction["severity"], number> = { critical: 0, high: 1, medium: 2, low: 3 };

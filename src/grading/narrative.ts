@@ -10,15 +10,22 @@ type Told = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
 /** The words around the numbers. Every statement is counted from events; none is guessed. */
 export function narrate(facts: Facts, measured: Measured, frictions: Friction[], advice: Recommendation[]): Told {
   const nullNotice = nullNoticeOf(facts, measured);
+  const said = facts.judgement?.verdict?.words;
+  const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);
   return {
     nullNotice,
-    keyFinding: line(nullNotice ?? keyFindingOf(facts, frictions, advice), 300),
-    verdict: line(nullNotice ?? verdictOf(facts, measured), 400),
-    summary: { whatWorked: line(worked(facts, measured), 1000), whatDidnt: line(failedWords(frictions), 1000) },
+    keyFinding: line(nullNotice ?? (said?.keyFinding || keyFindingOf(facts, frictions, advice)), 300),
+    verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
+    summary: {
+      whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
+      whatDidnt: line(after(failedWords(frictions), said?.summary.whatDidnt), 2000),
+    },
   };
 }
 
-function nullNoticeOf({ outcome, endReason }: Facts, { score }: Measured): string | null {
+function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measured): string | null {
+  if (outcome === "scoring_failed" && judgement?.reason)
+    return `No score: ${judgement.model} was to judge the session and did not. ${sentence(line(judgement.reason, 300))}`;
   const why = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
   if (outcome === "no_creds") return `No score: credentials that the evaluation needs were missing.${why}`;
   if (outcome === "excluded") return `No score: the evaluation could not be made.${why}`;
@@ -57,7 +64,10 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
   const what = `${score} of 100 (${letterOf(score!)})${part}: ${list(scores, 6)}.`;
   const byRules = facts.kind !== "model";
   const goal = {
-    succeeded: byRules ? "The goal counts as met because the declared checks passed" : "The goal was met",
+    succeeded:
+      byRules || facts.checks.some((check) => check.group === "declared" && check.status === "pass")
+        ? "The goal counts as met because the declared checks passed"
+        : "The goal was met: every part of it is proven",
     goal_not_met: `The goal was not met, so the score is at most ${table.notMetCap}`,
     not_judged: "Whether the goal can be met was not judged",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];

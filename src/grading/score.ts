@@ -1,29 +1,17 @@
 import type { Outcome, SessionEvent } from "../agents/agent.ts";
 import { type Measured, measure } from "./dimensions.ts";
+import { partsOf } from "./evidence.ts";
 import { factsOf } from "./facts.ts";
 import { findingsOf } from "./findings.ts";
 import { frictionsOf } from "./friction.ts";
-import { letterOf, methodology } from "./methodology.ts";
+import { readJudgement, splitJudging } from "./judge.ts";
+import { type Judged, judgedBy, withJudged } from "./judged.ts";
+import type { frictionCategories, phases, severities } from "./kinds.ts";
+import { letterOf, methodologyOf } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 import { recommendationsOf } from "./recommendations.ts";
-
-export const severities = ["critical", "high", "medium", "low"] as const;
-export const phases = ["discovery", "setup", "integration", "execution", "recovery"] as const;
-export const frictionCategories = [
-  "dead_link",
-  "missing_docs",
-  "misleading_docs",
-  "unreadable_page",
-  "broken_sample",
-  "unclear_error",
-  "silent_failure",
-  "needs_human",
-  "auth",
-  "slow",
-  "wrong_contract",
-  "other",
-] as const;
+import { type JudgePrompt, toJudgePrompt } from "./rubric.ts";
 
 /** One thing that stood in an agent's way, with the events that prove it. */
 export type Friction = {
@@ -89,16 +77,20 @@ export type Grade = {
   /** 0 to 1: the share of the weights that was measured. */
   coverage: number;
   methodology: { id: string; hash: string; judge: string | null };
+  /** What a model said of the session, apart from what the run itself did and cost; null: none was asked. */
+  judge: Judged | null;
   frictions: Friction[];
   recommendations: Recommendation[];
 };
 
-/** Grades a session by its events alone. The same events give the same grade, to the bit. */
+/** Grades a session by its events alone, those of its judging among them. The same events give the same grade, to the bit. */
 export function gradeSession(events: SessionEvent[]): Grade {
-  const facts = factsOf(events);
+  const { session, judging } = splitJudging(events);
+  const judgement = readJudgement(judging, session);
+  const facts = factsOf(session, judgement);
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = unmade ? nothingMeasured : measure(facts);
-  const findings = findingsOf(facts);
+  const findings = withJudged(findingsOf(facts), facts);
   const frictions = frictionsOf(findings, facts);
   const recommendations = recommendationsOf(findings, frictions, facts, measured);
   const { dimensions, coverage, score } = measured;
@@ -110,10 +102,18 @@ export function gradeSession(events: SessionEvent[]): Grade {
     metrics: metricsOf(facts),
     dimensions,
     coverage,
-    methodology: { ...methodology },
+    methodology: methodologyOf(judgement),
+    judge: judgement && judgedBy(judgement, facts),
     frictions,
     recommendations,
   };
+}
+
+/** What a judge is asked of a session: what was to be done, what rules found, and the events. */
+export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
+  const facts = factsOf(session);
+  const findings = frictionsOf(findingsOf(facts), facts);
+  return toJudgePrompt({ task: text, parts: partsOf(goal), findings, events: session });
 }
 
 /** An evaluation that was not made says nothing about the target, not even in part. */

@@ -30,6 +30,7 @@ export function wayFindings(facts: Facts): Finding[] {
   const drafts = [
     ...facts.failures.map((failure) => failureDraft(failure, facts, blocked)),
     ...facts.interruptions.map((interruption) => interruptionDraft(interruption, facts)),
+    ...notedDrafts(facts),
     ...slowDrafts(facts),
     ...goalDrafts(facts.goalFound, facts),
     ...facts.limits.map((limit) => limitDraft(limit, facts)),
@@ -164,6 +165,28 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
   };
 }
 
+/** What an agent notes by itself is its word: told as such, and never worse than medium without more proof. */
+function notedDrafts({ calls }: Facts): Draft[] {
+  return calls
+    .filter((call) => call.tool === "report_friction")
+    .map(({ seq, input }) => {
+      const title = line(input?.title, 140) || "no title";
+      const url = typeof input?.url === "string" && /^https?:\/\//i.test(input.url) ? input.url : null;
+      const quote = line(input?.quote, 300);
+      return {
+        severity: input?.severity === "low" ? "low" : "medium",
+        phase: "execution",
+        category: "other",
+        subject: `noted ${url === null ? title.toLowerCase().replace(/\d+/g, "#") : sameAddress(url)}`,
+        title: `The agent noted: ${title}`,
+        description: `${sentence(`The agent noted this while it worked: ${title}`)}${quote && ` It quoted: “${quote}”`}`,
+        url,
+        events: [seq],
+        remedy: [`noted ${url ?? title}`, `Look into what the agent noted: ${title}`],
+      };
+    });
+}
+
 function slowDrafts(facts: Facts): Draft[] {
   return facts.way
     .filter((http) => !failed(http) && http.ms > slowPageMs)
@@ -184,7 +207,8 @@ function slowDrafts(facts: Facts): Draft[] {
 }
 
 function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
-  const covered = facts.goalFound?.state === "covered";
+  const covered = facts.goalFound?.state === "covered" || facts.outcome === "succeeded";
+  const goal = facts.kind === "model" ? "the goal was reached" : "the words of the goal were covered";
   const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
   const name = line(limit, 40).replaceAll("_", " ");
   return {
@@ -193,7 +217,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
     category: "other",
     subject: `limit ${name}`,
     title: `Stopped at a limit: ${name}, ${amount}`,
-    description: `The run was limited to ${amount} and reached it${covered ? " after the words of the goal were covered; some tests were not made" : " before the words of the goal were covered"}.`,
+    description: `The run was limited to ${amount} and reached it${covered ? ` after ${goal}; some tests were not made` : ` before ${goal}`}.`,
     url: null,
     fix: covered
       ? "Raise the limit of the run for a full set of tests."

@@ -1,7 +1,7 @@
 import { and, asc, desc, eq, inArray, lte, ne, type SQL, sql } from "drizzle-orm";
 import { frictionPoints, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { severities } from "../grading/score.ts";
+import { severities } from "../grading/kinds.ts";
 import type { FrictionPoint, SeenFrictionPoint } from "./schema.ts";
 
 /** Reports of a prompt that are looked at to tell what is new, open, fixed or back. */

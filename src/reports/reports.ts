@@ -54,6 +54,7 @@ export const toRunReport = (row: Omit<RunReport, "url">, url: string): RunReport
 const columns = {
   report: {
     ...runReportColumns,
+    judge: reports.judge,
     id: reports.id,
     orgId: reports.orgId,
     promptId: reports.promptId,
@@ -137,6 +138,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
       task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
       prompt: toPromptSummary(prompt),
       agent: { id: run.agent, version: run.agentVersion, model: run.model },
+      judge: report.judge,
       frictionPoints: friction.ofReport(report),
       recommendations: adviceOf
         .all({ reportId: report.id })

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { eventSources, eventTypes, outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
-import { frictionCategories, phases, severities } from "../grading/score.ts";
+import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
 
@@ -99,6 +99,29 @@ export const Recommendation = Type.Object(
 );
 export type Recommendation = Static<typeof Recommendation>;
 
+const GoalPart = Type.Object({
+  text: Type.String({ description: "One part of the end goal" }),
+  met: OneOf(["yes", "no", "unclear"]),
+  events: Type.Array(Type.Integer(), { description: "seq of the events that prove it, the one with the quote first" }),
+  quote: Nullable(Type.String({ description: "Words of the first of its events" })),
+  why: Type.String({ description: "In the judge's words" }),
+});
+
+const ReportJudge = Type.Object(
+  {
+    model: Type.String(),
+    costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),
+    inputTokens: Type.Integer(),
+    outputTokens: Type.Integer(),
+    calls: Type.Integer({ description: "Failed ones included" }),
+    confidence: Nullable(Type.Number({ description: "0 to 1, by the judge's own word" })),
+    parts: Type.Array(GoalPart),
+    dropped: Type.Array(Type.String(), { description: "Claims of the judge that no event proves; they count nowhere" }),
+    notice: Nullable(Type.String({ description: "What to know before relying on it" })),
+  },
+  { title: "ReportJudge", description: "The model that judged the session, and what it said of the end goal" },
+);
+
 const RunTask = Type.Object(
   {
     title: Nullable(Type.String()),
@@ -127,6 +150,7 @@ export const Report = Type.Object(
     task: RunTask,
     prompt: PromptSummary,
     agent: RunAgent,
+    judge: Nullable(ReportJudge),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
   },

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { eventTypes } from "../agents/agent.ts";
 import type { Deps } from "../deps.ts";
 import { badRequest } from "../errors.ts";
-import { severities } from "../grading/score.ts";
+import { severities } from "../grading/kinds.ts";
 import { fitting, pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { OneOf } from "../schema.ts";

@@ -10,6 +10,7 @@ import {
 import type { Host } from "../agents/llm/host.ts";
 import type { AllowRule } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
+import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
@@ -19,6 +20,7 @@ import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Models } from "../models/models.ts";
 import type { Reports } from "../reports/reports.ts";
 import { createBounds } from "./bounds.ts";
+import type { Judging } from "./judging.ts";
 import { openSession, readSession, type SessionId } from "./session.ts";
 
 type Parts = {
@@ -28,17 +30,19 @@ type Parts = {
   models: Pick<Models, "getModel" | "secretsOf">;
   /** Opens what an agent with a model works with. */
   host: Pick<Host, "equip">;
+  judging: Judging;
   /** Private places that runs may reach, asked at each run: the service learns its own port only when it listens. */
   allow: () => AllowRule[];
   userAgent: string;
 };
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
 /** The job behind a run: send the agent, store what it does, grade what was stored, and show run and report together. */
 export function createRunJob(
   { db, config, now, log }: Deps,
-  { agents, queue, reports, models, host, allow, userAgent }: Parts,
+  { agents, queue, reports, models, host, judging, allow, userAgent }: Parts,
 ): JobHandler {
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
@@ -56,6 +60,38 @@ export function createRunJob(
     }
   };
 
+  /** What to write of a run whose agent is done: its session is judged, where a model judges, and graded. */
+  async function finish(run: typeof runs.$inferSelect, lease: Lease, attempt: number, stop: AbortSignal) {
+    const session = { orgId: run.orgId, runId: run.id, attempt };
+    const { version, kind } = agentOf(run).describe();
+    if (kind === "model") await judging.judge(run, session, lease, stop);
+    const grade = gradeOf(session);
+    log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
+    const done = { status: "completed", agentVersion: version, model: modelOf(session) ?? run.model } as const;
+    return (tx: Tx) => {
+      reports.insertReport(tx, run, attempt, grade);
+      tx.update(runs)
+        .set({ ...done, completedAt: now() })
+        .where(eq(runs.id, run.id))
+        .run();
+    };
+  }
+
+  /** The agent of a run. Throws a JobFailure where it cannot work. */
+  function agentOf({ agent: id }: typeof runs.$inferSelect): Agent {
+    const agent = agents[id];
+    const objection = agent ? objectionTo(agent) : null;
+    if (agent && objection === null) return agent;
+    const why = `infrastructure: the agent ${id} is not available here${objection === null ? "" : `: ${objection}`}`;
+    throw new JobFailure(why, "never");
+  }
+
+  /** The model that answered the agent last, by its own name; null if none did. */
+  function modelOf(session: SessionId): string | null {
+    const last = readSession(db, session).findLast(({ type, source }) => type === "usage" && source === "gateway");
+    return last?.type === "usage" ? last.model : null;
+  }
+
   /** A sum over no rows is 0, over one unknown price null. */
   const spentUsd = db
     .select({
@@ -65,7 +101,7 @@ export function createRunJob(
     .where(
       and(
         eq(sessionEvents.runId, sql.placeholder("runId")),
-        eq(sessionEvents.attempt, sql.placeholder("attempt")),
+        eq(paidBy, sql.placeholder("attempt")),
         sql`${sessionEvents.type} = 'usage'`,
       ),
     )
@@ -96,11 +132,9 @@ export function createRunJob(
 
     async run(lease: Lease, stop: AbortSignal) {
       const run = getRow(lease.subject);
-      const agent = agents[run.agent];
-      if (!agent) throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here`, "never");
-      const objection = objectionTo(agent);
-      if (objection !== null)
-        throw new JobFailure(`infrastructure: the agent ${run.agent} is not available here: ${objection}`, "never");
+      const agent = agentOf(run);
+      const begun = judging.findBegun(run.id);
+      if (begun !== null) return finish(run, lease, begun, stop);
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           "infrastructure: no address to start from; give the prompt a provider with docs, additionalUrls or an address in its text, or the run a urlMap",
@@ -116,7 +150,6 @@ export function createRunJob(
         () => queue.holds(lease),
         (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error)),
       );
-      const description = agent.describe();
       const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
       const tooLong = () =>
         end(
@@ -146,18 +179,17 @@ export function createRunJob(
           maxToolCalls: config.maxToolCalls,
         },
       };
-      const bounds = createBounds(description.kind, task.limits);
-      let answered = run.model;
+      const { kind } = agent.describe();
+      const bounds = createBounds(kind, task.limits);
       const hear = (event: AgentEvent, source: EventSource) => {
         clearTimeout(idle);
         idle = setTimeout(tooQuiet, config.idleTimeoutMs);
-        if (event.type === "usage") answered = event.model;
         writer.append(event, source);
         bounds.count(event);
       };
       try {
         writer.hide(models.secretsOf(run.orgId as OrgId));
-        const equipment = description.kind === "model" ? await equip(run, task, hear, end) : null;
+        const equipment = kind === "model" ? await equip(run, task, hear, end) : null;
         try {
           writer.hide(equipment?.secrets ?? []);
           const means = equipment?.means ?? null;
@@ -185,15 +217,7 @@ export function createRunJob(
         clearTimeout(wallClock);
         clearTimeout(idle);
       }
-      const grade = gradeOf(session);
-      log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
-      return (tx) => {
-        reports.insertReport(tx, run, lease.attempt, grade);
-        tx.update(runs)
-          .set({ status: "completed", completedAt: now(), agentVersion: description.version, model: answered })
-          .where(eq(runs.id, run.id))
-          .run();
-      };
+      return finish(run, lease, lease.attempt, stop);
     },
 
     returned(tx, { subject }) {

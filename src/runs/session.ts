@@ -29,17 +29,18 @@ export type SessionWriter = {
 /**
  * Stores the events of a session, in batches of 100 rows or 50 ms, capped and redacted. `mayWrite` is asked inside each transaction: once it
  * says no, nothing more is stored. While the disk is full events wait in memory. `onError` hears of what could not be stored in the end; the
- * session is then not whole and must end.
+ * session is then not whole and must end. `after` is the last event of a session that goes on.
  */
 export function openSession(
   { db, now }: Pick<Deps, "db" | "now">,
   { orgId, runId, attempt }: SessionId,
   mayWrite: () => boolean,
   onError: (error: unknown) => void,
+  after?: Pick<SessionEvent, "seq" | "at" | "tMs">,
 ): SessionWriter {
-  const begunAt = now();
+  const begunAt = after ? after.at - after.tMs : now();
   const redaction = createRedaction();
-  let seq = 0;
+  let seq = after ? after.seq + 1 : 0;
   let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
   let waitingBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,7 +1,7 @@
 import { line, percent } from "../grading/words.ts";
 import type { FrictionPoint, Recommendation, Report } from "../reports/schema.ts";
 import { httpUrl } from "../schema.ts";
-import { agentWords, frictionNames, outcomeWords, plain, timeWords, titleOf } from "./words.ts";
+import { agentWords, frictionNames, judgeWords, metWords, outcomeWords, plain, timeWords, titleOf } from "./words.ts";
 
 /**
  * A report as Markdown that reads well as plain text too. Words of the target are data: one line each, without control characters, and
@@ -19,6 +19,7 @@ export function reportMarkdown(report: Report, { kept = true } = {}): string {
     text(verdict),
     `## What worked\n\n${text(summary.whatWorked)}`,
     `## What didn't\n\n${text(summary.whatDidnt)}`,
+    goal(report),
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
     recommendations.length > 0 &&
@@ -33,6 +34,20 @@ export function reportMarkdown(report: Report, { kept = true } = {}): string {
 
 const facts = ({ outcome, coverage, agent, createdAt }: Report) =>
   `${outcomeWords[outcome]} · ${percent(coverage)} of the weight measured · ${text(agentWords(agent))} · ${timeWords(createdAt)}`;
+
+function goal({ judge }: Report): string | null {
+  if (judge === null) return null;
+  const parts = judge.parts.map(({ text: part, met, events, quote, why }, i) => {
+    const proof = events.length === 0 ? "" : `; proof: events ${events.join(", ")}`;
+    return [`${i + 1}. **${text(part)}** (${metWords[met]}${proof})`, quote && code(quote), why && text(why)]
+      .filter(Boolean)
+      .join("\n   ");
+  });
+  const dropped = judge.dropped.map((claim) => `- Left out, no event proves it: ${text(claim)}`).join("\n");
+  return ["## End goal", parts.join("\n"), dropped, judge.notice && text(judge.notice), text(judgeWords(judge))]
+    .filter(Boolean)
+    .join("\n\n");
+}
 
 function metrics({ metrics: m }: Report): string {
   const rows = [

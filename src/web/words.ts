@@ -1,5 +1,7 @@
-import { line } from "../grading/words.ts";
+import { count, line, percent } from "../grading/words.ts";
 import type { Report } from "../reports/schema.ts";
+
+type Judge = NonNullable<Report["judge"]>;
 
 /** Outcomes for people. */
 export const outcomeWords: Record<Report["outcome"], string> = {
@@ -24,3 +26,13 @@ export const frictionNames = ({ frictionPoints }: Pick<Report, "frictionPoints">
   new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
 
 export const plain = (word: string): string => word.replaceAll("_", " ");
+
+export const metWords = { yes: "reached", no: "not reached", unclear: "not proven" } as const;
+
+/** Who judged a session, at what cost, and how sure it is. */
+export function judgeWords({ model, calls, costUsd, inputTokens, outputTokens, confidence }: Judge): string {
+  const cost = costUsd === null ? "at a cost that is not known" : `for $${costUsd.toFixed(4)}`;
+  const used = `${count(calls, "call")}, ${count(inputTokens, "token")} in, ${outputTokens} out, ${cost}`;
+  const sure = confidence === null ? "" : ` It says that it is ${percent(confidence)} sure.`;
+  return `Judged by ${line(model, 200)}: ${used}, apart from the cost of the run.${sure}`;
+}

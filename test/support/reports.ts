@@ -84,6 +84,7 @@ export const niceGrade: Grade = {
   ],
   coverage: 0.45,
   methodology: { id: "1", hash: "3f9c0a17aa55", judge: null },
+  judge: null,
   frictions: [
     {
       fingerprint: "00000000000000a1",
@@ -111,6 +112,22 @@ export const niceGrade: Grade = {
   ],
 };
 
+export const judge: NonNullable<Grade["judge"]> = {
+  model: "openai/gpt-5",
+  costUsd: 0.0123,
+  inputTokens: 8200,
+  outputTokens: 640,
+  calls: 1,
+  confidence: 0.85,
+  parts: [
+    { text: "The SDK was installed.", met: "yes", events: [41], quote: "added 1 package", why: "npm said so." },
+    { text: "Its rows were printed.", met: "no", events: [57, 58], quote: "TypeError: query", why: "The call threw." },
+    { text: "The file was kept.", met: "unclear", events: [], quote: null, why: "Nothing shows it." },
+  ],
+  dropped: ["part 3, yes: its quote stands in none of its events"],
+  notice: null,
+};
+
 const image = "<img src=x onerror=alert(1)>";
 const lines =
   "<script>alert(1)</script>\n# heading\n\n- [a](javascript:alert(1)) <http://evil.example> | **b** _c_ ~~d~~";
@@ -123,6 +140,12 @@ export const hostileGrade: Grade = {
   summary: { whatWorked: `1. ${lines}`, whatDidnt: `> ${lines}\n\u202e\u001b[31m` },
   metrics: { ...niceGrade.metrics, errorsDetail: `${image} | ${lines}` },
   dimensions: [{ name: image, weight: "20%", score: 50, grade: "F", desc: `--- ${lines}` }],
+  judge: {
+    ...judge,
+    parts: [{ text: `## ${image}`, met: "no", events: [1], quote: `\`\` ${lines}`, why: `> ${lines}` }],
+    dropped: [`- ${lines}`],
+    notice: `# ${lines}`,
+  },
   frictions: [
     {
       ...(niceGrade.frictions[0] as Grade["frictions"][number]),

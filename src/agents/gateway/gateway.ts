@@ -7,7 +7,7 @@ import { type AgentEvent, AgentFailure } from "../agent.ts";
 import { createBudget, type ModelLimits, type Spent } from "./budget.ts";
 import { forward, type Outcome, refusal } from "./forward.ts";
 import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
-import { findEndpoint, findHosted, toModelRequest } from "./wire.ts";
+import { findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
 
 type Options = {
   now: () => number;
@@ -39,8 +39,6 @@ export type GatewaySession = {
 };
 
 const maxCallsAtOnce = 16;
-/** The header of an answer that names the limit of the run that is near. */
-export const nearHeader = "x-evald-near-limit";
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The one way from agents to models: real keys stay here, and what is used is counted here. It listens from its first session on. */

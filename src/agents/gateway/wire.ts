@@ -227,3 +227,6 @@ const number = (value: unknown): number =>
 
 const object = (value: unknown): Fields => (value !== null && typeof value === "object" ? (value as Fields) : {});
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+
+/** The header of an answer that names the limit of the run that is near. */
+export const nearHeader = "x-evald-near-limit";

@@ -5,12 +5,12 @@ import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModel } from "ai";
 import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
-import { nearHeader } from "../gateway/gateway.ts";
+import { nearHeader } from "../gateway/wire.ts";
 
-/** The model of a run, reached through the gateway with the run's token. `onNear` is told the limit that an answer says is near. */
+/** A model, reached through the gateway with the token of a session there. `onNear` is told the limit that an answer says is near. */
 export function toModel(
   { provider, name, socketPath, token }: Means["model"],
-  onNear: (limit: string) => void,
+  onNear: (limit: string) => void = () => {},
 ): Exclude<LanguageModel, string> {
   const settings = {
     apiKey: token,

@@ -26,3 +26,22 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
     <dd>{children}</dd>
   </div>
 );
+
+const shownEvents = 6;
+
+/** The events that prove a statement, as links to `session`, the page with the events; null: they are no longer stored. */
+export const Proof = ({ events, session }: { events: number[]; session: string | null }) => (
+  <span>
+    Proof:{" "}
+    {events.slice(0, shownEvents).map((seq) =>
+      session === null ? (
+        <span key={seq}>event {seq} </span>
+      ) : (
+        <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
+          event {seq}
+        </a>
+      ),
+    )}
+    {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
+  </span>
+);

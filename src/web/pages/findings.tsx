@@ -1,6 +1,7 @@
 import type { FrictionPoint, Report } from "../../reports/schema.ts";
 import { Outside } from "../layout.tsx";
 import { plain } from "../words.ts";
+import { Proof } from "./figures.tsx";
 
 type Names = Map<string, string>;
 
@@ -56,8 +57,6 @@ export function FrictionList({ report: { frictionPoints }, names, session }: Lis
 const stateWords = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
   state === "new" ? (of === 1 ? "first report" : "new in this report") : `${state}, in ${runs} of ${of} reports`;
 
-const shownEvents = 6;
-
 function Friction({ friction, name, session }: { friction: FrictionPoint; name: string; session: string | null }) {
   const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd } = friction;
   return (
@@ -80,19 +79,7 @@ function Friction({ friction, name, session }: { friction: FrictionPoint; name: 
       {quote && <blockquote>{quote}</blockquote>}
       <p class="meta">
         {url && <Outside url={url} />}
-        <span>
-          Proof:{" "}
-          {events.slice(0, shownEvents).map((seq) =>
-            session === null ? (
-              <span key={seq}>event {seq} </span>
-            ) : (
-              <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
-                event {seq}
-              </a>
-            ),
-          )}
-          {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
-        </span>
+        <Proof events={events} session={session} />
       </p>
     </li>
   );

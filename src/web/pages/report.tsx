@@ -5,6 +5,7 @@ import type { Site } from "../site.ts";
 import { agentWords, frictionNames, outcomeWords, timeWords, titleOf } from "../words.ts";
 import { Bar, Fact, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
+import { Goal } from "./goal.tsx";
 
 type Props = { site: Site; report: Report; notice: string | null };
 
@@ -13,6 +14,7 @@ export function ReportPage({ site, report, notice }: Props) {
   const title = titleOf(report.task);
   const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
+  const session = notice === null ? `${site.base}${path}/session` : null;
   return (
     <Layout
       site={site}
@@ -25,10 +27,11 @@ export function ReportPage({ site, report, notice }: Props) {
         <Head report={report} title={title} />
         <p class="verdict">{report.verdict}</p>
         <Summary summary={report.summary} />
+        <Goal report={report} session={session} />
         <Metrics metrics={report.metrics} />
         <Dimensions report={report} />
         <Advice report={report} names={names} />
-        <FrictionList report={report} names={names} session={notice === null ? `${site.base}${path}/session` : null} />
+        <FrictionList report={report} names={names} session={session} />
         <Making site={site} report={report} notice={notice} path={path} />
       </article>
     </Layout>

@@ -1,0 +1,203 @@
+import { and, desc, eq, sql } from "drizzle-orm";
+import type { AgentEvent, AgentFailure, SessionEvent } from "../agents/agent.ts";
+import { createGateway } from "../agents/gateway/gateway.ts";
+import type { ModelAccess } from "../agents/gateway/prices.ts";
+import { type runs, sessionEvents } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { AppError } from "../errors.ts";
+import { readAnswer, splitJudging } from "../grading/judge.ts";
+import { Answer, rubricHash } from "../grading/rubric.ts";
+import { judgePromptOf } from "../grading/score.ts";
+import type { Lease, Queue } from "../jobs/queue.ts";
+import { JobFailure } from "../jobs/runner.ts";
+import type { createModels } from "../models/models.ts";
+import { redactKeys, redactSecrets } from "../schema.ts";
+import { openSession, readSession, type SessionId } from "./session.ts";
+
+/** One call, and one more with what was wrong. */
+const limits = { calls: 2, tokens: 400_000, costUsd: null };
+const maxOutputTokens = 16_000;
+/** Faults around a run after which it is not judged any more; a job ends at five. */
+const maxFaults = 3;
+
+/** How long an answer that nobody waits for any more is read on, to know its cost. */
+const drainMs = 3_000;
+
+type Parts = { models: ReturnType<typeof createModels>; queue: Queue };
+type Asked = { org: OrgId; text: string; goal: string };
+type Tell = (event: AgentEvent) => void;
+
+export type Judging = ReturnType<typeof createJudging>;
+
+/**
+ * Has a model judge stored sessions. What it is asked, says and costs is stored as events of the session, after the agent's own and from
+ * the source `runner`: a session is then graded from its events alone, however often, and no agent can say such things.
+ */
+export function createJudging({ db, config, now, log }: Deps, { models, queue }: Parts) {
+  const gateway = createGateway({ now, silenceMs: config.idleTimeoutMs, drainMs });
+  const isMark = and(
+    sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
+    sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
+  );
+
+  /** How to call the judge, or why it cannot be called. */
+  function accessOf(org: OrgId, model: string): ModelAccess | { reason: string } {
+    try {
+      return models.getModel(org, model);
+    } catch (error) {
+      if (error instanceof AppError) return { reason: error.detail };
+      throw error;
+    }
+  }
+
+  /** Why a call brought no answer that can be used; throws what is worth trying again. */
+  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease): string {
+    if (trouble?.failureCause === "credentials") return trouble.detail;
+    const { status, message, retryAfterMs } = readFailure(error);
+    const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
+    if (!isFault || lease.faults >= maxFaults) return message;
+    throw new JobFailure(`infrastructure: the judge could not be asked: ${message}`, "fault", retryAfterMs);
+  }
+
+  /** The judge's answer, or why there is none. */
+  async function ask(
+    access: ModelAccess,
+    session: SessionEvent[],
+    task: Asked,
+    tell: Tell,
+    lease: Lease,
+    stop: AbortSignal,
+  ) {
+    const [{ generateText, jsonSchema, NoObjectGeneratedError, NoOutputGeneratedError, Output }, { toModel }] =
+      await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
+    // It would write to stdout what a provider cannot do.
+    Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
+    const trouble: AgentFailure[] = [];
+    const way = gateway.openSession({
+      model: access,
+      limits,
+      onEvent: (event) => {
+        if (event.type === "usage" || event.type === "error") tell(event);
+      },
+      onFailure: (failure) => trouble.push(failure),
+    });
+    const { instructions, prompt } = judgePromptOf(session, task);
+    const messages: { role: "user" | "assistant"; content: string }[] = [{ role: "user", content: clean(prompt) }];
+    let usable: Answer | null = null;
+    try {
+      for (let left = limits.calls; left > 0; left--) {
+        let text = "";
+        let objection: string | null;
+        try {
+          const { output } = await generateText({
+            model: toModel({ ...access, ...way }),
+            output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
+            instructions,
+            messages,
+            maxOutputTokens,
+            maxRetries: 0,
+            abortSignal: AbortSignal.any([stop, AbortSignal.timeout(config.runTimeoutMs)]),
+          });
+          const read = readAnswer(output, task.goal, session);
+          usable = read.answer ?? usable;
+          objection = read.objection;
+          text = JSON.stringify(output);
+        } catch (error) {
+          stop.throwIfAborted();
+          const isUnread = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
+          if (!isUnread) return usable ? { answer: usable } : { reason: toReason(error, trouble, lease) };
+          text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
+          objection = "the answer was no JSON object of the schema, or not whole";
+        }
+        const isLast = left === 1 || objection === null;
+        if (isLast) return usable ? { answer: usable } : { reason: `its answer could not be used: ${objection}` };
+        const complaint = `This cannot be used: ${objection}. Answer again: one whole JSON object of the schema.`;
+        messages.push({ role: "assistant", content: text.slice(0, 20_000) || "(nothing)" });
+        messages.push({ role: "user", content: complaint });
+      }
+      return { reason: "it was not asked" };
+    } finally {
+      await way.close();
+    }
+
+    function clean(words: string): string {
+      return redactSecrets(redactKeys(words), models.secretsOf(task.org));
+    }
+  }
+
+  return {
+    /** The attempt of a run whose session was whole and about to be judged; null if there is none. It need not be made again. */
+    findBegun(runId: string): number | null {
+      const row = db
+        .select({ attempt: sessionEvents.attempt })
+        .from(sessionEvents)
+        .where(and(eq(sessionEvents.runId, runId), isMark))
+        .orderBy(desc(sessionEvents.attempt))
+        .limit(1)
+        .get();
+      return row?.attempt ?? null;
+    },
+
+    /** Has the session judged, if there is a judge and something to judge. Throws a JobFailure where it is worth trying again. */
+    async judge(run: typeof runs.$inferSelect, id: SessionId, lease: Lease, stop: AbortSignal): Promise<void> {
+      const events = readSession(db, id);
+      const { session } = splitJudging(events);
+      const end = session.findLast((event) => event.type === "end");
+      const model = config.judgeModel;
+      if (
+        model === null ||
+        (end?.outcome !== "succeeded" && end?.outcome !== "goal_not_met" && end?.outcome !== "not_judged")
+      )
+        return;
+      if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
+        return;
+
+      const writer = openSession(
+        { db, now },
+        id,
+        () => queue.holds(lease),
+        () => {},
+        events.at(-1),
+      );
+      const tell: Tell = (event) => writer.append(event, "runner");
+      const task = {
+        org: run.orgId as OrgId,
+        text: run.task.text,
+        goal: (run.task.endGoal ?? run.task.text).slice(0, 8000),
+      };
+      const about = { model, rubric: rubricHash, goal: task.goal };
+      tell({ type: "milestone", name: "judging", detail: about });
+      // On the disk before money is spent: from here on the agent is not sent again.
+      await writer.close(stop);
+      const spend: Tell = (event) =>
+        tell(event.type === "usage" && lease.attempt !== id.attempt ? { ...event, paidBy: lease.attempt } : event);
+      try {
+        const access = accessOf(task.org, model);
+        const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
+        if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "a session was not judged");
+        tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
+      } finally {
+        await writer.close(stop);
+      }
+    },
+
+    close: () => gateway.close(),
+  };
+}
+
+/** The schema as plain JSON: what TypeBox keeps beside it is nothing for a provider. */
+const plainSchema = JSON.parse(JSON.stringify(Answer));
+
+/** What a failed call says of itself. `status` null: no answer came. */
+function readFailure(error: unknown): { status: number | null; message: string; retryAfterMs: number } {
+  const { statusCode, responseHeaders } = (error ?? {}) as {
+    statusCode?: number;
+    responseHeaders?: Record<string, string>;
+  };
+  const seconds = Number(responseHeaders?.["retry-after"]);
+  return {
+    status: statusCode ?? null,
+    message: error instanceof Error ? error.message : String(error),
+    retryAfterMs: seconds > 0 ? seconds * 1000 : 0,
+  };
+}

@@ -1,0 +1,519 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import type { AgentEvent } from "../src/agents/agent.ts";
+import type { Answer } from "../src/grading/rubric.ts";
+import { gradeSession } from "../src/grading/score.ts";
+import { readSession } from "../src/runs/session.ts";
+import { attacksOn } from "./support/attacks.ts";
+import type { Turn } from "./support/fakemodel.ts";
+import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
+type Report = any;
+
+const apps: ReturnType<typeof judgedApp>[] = [];
+function judged(...options: Parameters<typeof judgedApp>) {
+  const app = judgedApp(...options);
+  apps.push(app);
+  return app;
+}
+afterEach(async () => {
+  for (const app of apps.splice(0)) await app.stop();
+});
+const runOnce = (said: Answer, session = modelSession(), env = {}) =>
+  judged({ turns: [says(said)], sessions: [session], env }).run();
+const dimension = (report: { dimensions: { name: string; score: number; desc: string }[] }, name: string) =>
+  report.dimensions.find((each) => each.name === name);
+
+test("a goal whose every part an event proves was met", async () => {
+  const { report, attempts, trace } = await runOnce(answer());
+  expect(report).toMatchObject({
+    outcome: "succeeded",
+    keyFinding: "The docs name the wrong package.",
+    methodology: { id: "1", judge: "openai-compatible/judge" },
+    judge: {
+      model: "openai-compatible/judge",
+      costUsd: 0.002,
+      inputTokens: 1000,
+      outputTokens: 100,
+      calls: 1,
+      confidence: 0.9,
+      parts: [
+        { text: "The SDK was installed.", met: "yes", events: [9], quote: "added 1 package", why: "part 1" },
+        { text: "Its three rows were printed.", met: "yes", events: [9], quote: rows, why: "part 2" },
+      ],
+      dropped: [],
+      notice: null,
+    },
+  });
+  expect(dimension(report, "Goal achievement")).toMatchObject({
+    weight: "30%",
+    score: 100,
+    desc: "Parts of the end goal (100%): 2 of 2 parts reached, judged by openai-compatible/judge: 1 yes (event 9), 2 yes (event 9) (100 if all, 0 if none) = 100.",
+  });
+  expect(report.verdict).toEndWith(
+    "The goal was met: every part of it is proven. The judge: It works in the end. The first command of the docs does not.",
+  );
+  expect(report.summary.whatWorked).toEndWith("The judge: The query.");
+  // The agent used no model that anyone counted; the attempt paid for its judge.
+  expect(report.metrics).toMatchObject({ cost: "unknown", costUsd: null, timeSeconds: expect.any(Number) });
+  expect(attempts).toMatchObject([{ ended: "done", costUsd: 0.002 }]);
+  expect(trace.slice(13).map(({ type, name, source }: Record<string, string>) => name ?? `${type} ${source}`)).toEqual([
+    "judging",
+    "usage runner",
+    "judged",
+  ]);
+});
+
+test("what a reader sees and rules do not is a friction point too, with its proof and its advice", async () => {
+  const { report } = await runOnce(answer());
+  const friction = report.frictionPoints.find(({ category }: { category: string }) => category === "misleading_docs");
+  expect(friction).toMatchObject({
+    severity: "high",
+    phase: "setup",
+    title: "The install command names a package that is not there",
+    description: "The first install failed with E404.",
+    quote: "npm i acme",
+    url: "https://docs.acme.dev/",
+    events: [4, 7],
+  });
+  expect(report.recommendations).toContainEqual(
+    expect.objectContaining({ action: expect.stringContaining("Write npm i @acme/sdk."), frictionIds: [friction.id] }),
+  );
+});
+
+test("a judge moves what rules found by one step, in its own words", async () => {
+  const plain = await runOnce(answer({ frictions: [] }));
+  const [found] = plain.report.frictionPoints;
+  expect(found).toMatchObject({ severity: "medium", events: [7] });
+  const [about] = answer().frictions as [Answer["frictions"][number]];
+  const moved = await runOnce(
+    answer({
+      frictions: [{ ...about, finding: found.fingerprint, severity: "critical", events: [7], quote: "E404 acme" }],
+    }),
+  );
+  expect(moved.report.frictionPoints).toMatchObject([
+    { fingerprint: found.fingerprint, severity: "high", title: found.title, events: [7] },
+  ]);
+  expect(moved.report.frictionPoints[0].description).toEndWith("The judge: The first install failed with E404.");
+});
+
+describe("the outcome", () => {
+  test.each<[string, Answer["parts"], string, number | undefined]>([
+    [
+      "a part that is proven not met",
+      [part(1, "yes", [9], "added 1 package"), part(2, "no", [7], "E404 acme")],
+      "goal_not_met",
+      50,
+    ],
+    [
+      "a part not met beside an unclear one",
+      [part(1, "unclear", [], ""), part(2, "no", [9], "TypeError: query is not")],
+      "goal_not_met",
+      0,
+    ],
+    ["a part that is unclear", [part(1, "yes", [7], "E404"), part(2, "unclear", [], "")], "not_judged", undefined],
+  ])("with %s", async (_, parts, outcome, goal) => {
+    const { report } = await runOnce(answer({ parts }), modelSession({ works: goal === 50 }));
+    expect(report.outcome).toBe(outcome);
+    expect(dimension(report, "Goal achievement")?.score).toBe(goal as number);
+    if (outcome === "goal_not_met") expect(report.score).toBeLessThanOrEqual(55);
+  });
+
+  test("without a judge is not judged, whatever the agent claims; what rules can grade is graded", async () => {
+    const app = judged({ turns: [says(answer())], judge: null });
+    const { report, trace } = await app.run();
+    expect(report).toMatchObject({ outcome: "not_judged", judge: null, methodology: { judge: null }, coverage: 0.55 });
+    expect(report.score).toBeGreaterThan(0);
+    expect(app.model.requests).toEqual([]);
+    expect(trace).toHaveLength(13);
+  });
+
+  test.each([
+    ["pass", "succeeded", 100, [part(1, "no", [7], "E404 acme"), part(2, "no", [7], "E404 acme")]],
+    ["fail", "goal_not_met", 0, answer().parts],
+  ] as const)(
+    "follows a declared check that says %s, whatever the judge says",
+    async (status, outcome, goal, parts) => {
+      const check = {
+        id: "declared",
+        group: "declared",
+        subject: "x",
+        url: "https://api.acme.dev/",
+        line: null,
+      } as const;
+      const made = {
+        ...check,
+        status,
+        share: status === "pass" ? 1 : 0,
+        weight: 10,
+        message: "m",
+        fix: null,
+        quote: null,
+      };
+      const more: AgentEvent[] = [
+        { type: "tool_result", id: "d", tool: "check_declared", ok: true, output: {}, checks: [made] },
+      ];
+      const { report } = await runOnce(answer({ parts: [...parts] }), modelSession({ more }));
+      expect(report.outcome).toBe(outcome);
+      expect(dimension(report, "Goal achievement")?.score).toBe(goal);
+    },
+  );
+
+  test("of an agent by rules is not judged", async () => {
+    const app = judged({ turns: [says(answer())], kind: "rules" });
+    expect((await app.run()).report).toMatchObject({ outcome: "not_judged", judge: null });
+    expect(app.model.requests).toEqual([]);
+  });
+
+  test.each(["no_creds", "excluded"] as const)("%s is not judged: there is nothing to judge", async (outcome) => {
+    const app = judged({ turns: [says(answer())], sessions: [modelSession({ outcome })] });
+    const { report } = await app.run();
+    expect(report).toMatchObject({ outcome, score: null, judge: null });
+    expect(app.model.requests).toEqual([]);
+  });
+
+  test("without an end goal the task itself is judged", async () => {
+    const said = answer({ parts: [part(1, "yes", [9], rows)] });
+    const { report } = await judged({ turns: [says(said)] }).run({
+      endGoal: null,
+      text: "Query it with the docs of https://docs.acme.dev/",
+    });
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { parts: [{ met: "yes" }] } });
+  });
+});
+
+describe("a claim that the session does not bear out", () => {
+  const odd: AgentEvent[] = [
+    {
+      type: "tool_result",
+      id: "t9",
+      tool: "run_command",
+      ok: true,
+      output: { exitCode: 1, stdout: "printed at last" },
+    },
+  ];
+  const cases: [string, [number[], string], string][] = [
+    ["an event that is not there", [[99], rows], "it names events that are not there"],
+    ["an event of the judging itself", [[14], "openai-compatible"], "it names events that are not there"],
+    ["a quote that stands nowhere", [[9], "4 rows"], "its quote stands in none of its events"],
+    ["a quote of another event", [[7], rows], "its quote stands in none of its events"],
+    ["no quote", [[9], ""], "its quote is too short"],
+    ["the agent's own thought", [[1], rows], "its quote stands only where it proves nothing"],
+    ["the agent's own words at the end", [[10, 13], rows], "its quote stands only where it proves nothing"],
+    ["a page", [[4], "Install it"], "its quote stands only where it proves nothing"],
+    ["what failed", [[7], "E404 acme"], "its quote stands only where it proves nothing"],
+    [
+      "a command that ended with 1 while its agent says it worked",
+      [[12], "printed at last"],
+      "its quote stands only where it proves nothing",
+    ],
+    ["what the agent had printed itself", [[9], "all went well"], "its quote stands only where it proves nothing"],
+  ];
+  test.each(cases)("%s is dropped, after one more try", async (_, [events, quote], why) => {
+    const claims = [part(1, "yes", [9], "added 1 package"), part(2, "yes", events, quote)];
+    const app = judged({ turns: [says(answer({ parts: claims }))], sessions: [modelSession({ more: odd })] });
+    const { report } = await app.run();
+    expect(report).toMatchObject({
+      outcome: "not_judged",
+      judge: {
+        calls: 2,
+        costUsd: 0.004,
+        dropped: [`part 2, yes: ${why}`],
+        parts: [{ met: "yes" }, { met: "unclear", events: [] }],
+      },
+    });
+    // The words of a judge who claims what is not so are not taken.
+    expect(JSON.stringify([report.keyFinding, report.verdict, report.summary])).not.toContain("The judge:");
+    expect(JSON.stringify(app.model.requests[1]?.body)).toContain(why);
+  });
+
+  test("a judge that mends its claim is heard", async () => {
+    const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [9], rows)] });
+    const { report } = await judged({ turns: [says(wrong), says(answer())] }).run();
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, dropped: [] } });
+  });
+
+  test("a page cannot prove that a part was missed", async () => {
+    const parts = [part(1, "no", [4], "Install it"), part(2, "yes", [9], rows)];
+    const { report } = await runOnce(answer({ parts }));
+    expect(report).toMatchObject({ outcome: "not_judged", judge: { parts: [{ met: "unclear" }, { met: "yes" }] } });
+  });
+
+  test("two verdicts on one part are none", async () => {
+    const parts = [...answer().parts, part(2, "no", [7], "E404 acme")];
+    const { report } = await runOnce(answer({ parts }));
+    expect(report).toMatchObject({ outcome: "not_judged", judge: { dropped: ["part 2: it is judged in two ways"] } });
+  });
+
+  test("a friction point without proof is left out and counted", async () => {
+    const [said] = answer().frictions as [Answer["frictions"][number]];
+    const { report } = await runOnce(
+      answer({
+        frictions: [
+          { ...said, events: [40] },
+          { ...said, quote: "never said" },
+        ],
+      }),
+    );
+    expect(report.outcome).toBe("succeeded");
+    expect(report.judge.dropped).toHaveLength(2);
+    expect(report.frictionPoints.map(({ category }: { category: string }) => category)).not.toContain(
+      "misleading_docs",
+    );
+  });
+});
+
+describe("a judge that fails", () => {
+  const half = JSON.stringify(answer()).slice(0, 200);
+  const used = { usage: { input: 1000, output: 100 } };
+  const cases: [string, Turn[], number, number | null, RegExp][] = [
+    ["prose", [says("I think it went well.")], 2, 0.004, /its answer could not be used: the answer was no JSON object/],
+    ["another schema", [says('{"grade": "A+", "met": true}')], 2, 0.004, /could not be used: .*parts is required/],
+    ["half an answer", [says(half)], 2, 0.004, /its answer could not be used/],
+    ["a huge answer", [says(`{"parts": "${"x".repeat(3_000_000)}"}`)], 2, 0.004, /its answer could not be used/],
+    ["a refused key", [{ fail: { status: 401, message: "invalid key" } }], 1, 0, /refused the key \(401\)/],
+    ["a model that is not there", [{ fail: { status: 404, message: "no such model" } }], 1, 0, /no such model/],
+    ["an error for ever", [{ fail: { status: 500, message: "something broke" } }], 4, 0, /something broke/],
+    ["too many requests for ever", [{ fail: { status: 429, message: "slow down" } }], 4, 0, /slow down/],
+    ["no JSON at all", [{ garbage: "<html>It works!</html>" }], 4, null, /./],
+    ["an answer that is cut", [says(answer(), { cut: "half" })], 4, null, /./],
+    [
+      "a first answer that is useless and then an error",
+      [says("no"), { fail: { status: 500, message: "broke" } }],
+      5,
+      0.002,
+      /broke/,
+    ],
+  ];
+  test.each(cases)("%s: no score, the reason and what it cost", async (_, turns, calls, costUsd, reason) => {
+    const app = judged({ turns: turns.map((turn) => ({ ...used, ...turn })) });
+    const { run, report } = await app.run();
+    expect(run.status).toBe("completed");
+    expect(report).toMatchObject({ outcome: "scoring_failed", score: null, grade: null, dimensions: [] });
+    expect(report.nullNotice).toStartWith("No score: openai-compatible/judge was to judge the session and did not.");
+    expect(report.nullNotice).toMatch(reason);
+    expect(report.judge).toMatchObject({ costUsd, parts: [], confidence: null });
+    expect(app.model.requests).toHaveLength(calls);
+    expect(app.sent()).toBe(1);
+    expect(JSON.stringify(report)).not.toContain("sk-judge-key");
+  });
+
+  test("silence ends a call, and it is tried again", async () => {
+    const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
+    const { report, attempts } = await app.run();
+    expect(report.outcome).toBe("succeeded");
+    expect(attempts.map(({ ended }) => ended)).toEqual(["retried", "done"]);
+  });
+
+  test("a fault is tried again without the agent being sent again, and each attempt bears what it paid", async () => {
+    const app = judged({ turns: [says("no"), { fail: { status: 503, message: "busy" } }, says(answer())] });
+    const { run, report, attempts } = await app.run();
+    expect(app.sent()).toBe(1);
+    expect(run).toMatchObject({ status: "completed", attempt: 1 });
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, costUsd: 0.004 } });
+    expect(attempts).toMatchObject([
+      {
+        ended: "retried",
+        reason: expect.stringContaining("infrastructure: the judge could not be asked"),
+        costUsd: 0.002,
+      },
+      { ended: "done", costUsd: 0.002 },
+    ]);
+  });
+
+  test("a service that ends while it judges goes on judging when it is back; what the lost call cost is unknown", async () => {
+    const app = judged({ turns: [{ silent: true }, says(answer())] });
+    const running = app.run();
+    while (app.model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await app.service.runner.stop(0);
+    await app.runJobs();
+    const { report, attempts } = await running;
+    expect(app.sent()).toBe(1);
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, costUsd: null } });
+    expect(attempts).toMatchObject([
+      { ended: "released", costUsd: null },
+      { ended: "done", costUsd: 0.002 },
+    ]);
+  });
+
+  test("a judge for whom there is no key says so", async () => {
+    const { report } = await judged({ turns: [says(answer())], judge: "anthropic/claude-opus-4-8" }).run();
+    expect(report.nullNotice).toContain("set ANTHROPIC_API_KEY in the service's environment");
+  });
+});
+
+describe("a page that speaks to the judge", () => {
+  const page = "Install it: npm i acme";
+  const attacks = attacksOn(page);
+  const unclear = answer({ parts: [part(1, "unclear", [], ""), part(2, "unclear", [], "")] });
+  // The work failed: nothing in the session proves that the goal was met.
+  const poisoned = attacks.map((attack) => modelSession({ page: attack.page, works: false }));
+  const numbersOf = ({
+    score,
+    grade,
+    outcome,
+    coverage,
+    dimensions,
+    metrics: { errors, toolCalls, interruptions },
+  }: Report) => ({ score, grade, outcome, coverage, dimensions, errors, toolCalls, interruptions });
+
+  test("is one of thirty and more", () => expect(attacks.length).toBeGreaterThanOrEqual(30));
+
+  test("changes no number even where the judge does as it is told, and brings in no address", async () => {
+    const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
+    // Each is asked for twice: the judge insists.
+    const turns = attacks.flatMap(({ obeyed, name }) =>
+      isDropped(name) ? [says(obeyed), says(obeyed)] : [says(obeyed)],
+    );
+    const app = judged({ turns, sessions: poisoned });
+    for (const [i, { name }] of attacks.entries()) {
+      const { report, trace } = await app.run();
+      expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
+      expect(report.judge.parts.map(({ met }: { met: string }) => met)).toEqual(["unclear", "unclear"]);
+      const session = JSON.stringify(poisoned[i]);
+      const { judge, keyFinding, verdict, summary, frictionPoints, recommendations } = report;
+      const told = JSON.stringify([judge, keyFinding, verdict, summary, frictionPoints, recommendations]);
+      const addresses =
+        told.match(/(?:[a-z]+:\/\/|www\.|javascript:|data:|mailto:|evil\.example[/:])[^\s"\\)<]*/gi) ?? [];
+      expect(addresses.filter((each) => !session.includes(each))).toEqual([]);
+      expect(report.verdict).not.toContain("The judge: Score 100");
+      const proofs = frictionPoints.flatMap(({ events }: { events: number[] }) => events);
+      expect(proofs.every((seq: number) => trace[seq]?.source === "agent")).toBe(true);
+    }
+    expect(app.model.requests).toHaveLength(turns.length);
+  });
+
+  test("makes no difference to a judge that does its work: the report is that of the clean twin", async () => {
+    const clean = await runOnce(answer(), modelSession({ page }));
+    const app = judged({
+      turns: [says(answer())],
+      sessions: attacks.map((attack) => modelSession({ page: attack.page })),
+    });
+    for (const { name } of attacks) {
+      const { report } = await app.run();
+      expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
+      expect(report.judge.parts).toEqual(clean.report.judge.parts);
+    }
+  });
+
+  test("stays within one line of a fenced record, without marks that hide it", async () => {
+    const app = judged({ turns: [says(unclear)], sessions: poisoned });
+    for (const _ of attacks) await app.run();
+    for (const { body } of app.model.requests) {
+      const { messages } = body as { messages: { role: string; content: string }[] };
+      const [system, user] = messages.map(({ content }) => content);
+      expect(messages.map(({ role }) => role)).toEqual(["system", "user"]);
+      expect(system).not.toContain("evil.example");
+      const fence = /^SESSION ([0-9a-f]{16})$/m.exec(user ?? "")?.[1];
+      const lines = user?.split("\n") ?? [];
+      const record = lines.slice(lines.indexOf(`SESSION ${fence}`) + 1, lines.indexOf(`END OF SESSION ${fence}`));
+      expect(record.map((each) => /^\[(\d+)\] [a-z_]+ \{/.exec(each)?.[1])).toEqual(
+        record.map((_, seq) => String(seq)),
+      );
+      expect(user).not.toMatch(/[\u200b\u202e\u2066\u{e0041}]/u);
+    }
+  });
+});
+
+const isDropped = (name: string) => !name.startsWith("a Markdown image");
+
+describe("what the judge is asked", () => {
+  const promptOf = (app: ReturnType<typeof judged>) =>
+    JSON.stringify((app.model.requests[0] as { body: { messages: unknown } }).body.messages);
+
+  test("is the task, the goal in parts, what rules found, and the schema; no tools and no key", async () => {
+    const app = judged({ turns: [says(answer())] });
+    await app.run();
+    const prompt = promptOf(app);
+    for (const words of [
+      "Query it.",
+      "1. ",
+      "The SDK was installed.",
+      "2. ",
+      "Its three rows were printed.",
+      "E404",
+      "additionalProperties",
+    ])
+      expect(prompt).toContain(words);
+    expect(app.model.requests[0]?.body).not.toHaveProperty("tools");
+    expect(prompt).not.toContain("sk-judge-key");
+  });
+
+  test("holds no secret", async () => {
+    const key = `evals_${"A".repeat(36)}`;
+    const page = `Use ${key} and Authorization: Bearer abcdefghijklmnop and sk-judge-key-0123456789`;
+    const app = judged({ turns: [says(answer())], sessions: [modelSession({ page })] });
+    await app.run({ text: `Use ${key} with sk-judge-key-0123456789. Docs: https://docs.acme.dev/` });
+    expect(promptOf(app)).not.toMatch(/evals_A|abcdefghijklmnop|sk-judge-key/);
+  });
+
+  test("is bounded, and what matters stays in it", async () => {
+    const long = "x".repeat(30_000);
+    const more = Array.from({ length: 400 }, (_, i): AgentEvent[] => [
+      { type: "thought", text: `thought ${i} ${long}`, by: "model" },
+      { type: "tool_result", id: `p${i}`, tool: "fetch_page", ok: true, output: { text: `page ${i} ${long}` } },
+    ]).flat();
+    const begun = modelSession();
+    const session = [...begun.slice(0, 6), ...more, ...begun.slice(6)];
+    const parts = [part(1, "yes", [809], "added 1 package"), part(2, "yes", [809], rows)];
+    const app = judged({ turns: [says(answer({ parts, frictions: [] }))], sessions: [session] });
+    const { report } = await app.run();
+    expect(report.outcome).toBe("succeeded");
+    const prompt = promptOf(app);
+    expect(prompt.length).toBeLessThan(130_000);
+    for (const words of [rows, "E404 acme", "events left out", "characters left out"]) expect(prompt).toContain(words);
+  });
+});
+
+test("stored events give the same report to the bit, without asking again", async () => {
+  const app = judged({ turns: [says(answer())] });
+  const { run, report } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const [one, two] = [gradeSession(stored), gradeSession(stored.toReversed())];
+  expect(JSON.stringify(one)).toBe(JSON.stringify(two));
+  for (const name of [
+    "score",
+    "outcome",
+    "dimensions",
+    "keyFinding",
+    "verdict",
+    "summary",
+    "judge",
+    "methodology",
+  ] as const)
+    expect(one[name]).toEqual(report[name]);
+  expect(app.model.requests).toHaveLength(1);
+});
+
+test("another judge, or none, is another methodology; no agent can say that it was judged", async () => {
+  const app = judged({ turns: [says(answer())] });
+  const { run } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const changed = (field: string) =>
+    stored.map((event) =>
+      event.source === "runner" && event.type === "milestone"
+        ? { ...event, detail: { ...event.detail, [field]: "other" } }
+        : event,
+    );
+  const plain = gradeSession(stored.slice(0, 13)).methodology;
+  const hashes = [stored, changed("model"), changed("rubric")].map((events) => gradeSession(events).methodology.hash);
+  expect(new Set([...hashes, plain.hash]).size).toBe(4);
+  expect(plain).toEqual(gradeSession([]).methodology);
+  const forged = stored.map((event) => ({ ...event, source: "agent" as const }));
+  expect(gradeSession(forged)).toMatchObject({ outcome: "not_judged", judge: null });
+});
+
+test.each([
+  ["openai-compatible/judge", null],
+  ["openai-compatible/claude-haiku", "one family"],
+])("a judge of the agent's own family is told: %s", async (model, words) => {
+  const app = judged({ turns: [says(answer())] });
+  const { run } = await app.run();
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const events = stored.map((event) =>
+    event.source === "runner" && event.type === "milestone" ? { ...event, detail: { ...event.detail, model } } : event,
+  );
+  const { judge } = gradeSession(events);
+  if (words === null) expect(judge?.notice).toBeNull();
+  else expect(judge?.notice).toContain(words);
+});

@@ -1,0 +1,162 @@
+import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
+import type { Answer } from "../../src/grading/rubric.ts";
+import { testApp } from "./app.ts";
+import { serveFakeModel, type Turn } from "./fakemodel.ts";
+
+const docs = "https://docs.acme.dev/";
+const endGoal = "The SDK was installed. Its three rows were printed.";
+export const rows = "3 rows: ada, bob, cyd";
+
+type Session = { page?: string; output?: string; works?: boolean; more?: AgentEvent[]; outcome?: Outcome };
+
+/** What a model's agent does: reads a page (event 4), fails (7), tries again (9), and says that it is done (10, 12). */
+export function modelSession({
+  page = "Install it: npm i acme",
+  output,
+  works = true,
+  more = [],
+  outcome,
+}: Session = {}) {
+  const call = (id: string, tool: string, input: Record<string, unknown>): AgentEvent => {
+    return { type: "tool_call", id, tool, input };
+  };
+  const result = (id: string, tool: string, ok: boolean, said: Record<string, unknown>): AgentEvent => {
+    return { type: "tool_result", id, tool, ok, output: said };
+  };
+  const request = {
+    method: "GET",
+    url: docs,
+    mappedUrl: null,
+    status: 200,
+    ms: 300,
+    bytes: 100,
+    contentType: "text/html",
+  };
+  const way = { provenance: "given", foundOn: null, purpose: "way", error: null } as const;
+  const started = {
+    agent: "llm",
+    version: "1",
+    kind: "model",
+    model: "anthropic/claude-test",
+    goal: endGoal,
+    starts: [docs],
+  };
+  const printed =
+    output ?? (works ? `added 1 package\n${rows}` : "added 1 package\nTypeError: query is not a function");
+  return [
+    { type: "milestone", name: "started", detail: started },
+    { type: "thought", text: `I will print ${rows}`, by: "model" },
+    call("t1", "fetch_page", { url: docs }),
+    { type: "http", id: "t1", ...request, ...way },
+    result("t1", "fetch_page", true, { url: docs, text: page }),
+    { type: "milestone", name: "page_read", detail: { url: docs, title: "Acme docs", form: "html" } },
+    call("t2", "run_command", { command: "npm i acme" }),
+    result("t2", "run_command", false, { message: "exit code 1: E404 acme is not in this registry", exitCode: 1 }),
+    call("t3", "run_command", { command: "npm i @acme/sdk && node query.js && echo all went well" }),
+    result("t3", "run_command", works, { exitCode: works ? 0 : 1, stdout: `${printed}\nall went well` }),
+    call("t4", "finish", { outcome: "succeeded", summary: `The SDK was installed and printed ${rows}` }),
+    result("t4", "finish", true, { outcome: "succeeded" }),
+    ...more,
+    { type: "end", outcome: outcome ?? "succeeded", reason: `The SDK was installed and printed ${rows}` },
+  ] satisfies AgentEvent[];
+}
+
+type Met = Answer["parts"][number]["met"];
+export const part = (n: number, met: Met, events: number[], quote: string) => ({
+  part: n,
+  met,
+  events,
+  quote,
+  why: `part ${n}`,
+});
+
+/** What an honest judge answers where all went well; `more` is what it says otherwise. */
+export const answer = (more: Partial<Answer> = {}): Answer => ({
+  parts: [part(1, "yes", [9], "added 1 package"), part(2, "yes", [9], rows)],
+  frictions: [
+    {
+      finding: "",
+      severity: "high",
+      phase: "setup",
+      category: "misleading_docs",
+      events: [4, 7],
+      quote: "npm i acme",
+      title: "The install command names a package that is not there",
+      why: "The first install failed with E404.",
+      advice: "Write npm i @acme/sdk.",
+    },
+  ],
+  keyFinding: "The docs name the wrong package.",
+  verdict: "It works in the end. The first command of the docs does not.",
+  summary: { whatWorked: "The query.", whatDidnt: "The install command." },
+  confidence: 0.9,
+  ...more,
+});
+
+/** What a fake judge says: an answer, or anything else that goes over the wire. */
+export const says = (said: Answer | string, more: Turn = {}): Turn => ({
+  text: typeof said === "string" ? said : JSON.stringify(said),
+  usage: { input: 1000, output: 100 },
+  ...more,
+});
+
+type Options = {
+  turns: Turn[];
+  sessions?: AgentEvent[][];
+  env?: Record<string, string>;
+  judge?: string | null;
+  kind?: "rules" | "model";
+};
+
+/** A service whose agent plays these sessions in turn and whose judge says these turns in turn, over HTTP; the last again and again. */
+export function judgedApp({
+  turns,
+  sessions = [modelSession()],
+  env = {},
+  judge = "openai-compatible/judge",
+  kind = "model",
+}: Options) {
+  const model = serveFakeModel({ scenarios: { judge: { first: turns.slice(0, -1), turns: turns.slice(-1) } } });
+  let sent = 0;
+  const agent: Agent = {
+    describe: () => ({ id: "explorer", version: "test", model: "anthropic/claude-test", kind }),
+    preflight: () => [],
+    async *run() {
+      for (const event of sessions[Math.min(sent++, sessions.length - 1)] ?? [])
+        yield event.type === "milestone" && event.name === "started"
+          ? { ...event, detail: { ...event.detail, kind } }
+          : event;
+    },
+  };
+  const app = testApp({
+    agent,
+    env: {
+      EVALD_CONCURRENCY: "1",
+      OPENAI_COMPATIBLE_BASE_URL: model.baseUrls["openai-compatible"],
+      OPENAI_COMPATIBLE_API_KEY: "sk-judge-key-0123456789",
+      EVALD_AGENT_MODEL: "openai-compatible/agent",
+      EVALD_MODEL_PRICES:
+        '{"openai-compatible/judge": {"in": 1, "out": 10}, "openai-compatible/agent": {"in": 1, "out": 10}}',
+      ...(judge === null ? {} : { EVALD_JUDGE_MODEL: judge }),
+      ...env,
+    },
+  });
+  const { service, a } = app;
+
+  /** Runs the task once and answers with its run, its report (null: none) and what was stored. */
+  async function run(more: { endGoal?: string | null; text?: string } = {}) {
+    const task = { text: `Query it. Docs: ${docs}`, endGoal, ...more };
+    const prompt = service.prompts.createPrompt(a.org, task);
+    const { runIds } = await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api" });
+    await app.runJobs();
+    const { body } = await app.send("GET", `/api/v1/runs/${runIds[0]}`);
+    const report = body.report ? (await app.send("GET", `/api/v1/reports/${body.report.slug}`)).body : null;
+    const trace = report ? (await app.send("GET", `/api/v1/reports/${report.slug}/trace?limit=500`)).body.events : [];
+    return { run: body, report, trace, attempts: service.endings.listAttempts(a.org, String(runIds[0])) };
+  }
+  const stop = async () => {
+    await service.stop(0);
+    model.stop();
+  };
+  return { ...app, model, run, sent: () => sent, stop };
+}
