@@ -73,7 +73,9 @@ async function work(
 
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
   const model = toModel(means.model, (limit) => notices.add(`its ${limit}`));
-  const sdkTools = toTools(specs, { nextId, signal, tell: count });
+  let fault: { error: unknown } | null = null;
+  const onFault = (error: unknown) => (fault ??= { error });
+  const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
   const told = new Set<string>();
   let failures = 0;
   let silent = 0;
@@ -102,6 +104,7 @@ async function work(
       onError: () => {},
     });
     const step: StepEnd = await takeStep(result, { nextId, tell: count, signal, maxTextChars });
+    if (fault) throw (fault as { error: unknown }).error;
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message}, before any work was done`);
       ending = { outcome: "goal_not_met", reason: `Ended by a limit: ${step.message}.` };
