@@ -141,3 +141,24 @@ test("evald eval sends the model, says what it does, and ends", async () => {
   expect(stdout).toContain("llm");
   expect(readdirSync(cwd)).toEqual([]);
 }, 60_000);
+
+test("without a sandbox the agent has no commands and no files, and says so", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...env(), PATH: "/nonexistent" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `See ${docs.url}`, model: "openai/gpt-5" });
+  const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  const { report } = await untilRun(ask, asked.body.runId, "completed", "failed");
+  const { body } = await ask("GET", `/api/v1/reports/${report.slug}/trace`);
+  expect(body.events[0].detail).toMatchObject({
+    tools: ["fetch_page", "search_docs", "http_request", "ask_human", "report_friction", "finish"],
+    missing: [expect.stringContaining("bubblewrap is not installed"), "a browser (this version has none)"],
+  });
+  const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
+  expect(failed).toMatchObject({
+    tool: "run_command",
+    output: { message: expect.stringContaining("unavailable tool") },
+  });
+  expect(await service.stop()).toBe(0);
+}, 60_000);

@@ -23,6 +23,7 @@ function serveProduct(path: string) {
     "/guide.md": {
       body: `# Add a note\n\nSend the text of the note with a POST request to \`${path}\`.\n\n\`\`\`sh\ncurl -d 'Hello' https://notes.test${path}\n\`\`\`\n`,
     },
+    "/long.md": { body: `# Long\n\n${"All work and no play. ".repeat(50_000)}` },
     "/api/notes": async (request) => {
       if (request.method !== "POST") return Response.json(notes);
       notes.push(await request.text());
@@ -75,6 +76,14 @@ beforeAll(() => {
     talks: { turns: [{ text: "What do you want me to do?" }] },
     confused: { turns: [call("open_door", {}), call("fetch_page", { address: 1 }), done] },
     endless: { turns: Array.from({ length: 50 }, (_, i) => call("ask_human", { question: `Why ${i}?` })) },
+    reads: {
+      turns: [
+        ...Array.from({ length: 40 }, (_, i) =>
+          call("fetch_page", { url: "https://notes.test/long.md", from: i * 20_000 }),
+        ),
+        done,
+      ],
+    },
     "slow-tool": commands(command("sleep 100", 60)),
     hangs: commands(command("sleep 1000 & sleep 1000", 1)),
     forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
@@ -247,7 +256,7 @@ describe("a model that fails", () => {
     expect(run).toMatchObject({ status: "completed", attempt: 1 });
   });
 
-  test.each([
+  test.concurrent.each([
     ["garbage", "garbage", /^infrastructure: openai-compatible gave no whole answer: .*5 failures in a row/],
     ["500 for ever", "down", /^infrastructure: openai-compatible answered 500: an error \(5 failures in a row\)/],
     ["429 for ever", "throttled", /^infrastructure: openai-compatible answered 429: an error \(5 failures in a row\)/],
@@ -415,3 +424,72 @@ test("many sessions at once: none is lost, and each has its own events, cost and
   expect(new Set(runs.map(({ report }) => report.metrics.toolCalls))).toEqual(new Set([7]));
   expect(notes).toHaveLength(many);
 }, 120_000);
+
+describe("which agent a prompt gets", () => {
+  const agents = { llm: createModelAgent({ version: "test" }) };
+  const create = async (env: Record<string, string>, body: object) => {
+    const app = testApp({ agents, env });
+    const prompt = await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", ...body } });
+    if (prompt.status !== 201) return [prompt.status, prompt.body.detail];
+    const { body: asked } = await app.send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
+    const { agent } = (await app.send("GET", `/api/v1/runs/${asked.runId}`)).body;
+    return [agent.id, agent.model];
+  };
+  const openai = { OPENAI_API_KEY: key };
+
+  test.each<[string, Record<string, string>, object, unknown[]]>([
+    ["nothing is set", {}, {}, ["explorer", null]],
+    ["a model is set, and its key", { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["llm", "openai/gpt-5"]],
+    ["a model is set without its key", { EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["explorer", null]],
+    ["the prompt names a model", openai, { model: "openai/o3" }, ["llm", "openai/o3"]],
+    [
+      "the prompt names the explorer",
+      { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" },
+      { agent: "explorer" },
+      ["explorer", null],
+    ],
+    [
+      "the model has no key",
+      {},
+      { model: "openai/o3" },
+      [400, expect.stringMatching(/^model: openai\/o3 cannot be called: set OPENAI_API_KEY/)],
+    ],
+    [
+      "the model is none",
+      openai,
+      { model: "gpt-5" },
+      [400, expect.stringMatching(/^model: "gpt-5" must be a provider and a model/)],
+    ],
+    [
+      "the explorer is to have a model",
+      openai,
+      { agent: "explorer", model: "openai/o3" },
+      [400, "model: the agent explorer uses none; leave it null, or use llm"],
+    ],
+    [
+      "no model is named",
+      openai,
+      { agent: "llm" },
+      [400, "agent: llm needs a model; name one in model, or set EVALD_AGENT_MODEL"],
+    ],
+    [
+      "the model that is set has no key",
+      { EVALD_AGENT_MODEL: "openai/gpt-5" },
+      { agent: "llm" },
+      [400, expect.stringMatching(/^agent: openai\/gpt-5 cannot be called: set OPENAI_API_KEY/)],
+    ],
+  ])("where %s", async (_, env, body, expected) => {
+    expect(await create(env, body)).toEqual(expected);
+  });
+});
+
+test("what a model read long ago makes room for what it reads now", async () => {
+  const before = fake.requests.length;
+  const { run, report } = await runOf("reads");
+  expect(run.status).toBe("completed");
+  expect(report.metrics).toMatchObject({ errors: 0, toolCalls: 41 });
+  const sizes = fake.requests.slice(before).map(({ body }) => JSON.stringify(body).length);
+  expect(Math.max(...sizes)).toBeGreaterThan(300_000);
+  expect(Math.max(...sizes)).toBeLessThan(450_000);
+  expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Left out to make room");
+}, 30_000);

@@ -3,6 +3,7 @@ import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Outc
 import { checkDeclared } from "../explorer/declared.ts";
 import { createFetching } from "../explorer/fetching.ts";
 import { createChannel } from "./channel.ts";
+import { forget } from "./forget.ts";
 import { toAssignment, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./selftools.ts";
@@ -11,7 +12,7 @@ import { type ToolSpec, toTools } from "./tool.ts";
 import { webTools } from "./web.ts";
 import { workspaceTools } from "./workspace.ts";
 
-export type Ending = { outcome: Outcome; reason: string };
+type Ending = { outcome: Outcome; reason: string };
 
 /** Turns without a call of a tool after which the model is taken at its silence. */
 const maxIdleTurns = 3;
@@ -92,6 +93,7 @@ async function work(
       });
       for (const notice of fresh) told.add(notice);
     }
+    forget(messages);
     const result = streamText({
       model,
       instructions: toInstructions(task, tools, missing),
