@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import pino, { type Logger } from "pino";
+import type { Means } from "../src/agents/agent.ts";
 import { createModelAgent } from "../src/agents/llm/llm.ts";
+import type { ModelProvider } from "../src/modelsettings.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
@@ -20,6 +23,7 @@ function serveProduct(path: string) {
     "/guide.md": {
       body: `# Add a note\n\nSend the text of the note with a POST request to \`${path}\`.\n\n\`\`\`sh\ncurl -d 'Hello' https://notes.test${path}\n\`\`\`\n`,
     },
+    "/long.md": { body: `# Long\n\n${"All work and no play. ".repeat(50_000)}` },
     "/api/notes": async (request) => {
       if (request.method !== "POST") return Response.json(notes);
       notes.push(await request.text());
@@ -72,6 +76,14 @@ beforeAll(() => {
     talks: { turns: [{ text: "What do you want me to do?" }] },
     confused: { turns: [call("open_door", {}), call("fetch_page", { address: 1 }), done] },
     endless: { turns: Array.from({ length: 50 }, (_, i) => call("ask_human", { question: `Why ${i}?` })) },
+    reads: {
+      turns: [
+        ...Array.from({ length: 40 }, (_, i) =>
+          call("fetch_page", { url: "https://notes.test/long.md", from: i * 20_000 }),
+        ),
+        done,
+      ],
+    },
     "slow-tool": commands(command("sleep 100", 60)),
     hangs: commands(command("sleep 1000 & sleep 1000", 1)),
     forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
@@ -93,16 +105,46 @@ beforeAll(() => {
 });
 afterAll(() => fake.stop());
 
-type Options = { model?: string; env?: Record<string, string>; path?: string; dataDir?: string };
+/** Secrets of every kind that an operator may have set, with canaries in them. */
+const canary = () => crypto.randomUUID().replaceAll("-", "");
+const secrets = {
+  ANTHROPIC_API_KEY: `sk-ant-api03-${canary()}`,
+  OPENAI_API_KEY: `sk-proj-${canary()}`,
+  GOOGLE_GENERATIVE_AI_API_KEY: `AIzaSy${canary()}`,
+};
+const ownSecrets = {
+  anthropic: `AKIA${canary().toUpperCase()}`,
+  openai: `ghp_${canary()}`,
+  google: `xoxb-1-${canary()}+/=`,
+};
 
-/** One run of a prompt with the model agent, over REST; answers with the run, its report and its events. */
-async function runOf(
-  name: string,
-  { env = {}, path = "/api/notes", dataDir, model = `openai-compatible/${name}` }: Options = {},
-) {
+type App = ReturnType<typeof testApp>;
+type Options = {
+  env?: Record<string, string>;
+  path?: string;
+  dataDir?: string;
+  log?: Logger;
+  before?: (app: App) => void;
+  many?: number;
+};
+
+/** Runs of a prompt with the model agent, over REST. */
+async function runsOf(name: string, { env = {}, path = "/api/notes", before, many = 1, ...rest }: Options = {}) {
   const product = serveProduct(path);
+  const model = `openai-compatible/${name}`;
+  const tokens: string[] = [];
+  const agent = createModelAgent({ version: "test" });
   const app = testApp({
-    agents: { llm: createModelAgent({ version: "test" }) },
+    agents: {
+      llm: {
+        ...agent,
+        run(task, context) {
+          const { model: way, sandbox } = context.means as Means;
+          tokens.push(way.token, ...("egress" in sandbox ? [sandbox.egress.token] : []));
+          return agent.run(task, context);
+        },
+      },
+    },
     env: {
       OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
       OPENAI_COMPATIBLE_API_KEY: key,
@@ -111,23 +153,31 @@ async function runOf(
       EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 100, "cached": 1}}`,
       ...env,
     },
-    dataDir,
+    ...rest,
   });
-  const { send, runJobs } = app;
-  const body = { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added." };
-  const prompt = await send("POST", "/api/v1/prompts", { body });
-  const asked = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, {
-    body: { urlMap: { "notes.test": product.site.url } },
+  const { send, runJobs, service, a } = app;
+  before?.(app);
+  const prompt = await send("POST", "/api/v1/prompts", {
+    body: { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added." },
   });
+  const urlMap = { "notes.test": product.site.url };
+  const { runIds } = await service.requests.requestEval(a.org, prompt.body.id, { urlMap, runs: many, trigger: "api" });
   await runJobs();
-  const run = (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body;
-  const slug = run.report?.slug;
-  const report = slug && (await send("GET", `/api/v1/reports/${slug}`)).body;
-  const events = slug ? (await send("GET", `/api/v1/reports/${slug}/trace?limit=500`)).body.events : [];
-  const attempts = (await send("GET", `/api/v1/runs/${asked.body.runId}/attempts`)).body;
-  await app.service.stop(0);
+  const runs = await Promise.all(runIds.map(async (id) => (await send("GET", `/api/v1/runs/${id}`)).body));
+  await service.stop(0);
   product.site.stop();
-  return { ...app, run, report, events, attempts, notes: product.notes };
+  return { app, runs, notes: product.notes, tokens };
+}
+
+/** One such run with its report, its events and its attempts. */
+async function runOf(name: string, options: Options = {}) {
+  const { app, runs, ...rest } = await runsOf(name, options);
+  const [run] = runs;
+  const get = async (path: string) => (await app.send("GET", `/api/v1${path}`)).body;
+  const slug = run.report?.slug;
+  const report = slug && (await get(`/reports/${slug}`));
+  const events = slug ? (await get(`/reports/${slug}/trace?limit=500`)).events : [];
+  return { ...rest, run, report, events, attempts: await get(`/runs/${run.runId}/attempts`) };
 }
 
 const kindsOf = (events: { type: string; source: string; tool?: string }[]) =>
@@ -137,8 +187,9 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
   const dataDir = emptyFolder();
   const { run, report, events, notes } = await runOf("met", { dataDir });
   expect(run).toMatchObject({ status: "completed", agent: { id: "llm", version: "test", model: "met" }, attempt: 1 });
+  // The agent's own word is no proof, and nobody judges here.
   expect(report).toMatchObject({
-    outcome: "succeeded",
+    outcome: "not_judged",
     metrics: { toolCalls: 7, costUsd: 0.01848, costDetail: "7 model calls to met, 840 tokens.", interruptions: 0 },
   });
   expect(notes).toEqual(["From the sandbox"]);
@@ -206,7 +257,7 @@ describe("a model that fails", () => {
     expect(run).toMatchObject({ status: "completed", attempt: 1 });
   });
 
-  test.each([
+  test.concurrent.each([
     ["garbage", "garbage", /^infrastructure: openai-compatible gave no whole answer: .*5 failures in a row/],
     ["500 for ever", "down", /^infrastructure: openai-compatible answered 500: an error \(5 failures in a row\)/],
     ["429 for ever", "throttled", /^infrastructure: openai-compatible answered 429: an error \(5 failures in a row\)/],
@@ -310,3 +361,136 @@ describe("a command", () => {
     expect(out.map(({ error }: { error: { kind: string } }) => error?.kind)).toEqual(["refused", "refused", "refused"]);
   }, 60_000);
 });
+
+test("no secret is stored, logged or answered, however it is written and whoever says it", async () => {
+  const dataDir = emptyFolder();
+  const log: string[] = [];
+  const EVALD_SECRET_KEY = Buffer.from(canary()).toString("base64");
+  const all = [...Object.values(secrets), ...Object.values(ownSecrets), key];
+  const spellings = all.flatMap((secret) => [
+    secret,
+    Buffer.from(secret).toString("base64"),
+    Buffer.from(`user:${secret}`).toString("base64"),
+    Buffer.from(secret).toString("hex"),
+    encodeURIComponent(secret),
+  ]);
+  const said = [
+    "Authorization: Bearer abcdefgh12345678",
+    "Proxy-Authorization: Basic dXNlcjpwYXNzd29yZA==",
+    ...spellings,
+  ];
+  fake.add("leaks", {
+    turns: [
+      { reasoning: said.join(" "), text: said.join("\n"), ...call("write_file", { path: "x", text: said.join("\n") }) },
+      call("run_command", { command: "env; cat x /proc/*/environ 2>/dev/null; ls /run/evald" }),
+      call("http_request", {
+        url: `https://notes.test/?key=${encodeURIComponent(key)}`,
+        headers: { Authorization: "Bearer abcdefgh12345678", "X-Api-Key": key, [key]: "name" },
+      }),
+      call("report_friction", { title: said.join(" "), severity: "low", quote: key, url: `https://notes.test/${key}` }),
+      finish("goal_not_met", said.join(" ")),
+    ],
+  });
+  const { run, report, events, tokens } = await runOf("leaks", {
+    dataDir,
+    env: { ...secrets, EVALD_SECRET_KEY },
+    log: pino({ level: "trace" }, { write: (line: string) => void log.push(line) }),
+    before: ({ service, a }) => {
+      for (const [provider, secret] of Object.entries(ownSecrets))
+        service.models.setKey(a.org, provider as ModelProvider, secret);
+    },
+  });
+  expect(run.status).toBe("completed");
+  const stored = readdirSync(dataDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => readFileSync(join(parentPath, name), "latin1"));
+  const everything = [JSON.stringify([run, report, events]), ...stored, ...log].join("\n");
+  expect(everything).toContain("[redacted]");
+  expect(tokens.length).toBeGreaterThan(0);
+  const found = [...spellings, ...tokens, EVALD_SECRET_KEY, "abcdefgh12345678", "dXNlcjpwYXNzd29yZA"].filter((secret) =>
+    everything.includes(secret),
+  );
+  expect(found).toEqual([]);
+}, 60_000);
+
+test("many sessions at once: none is lost, and each has its own events, cost and folder", async () => {
+  const many = 24;
+  const { runs, notes } = await runsOf("met", {
+    many,
+    env: { EVALD_CONCURRENCY: String(many), EVALD_RUNS_PER_HOST: String(many) },
+  });
+  expect(runs).toHaveLength(many);
+  expect(runs.filter(({ status }) => status === "completed")).toHaveLength(many);
+  expect(new Set(runs.map(({ report }) => report.metrics.costUsd))).toEqual(new Set([0.01848]));
+  expect(new Set(runs.map(({ report }) => report.metrics.toolCalls))).toEqual(new Set([7]));
+  expect(notes).toHaveLength(many);
+}, 120_000);
+
+describe("which agent a prompt gets", () => {
+  const agents = { llm: createModelAgent({ version: "test" }) };
+  const create = async (env: Record<string, string>, body: object) => {
+    const app = testApp({ agents, env });
+    const prompt = await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", ...body } });
+    if (prompt.status !== 201) return [prompt.status, prompt.body.detail];
+    const { body: asked } = await app.send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
+    const { agent } = (await app.send("GET", `/api/v1/runs/${asked.runId}`)).body;
+    return [agent.id, agent.model];
+  };
+  const openai = { OPENAI_API_KEY: key };
+
+  test.each<[string, Record<string, string>, object, unknown[]]>([
+    ["nothing is set", {}, {}, ["explorer", null]],
+    ["a model is set, and its key", { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["llm", "openai/gpt-5"]],
+    ["a model is set without its key", { EVALD_AGENT_MODEL: "openai/gpt-5" }, {}, ["explorer", null]],
+    ["the prompt names a model", openai, { model: "openai/o3" }, ["llm", "openai/o3"]],
+    [
+      "the prompt names the explorer",
+      { ...openai, EVALD_AGENT_MODEL: "openai/gpt-5" },
+      { agent: "explorer" },
+      ["explorer", null],
+    ],
+    [
+      "the model has no key",
+      {},
+      { model: "openai/o3" },
+      [400, expect.stringMatching(/^model: openai\/o3 cannot be called: set OPENAI_API_KEY/)],
+    ],
+    [
+      "the model is none",
+      openai,
+      { model: "gpt-5" },
+      [400, expect.stringMatching(/^model: "gpt-5" must be a provider and a model/)],
+    ],
+    [
+      "the explorer is to have a model",
+      openai,
+      { agent: "explorer", model: "openai/o3" },
+      [400, "model: the agent explorer uses none; leave it null, or use llm"],
+    ],
+    [
+      "no model is named",
+      openai,
+      { agent: "llm" },
+      [400, "agent: llm needs a model; name one in model, or set EVALD_AGENT_MODEL"],
+    ],
+    [
+      "the model that is set has no key",
+      { EVALD_AGENT_MODEL: "openai/gpt-5" },
+      { agent: "llm" },
+      [400, expect.stringMatching(/^agent: openai\/gpt-5 cannot be called: set OPENAI_API_KEY/)],
+    ],
+  ])("where %s", async (_, env, body, expected) => {
+    expect(await create(env, body)).toEqual(expected);
+  });
+});
+
+test("what a model read long ago makes room for what it reads now", async () => {
+  const before = fake.requests.length;
+  const { run, report } = await runOf("reads");
+  expect(run.status).toBe("completed");
+  expect(report.metrics).toMatchObject({ errors: 0, toolCalls: 41 });
+  const sizes = fake.requests.slice(before).map(({ body }) => JSON.stringify(body).length);
+  expect(Math.max(...sizes)).toBeGreaterThan(300_000);
+  expect(Math.max(...sizes)).toBeLessThan(450_000);
+  expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Left out to make room");
+}, 30_000);

@@ -59,6 +59,8 @@ function makeExample(
       endGoal:
         "A run was triggered with a POST request, its statusUrl was polled until completed, and the report was read.",
       targetProviderId: provider.id,
+      // An example spends no money.
+      agent: "explorer",
     });
     const { origin } = new URL(url);
     const urlMap = origin === ownUrl ? {} : { [origin]: ownUrl };

@@ -106,10 +106,10 @@ export function createPrompts(
     if (row.agent !== null && !agent)
       throw badRequest(`agent: ${JSON.stringify(row.agent)} is not available here; use ${ids}`);
     const takers = agents.filter(({ hasModel }) => hasModel).map(({ id }) => id);
-    if (row.model !== null && (takers.length === 0 || agent?.hasModel === false))
-      throw badRequest(
-        `model: ${takers.length === 0 ? "no agent that is available here" : `the agent ${row.agent} does not; ${takers.join(" or ")}`} uses a model; leave it null`,
-      );
+    if (row.model !== null && takers.length === 0)
+      throw badRequest("model: no agent that is available here uses a model; leave it null");
+    if (row.model !== null && agent?.hasModel === false)
+      throw badRequest(`model: the agent ${agent.id} uses none; leave it null, or use ${takers.join(" or ")}`);
     if (row.model !== null) named("model", () => checkModel(org, row.model as string));
     else if (agent?.hasModel) {
       if (agentModel === null)

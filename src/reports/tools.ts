@@ -5,7 +5,7 @@ import { badRequest } from "../errors.ts";
 import { severities } from "../grading/kinds.ts";
 import { fitting, pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import { OneOf } from "../schema.ts";
+import { Nullable, OneOf } from "../schema.ts";
 import { Comparison, createCompare } from "./compare.ts";
 import type { Reports } from "./reports.ts";
 import { frictionStates, Report, ReportSummary, reportFilter, SeenFrictionPoint, Trace, traceQuery } from "./schema.ts";
@@ -15,6 +15,9 @@ import { getTrends, Trends, trendFilter } from "./trends.ts";
 type Parts = { reports: Reports; prompts: Prompts; deps: Pick<Deps, "db" | "now"> };
 
 const slug = Type.String({ maxLength: 200, description: "From list_reports" });
+
+/** A report whose `judge` is left to be seen: every word of the list of tools is paid for in every conversation. */
+const BriefReport = Type.Object({ ...Report.properties, judge: Nullable(Type.Object({})) });
 
 export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
   const compareReports = createCompare(deps, reports);
@@ -36,9 +39,9 @@ export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
       name: "get_report",
       title: "Read a report",
       description:
-        "Read a whole report: score, dimensions, metrics, friction points with the events that prove them, and recommendations in the order of what they would gain. Use it to answer how an evaluation went and what to change. For the proof behind a friction point use get_session_trace with its events; for friction over many runs get_friction_points.",
+        "Read a whole report: score, dimensions, metrics, friction points with the events that prove them, and recommendations in the order of what they would gain. For the proof behind a friction point use get_session_trace with its events; for friction over many runs get_friction_points.",
       input: Type.Object({ slug }),
-      output: Report,
+      output: BriefReport,
       annotations: readOnly,
       run: ({ slug }, { caller }) => reports.getReport(caller.org, slug),
     }),

@@ -136,6 +136,10 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       "openai-compatible": `${url}/v1`,
     },
     requests,
+    /** Takes up another scenario. */
+    add(model: string, scenario: Scenario): void {
+      all[model] = scenario;
+    },
     release,
     /** Resolved when a client first went away before its answer was whole. */
     left: left.promise,

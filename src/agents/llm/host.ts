@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
@@ -49,7 +49,7 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
 
   function makeWorkspace(): string {
     if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return mkdtempSync(join(folder ?? tmpdir(), folder ? "run-" : "evald-run-"));
+    return mkdtempSync(resolve(folder ?? tmpdir(), folder ? "run-" : "evald-run-"));
   }
 
   async function openSandbox({ task, allow, onEvent }: Run) {

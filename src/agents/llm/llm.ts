@@ -3,6 +3,7 @@ import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Outc
 import { checkDeclared } from "../explorer/declared.ts";
 import { createFetching } from "../explorer/fetching.ts";
 import { createChannel } from "./channel.ts";
+import { forget } from "./forget.ts";
 import { toAssignment, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./selftools.ts";
@@ -73,7 +74,9 @@ async function work(
 
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
   const model = toModel(means.model, (limit) => notices.add(`its ${limit}`));
-  const sdkTools = toTools(specs, { nextId, signal, tell: count });
+  let fault: { error: unknown } | null = null;
+  const onFault = (error: unknown) => (fault ??= { error });
+  const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
   const told = new Set<string>();
   let failures = 0;
   let silent = 0;
@@ -90,6 +93,7 @@ async function work(
       });
       for (const notice of fresh) told.add(notice);
     }
+    forget(messages);
     const result = streamText({
       model,
       instructions: toInstructions(task, tools, missing),
@@ -102,6 +106,7 @@ async function work(
       onError: () => {},
     });
     const step: StepEnd = await takeStep(result, { nextId, tell: count, signal, maxTextChars });
+    if (fault) throw (fault as { error: unknown }).error;
     if (step.kind === "over_budget") {
       if (calls === 0) throw new AgentFailure("budget", `${step.message}, before any work was done`);
       ending = { outcome: "goal_not_met", reason: `Ended by a limit: ${step.message}.` };

@@ -7,6 +7,9 @@ import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
 import { nearHeader } from "../gateway/wire.ts";
 
+/** Models of OpenAI from before its Responses API. */
+const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
+
 /** A model, reached through the gateway with the token of a session there. `onNear` is told the limit that an answer says is near. */
 export function toModel(
   { provider, name, socketPath, token }: Means["model"],
@@ -22,6 +25,9 @@ export function toModel(
   const base = `http://gateway/${provider}`;
   if (provider === "anthropic") return createAnthropic({ ...settings, baseURL: `${base}/v1` })(name);
   if (provider === "google") return createGoogle({ ...settings, baseURL: `${base}/v1beta` })(name);
-  if (provider === "openai") return createOpenAI({ ...settings, baseURL: `${base}/v1` })(name);
+  if (provider === "openai") {
+    const openai = createOpenAI({ ...settings, baseURL: `${base}/v1` });
+    return beforeResponses.test(name) ? openai.chat(name) : openai.responses(name);
+  }
   return createOpenAICompatible({ ...settings, name: provider, baseURL: `${base}/v1` })(name);
 }

@@ -18,23 +18,31 @@ export type ToolSpec<I = unknown> = {
 /** Keeps the type of the input between schema and work. */
 export const spec = <I>(of: ToolSpec<I>): ToolSpec => of as unknown as ToolSpec;
 
-type Terms = { nextId: () => string; signal: AbortSignal; tell: (event: AgentEvent) => void };
+type Terms = {
+  nextId: () => string;
+  signal: AbortSignal;
+  tell: (event: AgentEvent) => void;
+  /** Hears what a tool threw: a fault of this side, which is nobody's friction. */
+  onFault: (error: unknown) => void;
+};
 
 /** The tools as the AI SDK takes them, each call told of as it begins and as it ends. */
-export function toTools(specs: Record<string, ToolSpec>, { nextId, signal, tell }: Terms): Record<string, Tool> {
+export function toTools(
+  specs: Record<string, ToolSpec>,
+  { nextId, signal, tell, onFault }: Terms,
+): Record<string, Tool> {
   const entries = Object.entries(specs).map(([name, { description, input: inputSchema, run }]) => {
     const execute = async (input: unknown) => {
       const id = nextId();
       tell({ type: "tool_call", id, tool: name, input: input as Record<string, unknown> });
-      const { ok, output } = await run(input, { id, signal, tell }).catch((error: unknown): Result => {
-        signal.throwIfAborted();
-        return {
-          ok: false,
-          output: { error: "failed", message: error instanceof Error ? error.message : String(error) },
-        };
-      });
-      tell({ type: "tool_result", id, tool: name, ok, output });
-      return ok ? output : { failed: true, ...output };
+      try {
+        const { ok, output } = await run(input, { id, signal, tell });
+        tell({ type: "tool_result", id, tool: name, ok, output });
+        return ok ? output : { failed: true, ...output };
+      } catch (error) {
+        onFault(error);
+        throw error;
+      }
     };
     return [name, tool({ description, inputSchema, execute })] as const;
   });

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { Means } from "../agent.ts";
-import { runSandboxed } from "../sandbox/sandbox.ts";
+import { AgentFailure, type Means } from "../agent.ts";
+import { runSandboxed, type SandboxRun } from "../sandbox/sandbox.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
 const outputChars = 12_000;
@@ -31,10 +31,19 @@ const checked = (then: string) =>
 
 const outside = (path: string): Result => ({ ok: false, output: { path, message: `${path} is not below /workspace` } });
 
+function start(run: SandboxRun) {
+  try {
+    return runSandboxed(run);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AgentFailure("infrastructure", `a command could not be started: ${reason}`, { retryable: true });
+  }
+}
+
 /** The tools that work with commands and files: every one of them is a command in a sandbox of its own on the run's folder. */
 export function workspaceTools({ workspace, egress }: Place, memoryBytes: number) {
   async function run({ argv, stdin = "", seconds = 30, online = false }: Job, { signal, tell }: Call): Promise<Done> {
-    const sandboxed = runSandboxed({
+    const sandboxed = start({
       argv,
       workspace,
       env: { HOME: "/workspace/.home" },

@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "./support/executable.ts";
+import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
+import { type Site, serveSite } from "./support/site.ts";
+
+const key = "sk-the-real-key-0123456789";
+let fake: ReturnType<typeof serveFakeModel>;
+let docs: Site;
+
+const use = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
+const done = use("finish", { outcome: "succeeded", summary: "It was read." });
+const paths = {
+  anthropic: "anthropic/claude-opus-4-8",
+  "openai, chat": "openai/gpt-4-turbo",
+  "openai, responses": "openai/gpt-5",
+  google: "google/gemini-2.5-flash",
+  "openai-compatible": "openai-compatible/org/llama3",
+};
+
+beforeAll(async () => {
+  await buildExecutable();
+  docs = serveSite({ "/": { body: "<title>Acme</title><h1>Acme</h1><p>Print the word acme.</p>" } });
+  const turns = [use("fetch_page", { url: docs.url }), use("run_command", { command: "echo acme" }), done];
+  const scenarios = Object.fromEntries(Object.values(paths).map((id) => [id.slice(id.indexOf("/") + 1), { turns }]));
+  fake = serveFakeModel({
+    key,
+    scenarios: {
+      ...scenarios,
+      killed: {
+        first: [use("run_command", { command: "(setsid sleep 987.65 &); sleep 987.65", seconds: 200 })],
+        turns: [done],
+      },
+    },
+  });
+}, 120_000);
+afterAll(() => {
+  fake.stop();
+  docs.stop();
+});
+
+const env = () => ({
+  ANTHROPIC_API_KEY: key,
+  ANTHROPIC_BASE_URL: fake.baseUrls.anthropic,
+  OPENAI_API_KEY: key,
+  OPENAI_BASE_URL: fake.baseUrls.openai,
+  GOOGLE_GENERATIVE_AI_API_KEY: key,
+  GOOGLE_GENERATIVE_AI_BASE_URL: fake.baseUrls.google,
+  OPENAI_COMPATIBLE_API_KEY: key,
+  OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+  EVALD_AGENT_MODEL: "openai-compatible/killed",
+  EVALD_MODEL_PRICES: '{"openai-compatible/killed": {"in": 10, "out": 100}}',
+  EVALD_ALLOW_PRIVATE: "127.0.0.1",
+});
+
+/** The command lines of this machine by process id. */
+const running = (mark: string): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => fileOf(pid, "cmdline").includes(mark));
+
+function fileOf(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+const childrenOf = (pid: number): number[] =>
+  fileOf(pid, `task/${pid}/children`)
+    .trim()
+    .split(" ")
+    .filter(Boolean)
+    .flatMap((child) => [Number(child), ...childrenOf(Number(child))]);
+
+test("a session goes through each provider's own protocol", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: env() });
+  const ask = client(service.url, apiKey);
+  for (const [path, model] of Object.entries(paths)) {
+    const prompt = await ask("POST", "/api/v1/prompts", { text: `Print the word that ${docs.url} asks for.`, model });
+    const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+    const run = await untilRun(ask, asked.body.runId, "completed", "failed");
+    expect([path, run.failureReason, run.agent]).toMatchObject([path, null, { id: "llm" }]);
+    expect(run.agent.model).toBe(model.slice(model.indexOf("/") + 1));
+    expect(run.report).toMatchObject({ outcome: "succeeded", metrics: { toolCalls: 3, errors: 0 } });
+    expect(run.report.metrics.costDetail).toMatch(/^3 model calls to \S+, 360 tokens/);
+  }
+  const asked = fake.requests.map(({ path }) => path.replace(/[^/]*:/, ":"));
+  expect([...new Set(asked)].sort()).toEqual([
+    "/v1/chat/completions",
+    "/v1/messages",
+    "/v1/responses",
+    "/v1beta/models/:streamGenerateContent",
+  ]);
+  expect(await service.stop()).toBe(0);
+}, 60_000);
+
+test("killed in the middle of a session, nothing of it is left after a second; the run is taken up again, and what was spent is told", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const first = await serve({ cwd, env: env() });
+  const ask = client(first.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  while (running("sleep\x00987.65").length < 2) await Bun.sleep(20);
+  const below = childrenOf(first.pid);
+  expect(below.length).toBeGreaterThan(3);
+  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  await first.stop("SIGKILL");
+  const until = performance.now() + 1000;
+  while (running("987.65").length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(running("987.65")).toEqual([]);
+  expect(below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")))).toEqual([]);
+
+  const second = await serve({ cwd, env: env() });
+  const again = client(second.url, apiKey);
+  const run = await untilRun(again, runId, "completed", "failed");
+  expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "succeeded" } });
+  const { body } = await again("GET", `/api/v1/runs/${runId}/attempts`);
+  const attempts = Array.isArray(body) ? body : body.attempts;
+  expect(attempts.map(({ ended, costUsd }: { ended: string; costUsd: number }) => [ended, costUsd]).sort()).toEqual([
+    ["done", 0.003],
+    ["lost", 0.003],
+  ]);
+  expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
+  expect(await second.stop()).toBe(0);
+}, 60_000);
+
+test("evald eval sends the model, says what it does, and ends", async () => {
+  const cwd = emptyFolder();
+  const { code, stderr, stdout } = await call(["eval", docs.url, "--goal", "Print acme", "--model", "openai/gpt-5"], {
+    cwd,
+    env: env(),
+  });
+  expect([code, stderr]).toEqual([0, expect.stringContaining("$ echo acme")]);
+  expect(stdout).toContain("llm");
+  expect(readdirSync(cwd)).toEqual([]);
+}, 60_000);
+
+test("without a sandbox the agent has no commands and no files, and says so", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...env(), PATH: "/nonexistent" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `See ${docs.url}`, model: "openai/gpt-5" });
+  const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  const { report } = await untilRun(ask, asked.body.runId, "completed", "failed");
+  const { body } = await ask("GET", `/api/v1/reports/${report.slug}/trace`);
+  expect(body.events[0].detail).toMatchObject({
+    tools: ["fetch_page", "search_docs", "http_request", "ask_human", "report_friction", "finish"],
+    missing: [expect.stringContaining("bubblewrap is not installed"), "a browser (this version has none)"],
+  });
+  const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
+  expect(failed).toMatchObject({
+    tool: "run_command",
+    output: { message: expect.stringContaining("unavailable tool") },
+  });
+  expect(await service.stop()).toBe(0);
+}, 60_000);
