@@ -148,9 +148,13 @@ export function createRunJob(
       };
       const bounds = createBounds(description.kind, task.limits);
       let answered = run.model;
+      /** Calls of tools under way: a command may be silent for longer than an agent may do nothing. */
+      let busy = 0;
       const hear = (event: AgentEvent, source: EventSource) => {
+        if (event.type === "tool_call") busy++;
+        if (event.type === "tool_result") busy--;
         clearTimeout(idle);
-        idle = setTimeout(tooQuiet, config.idleTimeoutMs);
+        if (busy <= 0 || description.kind === "rules") idle = setTimeout(tooQuiet, config.idleTimeoutMs);
         if (event.type === "usage") answered = event.model;
         writer.append(event, source);
         bounds.count(event);
