@@ -28,6 +28,7 @@ beforeAll(async () => {
     key,
     scenarios: {
       ...scenarios,
+      cancelled: { turns: [use("run_command", { command: "(setsid sleep 876.54 &); sleep 876.54", seconds: 200 })] },
       killed: {
         first: [use("run_command", { command: "(setsid sleep 987.65 &); sleep 987.65", seconds: 200 })],
         turns: [done],
@@ -129,6 +130,22 @@ test("killed in the middle of a session, nothing of it is left after a second; t
   ]);
   expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
   expect(await second.stop()).toBe(0);
+}, 60_000);
+
+test("cancelled in the middle of a command, nothing of it is left after a second", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  while (running("sleep\x00876.54").length < 2) await Bun.sleep(20);
+  await ask("POST", `/api/v1/runs/${runId}/cancel`);
+  const until = performance.now() + 1000;
+  while (running("876.54").length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(running("876.54")).toEqual([]);
+  expect(await service.stop()).toBe(0);
+  expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
 }, 60_000);
 
 test("evald eval sends the model, says what it does, and ends", async () => {

@@ -84,6 +84,7 @@ beforeAll(() => {
         done,
       ],
     },
+    quiet: commands(command("sleep 2")),
     "slow-tool": commands(command("sleep 100", 60)),
     hangs: commands(command("sleep 1000 & sleep 1000", 1)),
     forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
@@ -341,6 +342,11 @@ describe("a command", () => {
       expect.stringMatching(/memory|exit code/),
     ]);
   }, 120_000);
+
+  test("that says nothing for long is no idle agent", async () => {
+    const { run, report } = await runOf("quiet", { env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
+    expect([run.failureReason, report?.metrics.errors]).toEqual([null, 0]);
+  }, 30_000);
 
   test("and a file lead nowhere but to the workspace, and a request to the hosts of the run alone", async () => {
     const { run, events } = await runOf("roams");

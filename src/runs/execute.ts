@@ -181,9 +181,13 @@ export function createRunJob(
       };
       const { kind } = agent.describe();
       const bounds = createBounds(kind, task.limits);
+      /** Calls of tools under way: a command may be silent for longer than an agent may do nothing. */
+      let busy = 0;
       const hear = (event: AgentEvent, source: EventSource) => {
+        if (event.type === "tool_call") busy++;
+        if (event.type === "tool_result") busy--;
         clearTimeout(idle);
-        idle = setTimeout(tooQuiet, config.idleTimeoutMs);
+        if (busy <= 0 || kind === "rules") idle = setTimeout(tooQuiet, config.idleTimeoutMs);
         writer.append(event, source);
         bounds.count(event);
       };

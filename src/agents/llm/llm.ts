@@ -19,6 +19,12 @@ const maxIdleTurns = 3;
 /** Failures in a row; the gateway ends the run before, unless what fails is on this side of it. */
 const maxFailures = 8;
 const nearShare = 0.8;
+/** As the model is told of the gateway's limits. */
+const limitWords: Record<string, string> = {
+  calls: "its calls of the model",
+  tokens: "its tokens",
+  costUsd: "its money",
+};
 const maxTextChars = 16_000;
 
 /**
@@ -46,6 +52,8 @@ async function work(
 ): Promise<void> {
   const { means, signal, now, begunAt } = context;
   if (!means) throw new AgentFailure("infrastructure", "the service gave the agent no model");
+  // They would go to stdout, between the events.
+  globalThis.AI_SDK_LOG_WARNINGS = false;
   let ids = 0;
   let calls = 0;
   let finished: Ending | null = null;
@@ -73,7 +81,7 @@ async function work(
   tell({ type: "milestone", name: "started", detail });
 
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
-  const model = toModel(means.model, (limit) => notices.add(`its ${limit}`));
+  const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
   const onFault = (error: unknown) => (fault ??= { error });
   const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
