@@ -97,6 +97,17 @@ test("a judge moves what rules found by one step, in its own words", async () =>
   expect(moved.report.frictionPoints[0].description).toEndWith("The judge: The first install failed with E404.");
 });
 
+test.each([
+  ["anthropic/judge", "ANTHROPIC"],
+  ["openai/judge", "OPENAI"],
+  ["google/judge", "GOOGLE_GENERATIVE_AI"],
+] as const)("%s judges over its own protocol", async (judge, name) => {
+  const app = judged({ turns: [says(answer())], judge, own: name });
+  const { report } = await app.run();
+  expect(report).toMatchObject({ outcome: "succeeded", judge: { model: judge, calls: 1, inputTokens: 1000 } });
+  expect(app.model.requests).toHaveLength(1);
+});
+
 describe("the outcome", () => {
   test.each<[string, Answer["parts"], string, number | undefined]>([
     [
@@ -194,6 +205,7 @@ describe("a claim that the session does not bear out", () => {
   ];
   const cases: [string, [number[], string], string][] = [
     ["an event that is not there", [[99], rows], "it names events that are not there"],
+    ["an event that is there and one that is not", [[9, 99], rows], "it names events that are not there"],
     ["an event of the judging itself", [[14], "openai-compatible"], "it names events that are not there"],
     ["a quote that stands nowhere", [[9], "4 rows"], "its quote stands in none of its events"],
     ["a quote of another event", [[7], rows], "its quote stands in none of its events"],
@@ -468,7 +480,7 @@ describe("what the judge is asked", () => {
 test("stored events give the same report to the bit, without asking again", async () => {
   const app = judged({ turns: [says(answer())] });
   const { run, report } = await app.run();
-  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
   const [one, two] = [gradeSession(stored), gradeSession(stored.toReversed())];
   expect(JSON.stringify(one)).toBe(JSON.stringify(two));
   for (const name of [
@@ -488,7 +500,7 @@ test("stored events give the same report to the bit, without asking again", asyn
 test("another judge, or none, is another methodology; no agent can say that it was judged", async () => {
   const app = judged({ turns: [says(answer())] });
   const { run } = await app.run();
-  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
   const changed = (field: string) =>
     stored.map((event) =>
       event.source === "runner" && event.type === "milestone"
@@ -500,7 +512,14 @@ test("another judge, or none, is another methodology; no agent can say that it w
   expect(new Set([...hashes, plain.hash]).size).toBe(4);
   expect(plain).toEqual(gradeSession([]).methodology);
   const forged = stored.map((event) => ({ ...event, source: "agent" as const }));
-  expect(gradeSession(forged)).toMatchObject({ outcome: "not_judged", judge: null });
+  const { methodology, ...numbers } = gradeSession(stored.slice(0, 13));
+  expect(gradeSession(forged.slice(0, 13).toSpliced(1, 1, { ...forged[13]!, seq: 1 }))).toMatchObject({
+    outcome: "not_judged",
+    judge: null,
+    score: numbers.score,
+    frictions: numbers.frictions,
+  });
+  expect(gradeSession(forged)).toMatchObject({ outcome: "not_judged", judge: null, methodology });
 });
 
 test.each([
@@ -509,7 +528,7 @@ test.each([
 ])("a judge of the agent's own family is told: %s", async (model, words) => {
   const app = judged({ turns: [says(answer())] });
   const { run } = await app.run();
-  const stored = readSession(app.db, { orgId: app.a.org, runId: run.id ?? run.runId, attempt: 1 });
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
   const events = stored.map((event) =>
     event.source === "runner" && event.type === "milestone" ? { ...event, detail: { ...event.detail, model } } : event,
   );

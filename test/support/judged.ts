@@ -106,7 +106,12 @@ type Options = {
   env?: Record<string, string>;
   judge?: string | null;
   kind?: "rules" | "model";
+  /** The name before the variables of the judge's provider, if it is another. */
+  own?: string;
 };
+
+const ownUrl = ({ baseUrls }: ReturnType<typeof serveFakeModel>, judge: string | null) =>
+  baseUrls[(judge?.split("/")[0] ?? "") as keyof typeof baseUrls];
 
 /** A service whose agent plays these sessions in turn and whose judge says these turns in turn, over HTTP; the last again and again. */
 export function judgedApp({
@@ -115,6 +120,7 @@ export function judgedApp({
   env = {},
   judge = "openai-compatible/judge",
   kind = "model",
+  own,
 }: Options) {
   const model = serveFakeModel({ scenarios: { judge: { first: turns.slice(0, -1), turns: turns.slice(-1) } } });
   let sent = 0;
@@ -138,6 +144,7 @@ export function judgedApp({
       EVALD_MODEL_PRICES:
         '{"openai-compatible/judge": {"in": 1, "out": 10}, "openai-compatible/agent": {"in": 1, "out": 10}}',
       ...(judge === null ? {} : { EVALD_JUDGE_MODEL: judge }),
+      ...(own && { [`${own}_API_KEY`]: "sk-judge-key-0123456789", [`${own}_BASE_URL`]: ownUrl(model, judge) }),
       ...env,
     },
   });
