@@ -108,6 +108,26 @@ test.each([
   expect(app.model.requests).toHaveLength(1);
 });
 
+test.each([
+  ["One thing is true", ["One thing is true"]],
+  [
+    "- A file is there\n- It holds 3 rows, e.g. Ada.\n2) Its log is empty; nothing runs.",
+    ["A file is there", "It holds 3 rows, e.g. Ada.", "Its log is empty", "nothing runs."],
+  ],
+  [
+    "See https://a.example/b.c?d=e. Version 2.1 is there! Is it?",
+    ["See https://a.example/b.c?d=e.", "Version 2.1 is there!", "Is it?"],
+  ],
+  [
+    Array.from({ length: 20 }, (_, i) => `Part ${i}.`).join(" "),
+    [...Array.from({ length: 11 }, (_, i) => `Part ${i}.`), expect.stringContaining("Part 19.")],
+  ],
+])("the parts of the goal are its lines and sentences: %s", async (endGoal, parts) => {
+  const { report } = await judged({ turns: [says(answer({ parts: [] }))] }).run({ endGoal });
+  expect(report.judge.parts.map(({ text }: { text: string }) => text)).toEqual(parts);
+  expect(report.judge.dropped).toHaveLength(parts.length);
+});
+
 describe("the outcome", () => {
   test.each<[string, Answer["parts"], string, number | undefined]>([
     [

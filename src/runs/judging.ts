@@ -1,5 +1,5 @@
 import { and, desc, eq, sql } from "drizzle-orm";
-import type { AgentEvent, AgentFailure, SessionEvent } from "../agents/agent.ts";
+import type { AgentEvent, AgentFailure, Outcome, SessionEvent } from "../agents/agent.ts";
 import { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { type runs, sessionEvents } from "../db/tables.ts";
@@ -19,9 +19,11 @@ const limits = { calls: 2, tokens: 400_000, costUsd: null };
 const maxOutputTokens = 16_000;
 /** Faults around a run after which it is not judged any more; a job ends at five. */
 const maxFaults = 3;
-
 /** How long an answer that nobody waits for any more is read on, to know its cost. */
 const drainMs = 3_000;
+
+/** Ends of a session in which nothing was tried that could be judged. */
+const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
 type Parts = { models: ReturnType<typeof createModels>; queue: Queue };
 type Asked = { org: OrgId; text: string; goal: string };
@@ -144,11 +146,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       const { session } = splitJudging(events);
       const end = session.findLast((event) => event.type === "end");
       const model = config.judgeModel;
-      if (
-        model === null ||
-        (end?.outcome !== "succeeded" && end?.outcome !== "goal_not_met" && end?.outcome !== "not_judged")
-      )
-        return;
+      if (model === null || end === undefined || unmade.includes(end.outcome)) return;
       if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
         return;
 
