@@ -1,6 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, AgentFailure, Outcome, SessionEvent } from "../agents/agent.ts";
-import { createGateway } from "../agents/gateway/gateway.ts";
+import type { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { type runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -36,7 +36,11 @@ export type Judging = ReturnType<typeof createJudging>;
  * the source `runner`: a session is then graded from its events alone, however often, and no agent can say such things.
  */
 export function createJudging({ db, config, now, log }: Deps, { models, queue }: Parts) {
-  const gateway = createGateway({ now, silenceMs: config.idleTimeoutMs, drainMs });
+  let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
+  const openGateway = async () => {
+    const module = await import("../agents/gateway/gateway.ts");
+    return module.createGateway({ now, silenceMs: config.idleTimeoutMs, drainMs });
+  };
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
@@ -75,7 +79,8 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     // It would write to stdout what a provider cannot do.
     Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
     const trouble: AgentFailure[] = [];
-    const way = gateway.openSession({
+    gateway ??= openGateway();
+    const way = (await gateway).openSession({
       model: access,
       limits,
       onEvent: (event) => {
@@ -179,7 +184,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       }
     },
 
-    close: () => gateway.close(),
+    close: async (): Promise<void> => (await gateway)?.close(),
   };
 }
 

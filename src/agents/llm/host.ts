@@ -5,7 +5,7 @@ import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
 import type { ModelLimits } from "../gateway/budget.ts";
-import { createGateway } from "../gateway/gateway.ts";
+import type { createGateway } from "../gateway/gateway.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
 import { reachOf } from "./web.ts";
@@ -37,7 +37,10 @@ export type Host = ReturnType<typeof createHost>;
 
 /** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
 export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Options) {
-  const gateway = createGateway({ now, silenceMs });
+  let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
+  /** Made for the first run that needs it: what it knows of prices would make every start slower. */
+  const openGateway = () =>
+    (gateway ??= import("../gateway/gateway.ts").then((module) => module.createGateway({ now, silenceMs })));
   let sandbox: Promise<Sandbox> | undefined;
   let egress: Promise<{ egress: Egress; home: string }> | undefined;
 
@@ -83,7 +86,12 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
         const reason = error instanceof Error ? error.message : String(error);
         throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
       });
-      const session = gateway.openSession({ model, limits, onEvent: (event) => onEvent(event, "gateway"), onFailure });
+      const session = (await openGateway()).openSession({
+        model,
+        limits,
+        onEvent: (event) => onEvent(event, "gateway"),
+        onFailure,
+      });
       const { id, provider, name } = model;
       const { socketPath, token } = session;
       return {
@@ -99,7 +107,7 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
     sweep: () => folder && remove(folder),
     /** Call it when no run is under way. */
     async close(): Promise<void> {
-      await gateway.close();
+      await (await gateway)?.close();
       const way = await egress;
       egress = undefined;
       await way?.egress.close();
