@@ -157,7 +157,8 @@ test("a read that fails: the answer is 503, and the process ends with 74", async
 
 test.each([
   ["full", ["pwrite64:error=ENOSPC:when=20+"]],
-  ["read-only", ["pwrite64:error=EROFS:when=20+", "access:error=EROFS"]],
+  ["read-only", ["pwrite64:error=EROFS:when=20+"]],
+  ["full for a quota", ["pwrite64:error=EDQUOT:when=20+"]],
 ])(
   "a disk that has become %s: reads go on, writes are 503, and it recovers by itself",
   async (_, faults) => {
@@ -174,6 +175,29 @@ test.each([
     await isWhole(ask);
     expect((await ask("GET", "/readyz")).status).toBe(200);
     expect(await service.stop()).toBe(0);
+  },
+  30_000,
+);
+
+test.each(["EROFS", "EDQUOT"])(
+  "%s: a write outside of a transaction is 503 too, and the one at the end does no harm",
+  async (name) => {
+    const { service, ask } = await setUp();
+    const detach = await inject(service.pid, `pwrite64:error=${name}`);
+    const prompt = (await ask("GET", "/api/v1/prompts")).body[0];
+    const asked: [string, string, unknown][] = [
+      ["PATCH", `/api/v1/prompts/${prompt.id}`, { title: "New" }],
+      ["POST", "/api/v1/prompts", { text: "See https://docs.test/" }],
+    ];
+    for (const [method, path, body] of asked) {
+      const { status, headers, body: answer } = await ask(method, path, body);
+      expect([method, status, headers.get("retry-after"), answer.error]).toEqual([method, 503, "5", "unavailable"]);
+    }
+    expect((await ask("GET", "/healthz")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    await detach();
+    expect(service.stderr()).not.toContain("the service ends");
+    expect(service.stdout() + service.stderr()).toContain("the last use of keys could not be written");
   },
   30_000,
 );

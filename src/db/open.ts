@@ -5,7 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
-import { codeOf, diskFault, isReadOnly } from "./fault.ts";
+import { codeOf, diskFault, isReadOnly, nameFault } from "./fault.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 /** A transaction in progress; what is done through it stands or falls together. */
@@ -92,7 +92,8 @@ function makeFolder(dataDir: string): void {
 function opened<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
-  } catch (error) {
+  } catch (thrown) {
+    const error = nameFault(thrown, dirname(path));
     const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
     if (!damaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
     const what = damaged
@@ -111,7 +112,7 @@ export function closeDb(db: Db): void {
   try {
     db.$client.run("pragma optimize");
   } catch (error) {
-    if (diskFault(error) !== "full" && !isBusy(error)) throw error;
+    if (diskFault(nameFault(error, dirname(db.$client.filename))) !== "full" && !isBusy(error)) throw error;
   } finally {
     db.$client.close();
   }
@@ -125,10 +126,7 @@ export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   try {
     return db.transaction((inner) => refusePromise(work(inner)), { behavior: "immediate" });
   } catch (error) {
-    // SQLite has one code for a write that failed and one that a file system refused because it had become read-only.
-    if (codeOf(error) === "SQLITE_IOERR_WRITE" && isReadOnly(dirname(db.$client.filename)))
-      throw Object.assign(new Error("the file system is read-only", { cause: error }), { code: "SQLITE_READONLY" });
-    throw error;
+    throw nameFault(error, dirname(db.$client.filename));
   }
 }
 
