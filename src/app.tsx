@@ -5,7 +5,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { errors, operation } from "./api.ts";
 import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
-import type { DiskFault } from "./db/fault.ts";
+import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
@@ -180,6 +180,7 @@ function toAppError(error: unknown, fault: DiskFault | null, code: unknown): App
   if (error instanceof AppError) return error;
   if (fault === "full") return unavailable("the disk is full or read-only; what is stored can be read meanwhile");
   if (fault === "broken") return unavailable("the disk under the service has failed; it is being restarted");
+  if (isBusy(error)) return unavailable("another process holds the database; try again when it is done");
   const internal = new AppError(
     "internal",
     "something went wrong here; the log has the details under the id in X-Request-Id",

@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { testApp } from "./support/app.ts";
 import {
   buildExecutable,
   buildInstant,
@@ -201,6 +202,25 @@ test.each(["EROFS", "EDQUOT"])(
   },
   30_000,
 );
+
+test("a database that another process holds: a write is 503 and can be tried again", async () => {
+  const dataDir = emptyFolder();
+  const { db, send } = testApp({ dataDir });
+  const other = new Database(join(dataDir, "evald.db"));
+  const post = () => send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
+  other.run("begin immediate");
+  db.$client.run("pragma busy_timeout = 0");
+  const { status, headers, body } = await post();
+  expect([status, headers.get("retry-after"), body]).toEqual([
+    503,
+    "5",
+    { error: "unavailable", detail: "another process holds the database; try again when it is done" },
+  ]);
+  other.run("rollback");
+  expect((await post()).status).toBe(201);
+  other.close();
+  db.$client.close();
+});
 
 describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
   const mounted: string[] = [];

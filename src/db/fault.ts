@@ -52,6 +52,9 @@ function refusalOf(folder: string): string | null {
   }
 }
 
+/** Whether another connection held the database for longer than the busy timeout. */
+export const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
+
 /** Whether a folder lies on a file system that takes no writes at all, as one does that the kernel found errors on. */
 export function isReadOnly(folder: string): boolean {
   try {

@@ -5,7 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
-import { codeOf, diskFault, isReadOnly, nameFault } from "./fault.ts";
+import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 /** A transaction in progress; what is done through it stands or falls together. */
@@ -76,8 +76,6 @@ function changeToWal(client: Database): void {
     }
   }
 }
-
-const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
 
 function makeFolder(dataDir: string): void {
   try {
