@@ -14,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { lockData, readMigrations } from "../src/db/open.ts";
 import {
   buildExecutable,
   buildInstant,
@@ -225,6 +226,29 @@ test("a database of an older version is copied as it is", async () => {
   expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
   for (const file of [path, join(cwd, "copy")])
     expect(new Database(file).query("select hash from __drizzle_migrations").all()).toEqual(applied);
+});
+
+test("a command of a newer version leaves the database alone while a service of the older one runs", async () => {
+  const cwd = emptyFolder();
+  const data = join(cwd, "data");
+  const lock = lockData(data, { pid: process.pid, since: "now" });
+  const db = new Database(join(data, "evald.db"));
+  db.run("create table __drizzle_migrations (id serial primary key, hash text not null, created_at numeric)");
+  for (const { sql, hash, folderMillis } of readMigrations().slice(0, 2)) {
+    for (const statement of sql) db.run(statement);
+    db.run("insert into __drizzle_migrations (hash, created_at) values (?, ?)", [hash, folderMillis]);
+  }
+  const applied = () => db.query("select hash from __drizzle_migrations").all().length;
+  expect(await call(["org", "create", "Acme"], { cwd })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "evald: the service that runs is of an older version than this command; restart the service first\n",
+  });
+  expect(applied()).toBe(2);
+  lock.release();
+  expect((await call(["org", "create", "Acme"], { cwd })).code).toBe(0);
+  expect(applied()).toBe(readMigrations().length);
+  db.close();
 });
 
 describe("what is no backup is not restored, and changes nothing", () => {
