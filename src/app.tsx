@@ -5,7 +5,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { errors, operation } from "./api.ts";
 import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
-import { diskFault } from "./db/fault.ts";
+import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
@@ -102,8 +102,7 @@ export function createApp(service: Service, surface?: Surface) {
       readQueryNumbers(query, request.url);
     })
     .onError(({ error, code, request, path, set }) => {
-      service.onError(error);
-      const answer = toAppError(error, code);
+      const answer = toAppError(error, service.onError(error), code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
       set.status = errorStatus[answer.code];
       logRequest(request, path, set.status);
@@ -133,8 +132,7 @@ const offerOf = (service: Service): Parameters<typeof toSurface>[0] => ({
   onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
   tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
   toAppError(error) {
-    service.onError(error);
-    const told = toAppError(error, undefined);
+    const told = toAppError(error, service.onError(error), undefined);
     if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
     return told;
   },
@@ -178,11 +176,11 @@ const systemRoutes = (service: Service) =>
     );
 
 /** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
-function toAppError(error: unknown, code: unknown): AppError {
+function toAppError(error: unknown, fault: DiskFault | null, code: unknown): AppError {
   if (error instanceof AppError) return error;
-  const fault = diskFault(error);
   if (fault === "full") return unavailable("the disk is full or read-only; what is stored can be read meanwhile");
   if (fault === "broken") return unavailable("the disk under the service has failed; it is being restarted");
+  if (isBusy(error)) return unavailable("another process holds the database; try again when it is done");
   const internal = new AppError(
     "internal",
     "something went wrong here; the log has the details under the id in X-Request-Id",

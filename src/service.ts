@@ -7,7 +7,7 @@ import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import type { AllowRule, Config } from "./config.ts";
 import { createCommit } from "./db/commit.ts";
-import { diskFault } from "./db/fault.ts";
+import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
@@ -69,20 +69,22 @@ export function createService(options: Options) {
   const evals = createEvals(deps);
   const queue = createQueue(deps);
   const commit = createCommit(db);
+  const { filename } = db.$client;
   let broken: string | null = null;
 
-  /** Notes an error that may come from the disk. After one that cannot be recovered from, the service is broken for good. */
-  function onError(error: unknown): void {
-    if (broken !== null || diskFault(error) !== "broken") return;
+  /** Notes an error that may come from the disk, and tells what it means. After one that cannot be recovered from, the service is broken for good. */
+  function onError(error: unknown): DiskFault | null {
+    const fault = diskFault(nameFault(error, dirname(filename)));
+    if (broken !== null || fault !== "broken") return fault;
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the disk under the database cannot be trusted any more; the service ends");
     runner.halt();
     // Whatever is still under way can read, and write no more: a second try could make good data bad.
     db.$client.run("pragma query_only = on");
     onBroken(error);
+    return fault;
   }
 
-  const { filename } = db.$client;
   const host = createHost({
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),

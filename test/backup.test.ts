@@ -1,16 +1,20 @@
 import { Database } from "bun:sqlite";
 import { beforeAll, describe, expect, test } from "bun:test";
 import {
+  chownSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { lockData, readMigrations } from "../src/db/open.ts";
 import {
   buildExecutable,
   buildInstant,
@@ -187,6 +191,10 @@ test("a backup is refused where it would do harm, with the remedy", async () => 
     `evald: the folder ${cwd}/missing does not exist; make it, or name a file elsewhere\n`,
   );
   expect(await refused("backup", "data", "--force")).toBe("evald: data is a folder; name a file in it\n");
+  Bun.spawnSync(["mkfifo", join(cwd, "pipe")]);
+  expect(await refused("backup", "pipe", "--force")).toBe("evald: pipe is no regular file; name another file\n");
+  expect(statSync(join(cwd, "pipe")).isFIFO()).toBe(true);
+  rmSync(join(cwd, "pipe"));
   for (const name of ["evald.db", "evald.db-wal", "evald.lock"])
     expect(await refused("backup", `data/${name}`, "--force")).toBe(
       `evald: data/${name} belongs to the data folder itself; name another file\n`,
@@ -218,6 +226,29 @@ test("a database of an older version is copied as it is", async () => {
   expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
   for (const file of [path, join(cwd, "copy")])
     expect(new Database(file).query("select hash from __drizzle_migrations").all()).toEqual(applied);
+});
+
+test("a command of a newer version leaves the database alone while a service of the older one runs", async () => {
+  const cwd = emptyFolder();
+  const data = join(cwd, "data");
+  const lock = lockData(data, { pid: process.pid, since: "now" });
+  const db = new Database(join(data, "evald.db"));
+  db.run("create table __drizzle_migrations (id serial primary key, hash text not null, created_at numeric)");
+  for (const { sql, hash, folderMillis } of readMigrations().slice(0, 2)) {
+    for (const statement of sql) db.run(statement);
+    db.run("insert into __drizzle_migrations (hash, created_at) values (?, ?)", [hash, folderMillis]);
+  }
+  const applied = () => db.query("select hash from __drizzle_migrations").all().length;
+  expect(await call(["org", "create", "Acme"], { cwd })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "evald: the service that runs is of an older version than this command; restart the service first\n",
+  });
+  expect(applied()).toBe(2);
+  lock.release();
+  expect((await call(["org", "create", "Acme"], { cwd })).code).toBe(0);
+  expect(applied()).toBe(readMigrations().length);
+  db.close();
 });
 
 describe("what is no backup is not restored, and changes nothing", () => {
@@ -267,9 +298,13 @@ describe("what is no backup is not restored, and changes nothing", () => {
     const says = async (file: string) => (await call(["restore", file], { cwd })).stderr;
     expect(await says("missing/copy")).toBe("evald: there is no file missing/copy\n");
     expect(await says("data")).toBe("evald: data is no file\n");
-    expect(await says("data/evald.db")).toBe(
-      "evald: data/evald.db belongs to the data folder itself; name another file\n",
-    );
+    for (const name of ["evald.db", "evald.db.restoring"]) {
+      copyFileSync(join(cwd, "backup"), join(cwd, "data", name));
+      expect(await says(`data/${name}`)).toBe(
+        `evald: data/${name} belongs to the data folder itself; name another file\n`,
+      );
+      expect(look(join(cwd, "data", name))).toEqual(["ok", 20, 1]);
+    }
   });
 
   test("while another command uses the database", async () => {
@@ -337,6 +372,37 @@ test.each([
     const again = await serve({ cwd });
     expect((await client(again.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("20");
     await again.stop();
+  },
+);
+
+test("a backup that lies in the data folder is restored and stays, whatever its name", async () => {
+  const { cwd } = await backedUp();
+  const data = join(cwd, "data");
+  const names: [string, (file: string) => void][] = [
+    ["evald.db.restoring-2026-11-20", (file) => copyFileSync(join(cwd, "backup"), file)],
+    // As a restore that was killed leaves it: a second name of the database.
+    ["evald.db.before-restore-2026-11-20", (file) => linkSync(join(data, "evald.db"), file)],
+  ];
+  for (const [name, make] of names) {
+    make(join(data, name));
+    expect((await call(["restore", `data/${name}`], { cwd })).stderr).toStartWith(`restored data/${name}: `);
+    expect(look(join(data, name))).toEqual(["ok", 20, 1]);
+    expect(look(join(data, "evald.db"))).toEqual(["ok", 20, 1]);
+  }
+});
+
+test.skipIf(process.getuid?.() !== 0)(
+  "what root restores into a service user's folder belongs to that user",
+  async () => {
+    const { cwd } = await backedUp();
+    mkdirSync(join(cwd, "new"));
+    chownSync(join(cwd, "new"), 65534, 65534);
+    expect((await call(["--data", "new", "restore", "backup"], { cwd })).code).toBe(0);
+    const owners = readdirSync(join(cwd, "new")).map((name) => [name, statSync(join(cwd, "new", name)).uid]);
+    expect(owners.sort()).toEqual([
+      ["evald.db", 65534],
+      ["evald.lock", 65534],
+    ]);
   },
 );
 

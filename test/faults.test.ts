@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { testApp } from "./support/app.ts";
 import {
   buildExecutable,
   buildInstant,
@@ -157,7 +158,8 @@ test("a read that fails: the answer is 503, and the process ends with 74", async
 
 test.each([
   ["full", ["pwrite64:error=ENOSPC:when=20+"]],
-  ["read-only", ["pwrite64:error=EROFS:when=20+", "access:error=EROFS"]],
+  ["read-only", ["pwrite64:error=EROFS:when=20+"]],
+  ["full for a quota", ["pwrite64:error=EDQUOT:when=20+"]],
 ])(
   "a disk that has become %s: reads go on, writes are 503, and it recovers by itself",
   async (_, faults) => {
@@ -177,6 +179,48 @@ test.each([
   },
   30_000,
 );
+
+test.each(["EROFS", "EDQUOT"])(
+  "%s: a write outside of a transaction is 503 too, and the one at the end does no harm",
+  async (name) => {
+    const { service, ask } = await setUp();
+    const detach = await inject(service.pid, `pwrite64:error=${name}`);
+    const prompt = (await ask("GET", "/api/v1/prompts")).body[0];
+    const asked: [string, string, unknown][] = [
+      ["PATCH", `/api/v1/prompts/${prompt.id}`, { title: "New" }],
+      ["POST", "/api/v1/prompts", { text: "See https://docs.test/" }],
+    ];
+    for (const [method, path, body] of asked) {
+      const { status, headers, body: answer } = await ask(method, path, body);
+      expect([method, status, headers.get("retry-after"), answer.error]).toEqual([method, 503, "5", "unavailable"]);
+    }
+    expect((await ask("GET", "/healthz")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    await detach();
+    expect(service.stderr()).not.toContain("the service ends");
+    expect(service.stdout() + service.stderr()).toContain("the last use of keys could not be written");
+  },
+  30_000,
+);
+
+test("a database that another process holds: a write is 503 and can be tried again", async () => {
+  const dataDir = emptyFolder();
+  const { db, send } = testApp({ dataDir });
+  const other = new Database(join(dataDir, "evald.db"));
+  const post = () => send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
+  other.run("begin immediate");
+  db.$client.run("pragma busy_timeout = 0");
+  const { status, headers, body } = await post();
+  expect([status, headers.get("retry-after"), body]).toEqual([
+    503,
+    "5",
+    { error: "unavailable", detail: "another process holds the database; try again when it is done" },
+  ]);
+  other.run("rollback");
+  expect((await post()).status).toBe(201);
+  other.close();
+  db.$client.close();
+});
 
 describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
   const mounted: string[] = [];

@@ -323,6 +323,11 @@ test("sessions older than the setting are dropped, but not of a run that goes on
   while ((await get(open)).completedAt === null) await turn();
   expect(stored(open)).toBe(151);
   await runner.stop(0);
+  // It was asked for long ago, but has just ended.
+  time += 30 * dayMs;
+  await upkeep.runOnce();
+  expect(stored(open)).toBe(151);
+  time += 1;
   await upkeep.runOnce();
   expect(stored(open)).toBe(0);
 });

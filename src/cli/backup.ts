@@ -42,6 +42,7 @@ function backup(dataDir: string, file: string, force: boolean) {
   const there = statSync(file, { throwIfNoEntry: false });
   if (there?.isDirectory()) throw badRequest(`${file} is a folder; name a file in it`);
   if (!existsSync(folder)) throw badRequest(`the folder ${folder} does not exist; make it, or name a file elsewhere`);
+  if (there && !there.isFile()) throw badRequest(`${file} is no regular file; name another file`);
   refuseOwnFile(dataDir, file);
   if (there && !force) throw badRequest(`${file} is there already; name another file, or replace it with --force`);
   removeUnfinished(file);
@@ -56,7 +57,7 @@ function backup(dataDir: string, file: string, force: boolean) {
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
   const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (own && /^evald\.(db|lock)(-\w+)?$/.test(basename(file)))
+  if (own && /^evald\.(db|lock|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
     throw badRequest(`${file} belongs to the data folder itself; name another file`);
 }
 

@@ -1,5 +1,15 @@
 import { Database } from "bun:sqlite";
-import { chownSync, copyFileSync, existsSync, linkSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import {
+  chownSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config.ts";
@@ -37,10 +47,10 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
   const copy = join(dataDir, "evald.db.restoring");
   const before = existsSync(database) ? `${database}.before-restore-${time}` : null;
   try {
-    removeUnfinished(dataDir);
+    removeUnfinished(dataDir, file);
     const made = copyDatabase(file, copy);
     const { uid, gid } = statSync(before === null ? dataDir : database);
-    if (uid !== statSync(copy).uid) chownSync(copy, uid, gid);
+    for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
     putAside(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
     // In one step: whoever looks finds the old database or the new one.
@@ -68,14 +78,15 @@ function checkBackup(db: Database): void {
   checkWhole(db, db.filename);
 }
 
-/** Removes what an earlier restore has left that was killed. */
-function removeUnfinished(dataDir: string): void {
+/** Removes what an earlier restore has left that was killed, but never the file that is to be restored. */
+function removeUnfinished(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
     const second =
       name.startsWith("evald.db.before-restore-") &&
       statSync(path).ino === statSync(join(dataDir, "evald.db"), { throwIfNoEntry: false })?.ino;
-    if (second || name.startsWith("evald.db.restoring")) rmSync(path);
+    const ours = second || /^evald\.db\.restoring(-(journal|wal|shm))?$/.test(name);
+    if (ours && realpathSync(path) !== realpathSync(file)) rmSync(path);
   }
 }
 

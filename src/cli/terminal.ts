@@ -2,9 +2,9 @@ import { InvalidArgumentError } from "commander";
 import pino from "pino";
 import { allAgents } from "../agents/all.ts";
 import type { AllowRule, Config } from "../config.ts";
-import { closeDb, openDb } from "../db/open.ts";
+import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
-import { badRequest } from "../errors.ts";
+import { AppError, badRequest, conflict } from "../errors.ts";
 import { createService, type Service } from "../service.ts";
 
 /** For people: stderr. */
@@ -29,14 +29,31 @@ export function toPlace(url: string): AllowRule {
   return { host: hostname.replace(/^\[|\]$/g, ""), port: Number(port || (protocol === "https:" ? 443 : 80)) };
 }
 
-/** Does something with the stored data and closes it again; works beside a running service. */
+/** Does something with the stored data and closes it again; works beside a running service, if that is not of an older version. */
 export function withData<T>(config: Config, work: (service: Service) => T): T {
-  const db = openDb(config.dataDir);
+  let lock: DataLock | undefined;
   try {
-    const baseUrl = () => config.baseUrl ?? toOwnUrl(config);
-    return work(createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(), baseUrl }));
+    const db = openDb(config.dataDir, () => {
+      lock = lockToMigrate(config.dataDir);
+    });
+    try {
+      const baseUrl = () => config.baseUrl ?? toOwnUrl(config);
+      return work(createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(), baseUrl }));
+    } finally {
+      closeDb(db);
+    }
   } finally {
-    closeDb(db);
+    lock?.release();
+  }
+}
+
+/** A service that runs knows the tables as its own version made them: they are not changed under it. */
+function lockToMigrate(dataDir: string): DataLock {
+  try {
+    return lockData(dataDir, { pid: process.pid, since: new Date().toISOString() });
+  } catch (error) {
+    if (!(error instanceof AppError) || error.code !== "conflict") throw error;
+    throw conflict("the service that runs is of an older version than this command; restart the service first");
   }
 }
 

@@ -1,4 +1,5 @@
-import { accessSync, constants } from "node:fs";
+import { accessSync, closeSync, constants, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
 
 /** `full`: nothing can be written for now, all else goes on. `broken`: what the disk says can no longer be trusted. */
 export type DiskFault = "full" | "broken";
@@ -19,6 +20,40 @@ export function codeOf(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if ("code" in cause) return String(cause.code);
   return "";
 }
+
+/**
+ * SQLite has one code for a write that failed and one that was refused, by a file system that became read-only or a quota that is used up.
+ * Such an error comes back named as what a small write to the same folder shows it to be; every other as it is.
+ */
+export function nameFault(error: unknown, folder: string): unknown {
+  const refusal = codeOf(error) === "SQLITE_IOERR_WRITE" ? refusalOf(folder) : null;
+  if (refusal === null) return error;
+  const [why, code] =
+    refusal === "EROFS"
+      ? ["the file system is read-only", "SQLITE_READONLY"]
+      : ["the disk, or the quota on it, is full", "SQLITE_FULL"];
+  return Object.assign(new Error(why, { cause: error }), { code });
+}
+
+/** Why a folder takes no small file; null if it takes one, or fails at it. */
+function refusalOf(folder: string): string | null {
+  const path = join(folder, "evald.probe");
+  try {
+    const file = openSync(path, "w", 0o600);
+    try {
+      writeSync(file, new Uint8Array(65_536), 0, 65_536, 0);
+    } finally {
+      closeSync(file);
+      rmSync(path, { force: true });
+    }
+    return null;
+  } catch (error) {
+    return /^(EDQUOT|ENOSPC|EROFS)$/.test(codeOf(error)) ? codeOf(error) : null;
+  }
+}
+
+/** Whether another connection held the database for longer than the busy timeout. */
+export const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
 
 /** Whether a folder lies on a file system that takes no writes at all, as one does that the kernel found errors on. */
 export function isReadOnly(folder: string): boolean {

@@ -5,7 +5,7 @@ import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
-import { codeOf, diskFault, isReadOnly } from "./fault.ts";
+import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 /** A transaction in progress; what is done through it stands or falls together. */
@@ -17,10 +17,11 @@ const migrationsFolder = Bun.main.startsWith("/$bunfs/")
   : join(import.meta.dir, "..", "..", "drizzle");
 
 /**
- * Opens (and makes) the database `evald.db` of a data folder, `:memory:` for one that is never stored, and brings its schema up to date.
+ * Opens (and makes) the database `evald.db` of a data folder, `:memory:` for one that is never stored, and brings its schema up to date,
+ * before which `mayMigrate` is called for one of an older version: what it throws leaves that as it is.
  * The order of the pragmas matters: without a busy timeout the change to WAL fails when another process is starting.
  */
-export function openDb(dataDir: string): Db {
+export function openDb(dataDir: string, mayMigrate = () => {}): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
   const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
   const client = opened(path, "put a backup in its place", () => new Database(path, { create: true }));
@@ -35,7 +36,7 @@ export function openDb(dataDir: string): Db {
   // KiB. With the usual 2 MiB most reads of a run go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
   const db = drizzle({ client });
-  opened(path, "put a backup in its place", () => migrate(db));
+  opened(path, "put a backup in its place", () => migrate(db, mayMigrate));
   return db;
 }
 
@@ -46,7 +47,7 @@ export const readMigrations = () => readMigrationFiles({ migrationsFolder });
  * Applies what is new of `drizzle` in one transaction, in which processes that start at once take turns: the second finds nothing left to do.
  * Keeps the records of Drizzle's own `migrate`, which looks before its transaction and so applies everything twice.
  */
-function migrate(db: Db): void {
+function migrate(db: Db, mayMigrate: () => void): void {
   const migrations = readMigrations();
   tx(db, (t) => {
     t.run(sql`create table if not exists __drizzle_migrations
@@ -57,7 +58,9 @@ function migrate(db: Db): void {
         "conflict",
         "the data were written by a newer evald than this; use that one, or restore an older backup",
       );
-    for (const { sql: statements, hash, folderMillis } of migrations.filter((one) => one.folderMillis > last)) {
+    const missing = migrations.filter((one) => one.folderMillis > last);
+    if (last > 0 && missing.length > 0) mayMigrate();
+    for (const { sql: statements, hash, folderMillis } of missing) {
       for (const statement of statements) t.run(sql.raw(statement));
       t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
@@ -77,8 +80,6 @@ function changeToWal(client: Database): void {
   }
 }
 
-const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
-
 function makeFolder(dataDir: string): void {
   try {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -92,7 +93,8 @@ function makeFolder(dataDir: string): void {
 function opened<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
-  } catch (error) {
+  } catch (thrown) {
+    const error = nameFault(thrown, dirname(path));
     const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
     if (!damaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
     const what = damaged
@@ -111,7 +113,7 @@ export function closeDb(db: Db): void {
   try {
     db.$client.run("pragma optimize");
   } catch (error) {
-    if (diskFault(error) !== "full" && !isBusy(error)) throw error;
+    if (diskFault(nameFault(error, dirname(db.$client.filename))) !== "full" && !isBusy(error)) throw error;
   } finally {
     db.$client.close();
   }
@@ -125,10 +127,7 @@ export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   try {
     return db.transaction((inner) => refusePromise(work(inner)), { behavior: "immediate" });
   } catch (error) {
-    // SQLite has one code for a write that failed and one that a file system refused because it had become read-only.
-    if (codeOf(error) === "SQLITE_IOERR_WRITE" && isReadOnly(dirname(db.$client.filename)))
-      throw Object.assign(new Error("the file system is read-only", { cause: error }), { code: "SQLITE_READONLY" });
-    throw error;
+    throw nameFault(error, dirname(db.$client.filename));
   }
 }
 

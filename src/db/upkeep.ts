@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { and, eq, gt, inArray, isNotNull, lt, min, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
 import type { Deps } from "../deps.ts";
 import { tx } from "./open.ts";
 import { runs, sessionEvents } from "./tables.ts";
@@ -35,7 +35,7 @@ export function createUpkeep(
     .returning({ seq: sessionEvents.seq })
     .prepare();
 
-  /** The first run after another one, made before the id `end`, that has ended and still has events. */
+  /** The first run after another one, made before the id `end`, that still has events. */
   const next = db
     .select({ run: min(sessionEvents.runId) })
     .from(sessionEvents)
@@ -44,16 +44,18 @@ export function createUpkeep(
   const ended = db
     .select({ id: runs.id })
     .from(runs)
-    .where(and(eq(runs.id, sql.placeholder("run")), isNotNull(runs.completedAt)))
+    .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before"))))
     .prepare();
 
   /** A batch at a time, and as much time for everything else between two. */
   async function dropSessions(): Promise<void> {
     if (config.keepSessionsMs === null) return;
-    const end = firstIdOf(now() - config.keepSessionsMs);
+    const before = now() - config.keepSessionsMs;
+    // What was made later has not ended earlier.
+    const end = firstIdOf(before);
     let dropped = 0;
     for (let run = next.get({ after: "", end })?.run; run && !isStopping(); run = next.get({ after: run, end })?.run) {
-      if (!ended.get({ run })) continue;
+      if (!ended.get({ run, before })) continue;
       for (let rows = batchRows; rows === batchRows && !isStopping(); ) {
         const began = performance.now();
         rows = tx(db, () => dropBatch.all({ run }).length);
