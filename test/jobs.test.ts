@@ -233,6 +233,16 @@ describe("the states of a job", () => {
     pass(1);
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["c"]);
   });
+
+  test("a clock that ran ahead and was set back leaves an organisation its day", () => {
+    const { enqueue, claimAll, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 1 }) });
+    enqueue("a", "b", "c");
+    pass(30 * 24 * 3600_000);
+    expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a"]);
+    pass(-30 * 24 * 3600_000);
+    expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["b"]);
+    expect(claimAll(10).leases).toEqual([]);
+  });
 });
 
 /** A service whose agent is scripted, and a prompt to run. */
