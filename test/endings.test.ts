@@ -224,6 +224,22 @@ describe("attempts", () => {
     expect(page).toContain("to be tried again: agent_crashed: crash 1");
   });
 
+  test("what was spent in the last moment before the service stops is not forgotten", async () => {
+    let waits = false;
+    const agent = scriptedAgent(async function* (signal) {
+      yield usage(0.25);
+      waits = true;
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      yield end;
+    });
+    const { run, attempts, service } = await setUp(agent);
+    const runId = await run();
+    await service.runner.start();
+    await until(() => waits);
+    await service.runner.stop(0);
+    expect(await attempts(runId)).toMatchObject([{ ended: "released", costUsd: 0.25 }]);
+  });
+
   test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {
     const env = { EVALD_IDLE_TIMEOUT_SECONDS: "1" };
     const silent = scriptedAgent(async function* (signal) {
