@@ -182,6 +182,20 @@ test("a run is run again with what it was given, as a run of its own", async () 
   expect((await send("POST", `/api/v1/runs/${first}/rerun`)).status).toBe(409);
 });
 
+test("run again twice under one Idempotency-Key, it is one run; a key of another request is refused", async () => {
+  const { send, run } = await setUp();
+  const key = { "idempotency-key": "once" };
+  const [first, other] = [await run({}, undefined, key), await run()];
+  const rerun = (id: string, value: string) =>
+    send("POST", `/api/v1/runs/${id}/rerun`, { headers: { "idempotency-key": value } });
+  const { body } = await rerun(first, "again");
+  expect([first, other]).not.toContain(body.runId);
+  expect((await rerun(first.toUpperCase(), "again")).body).toEqual(body);
+  expect((await send("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("3");
+  expect([(await rerun(other, "again")).status, (await rerun(first, "once")).status]).toEqual([409, 409]);
+  expect((await rerun(first, "two words")).status).toBe(400);
+});
+
 describe("attempts", () => {
   test("what a lost attempt has spent is not forgotten, and its end says why", async () => {
     let begun = 0;
@@ -208,6 +222,22 @@ describe("attempts", () => {
     ]);
     const page = (await send("GET", `/runs/${runId}`)).body;
     expect(page).toContain("to be tried again: agent_crashed: crash 1");
+  });
+
+  test("what was spent in the last moment before the service stops is not forgotten", async () => {
+    let waits = false;
+    const agent = scriptedAgent(async function* (signal) {
+      yield usage(0.25);
+      waits = true;
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+      yield end;
+    });
+    const { run, attempts, service } = await setUp(agent);
+    const runId = await run();
+    await service.runner.start();
+    await until(() => waits);
+    await service.runner.stop(0);
+    expect(await attempts(runId)).toMatchObject([{ ended: "released", costUsd: 0.25 }]);
   });
 
   test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {

@@ -276,6 +276,30 @@ describe("start addresses that cannot be read", () => {
     expect(milestone(events, "goal_covered").length).toBe(1);
   });
 
+  test("all ask to wait: for as long as the one that asks for longest, in seconds or until a date", async () => {
+    const inAnHour = new Date(Date.now() + 3600_000).toUTCString();
+    const site = open({
+      "/seconds": { status: 429, headers: { "retry-after": "120" } },
+      "/date": { status: 503, headers: { "retry-after": inAnHour } },
+      "/endless": { status: 503, headers: { "retry-after": "9".repeat(400) } },
+      "/words": { status: 503, headers: { "retry-after": "tomorrow" } },
+      "/gone": { status: 404, headers: { "retry-after": "500" } },
+    });
+    const waitOf = async (...paths: string[]) => {
+      const startUrls = paths.map((path) => `${site.url}/${path}`);
+      const thrown = await explore({ ...goal, startUrls }).catch((error) => error);
+      return thrown instanceof AgentFailure ? thrown.options.retryAfterMs : "a session";
+    };
+    expect(await Promise.all([waitOf("seconds"), waitOf("words"), waitOf("endless"), waitOf("gone")])).toEqual([
+      120_000,
+      undefined,
+      Number.MAX_SAFE_INTEGER,
+      "a session",
+    ]);
+    const longest = Number(await waitOf("seconds", "date", "words"));
+    expect([longest > 3500_000, longest <= 3600_000]).toEqual([true, true]);
+  });
+
   test("a redirect loop and 50 MB of zeros: not to be tried again, the cause is named", async () => {
     const bomb = gzipSync(new Uint8Array(50_000_000));
     const site = open({

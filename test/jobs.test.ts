@@ -1,15 +1,16 @@
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import pino from "pino";
 import { type Agent, AgentFailure } from "../src/agents/agent.ts";
+import { createChildAgent } from "../src/agents/child.ts";
 import { openDb, tx } from "../src/db/open.ts";
 import { attempts, jobs, reports, runs } from "../src/db/tables.ts";
 import { createQueue, type Lease, type Limits, type Return } from "../src/jobs/queue.ts";
 import { createService } from "../src/service.ts";
-import { scriptedAgent, testApp } from "./support/app.ts";
+import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-jobs-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -232,6 +233,16 @@ describe("the states of a job", () => {
     pass(1);
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["c"]);
   });
+
+  test("a clock that ran ahead and was set back leaves an organisation its day", () => {
+    const { enqueue, claimAll, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 1 }) });
+    enqueue("a", "b", "c");
+    pass(30 * 24 * 3600_000);
+    expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a"]);
+    pass(-30 * 24 * 3600_000);
+    expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["b"]);
+    expect(claimAll(10).leases).toEqual([]);
+  });
 });
 
 /** A service whose agent is scripted, and a prompt to run. */
@@ -371,20 +382,23 @@ describe("the runner", () => {
     expect(events.map(({ text }: { text?: string }) => text)).toEqual(["attempt 2", undefined]);
   });
 
-  test("what the other side asks to wait is waited", async () => {
+  test.each([
+    [60_000, 60_000],
+    [86_400_000, 3600_000],
+  ])("what the other side asks to wait is waited, an hour at most: of %d ms %d", async (retryAfterMs, waited) => {
     let time = 1_790_000_000_000;
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       if (++begun === 1)
-        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs: 60_000 });
+        throw new AgentFailure("infrastructure", "too many requests", { retryable: true, retryAfterMs });
       yield end;
     });
     const { trigger, service, jobOf, get } = await setUp(agent, { now: () => time });
     const runId = await trigger();
     await service.runner.start();
     await until(() => jobOf(runId)?.lastError !== null);
-    expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + 60_000, attempt: 1 });
-    time += 59_999;
+    expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + waited, attempt: 1 });
+    time += waited - 1;
     service.runner.wake();
     for (let i = 0; i < 20; i++) await turn();
     expect(begun).toBe(1);
@@ -393,6 +407,37 @@ describe("the runner", () => {
     await until(() => jobOf(runId)?.state === "done");
     await service.runner.stop(0);
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
+  });
+
+  test("what an agent's process says of a wait is heeded", async () => {
+    const time = 1_790_000_000_000;
+    const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
+    const agent = createChildAgent(instantAgent, { command: ["sh", "-c", `echo '${JSON.stringify(line)}'`] });
+    const { trigger, service, jobOf } = await setUp(agent, { now: () => time });
+    const runId = await trigger();
+    await service.runner.start();
+    await until(() => jobOf(runId)?.lastError !== null);
+    await service.runner.stop(0);
+    expect(jobOf(runId)).toMatchObject({ availableAt: time + 90_000, lastError: "infrastructure: busy" });
+  });
+
+  test("the shortest pause before a next attempt is a second", async () => {
+    const time = 1_790_000_000_000;
+    const broken = scriptedAgent(async function* () {
+      yield { type: "thought", text: "here it comes", by: "rule" };
+      throw new AgentFailure("infrastructure", "busy", { retryable: true });
+    });
+    const { trigger, db, jobOf, service: own } = await setUp(broken);
+    const { config, baseUrl } = own.deps;
+    const log = pino({ level: "silent" });
+    const service = createService({ db, config, log, agents: { explorer: broken }, baseUrl, now: () => time });
+    const runId = await trigger();
+    const random = spyOn(Math, "random").mockReturnValue(0);
+    await service.runner.start();
+    await until(() => jobOf(runId)?.lastError !== null);
+    random.mockRestore();
+    await service.runner.stop(0);
+    expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + 1_000 });
   });
 
   test("what waits for a moment waits no longer when the clock is set back", async () => {

@@ -69,6 +69,15 @@ const histories = fc.array(fc.oneof(...weighted.map(([weight, arbitrary]) => ({ 
 });
 
 const past: Step[][] = [
+  // An organisation with a day limit was blocked by what it had begun before the clock was set back.
+  [
+    { do: "limit", org: "a", atOnce: null, aDay: 1 },
+    { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
+    { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 1 },
+    { do: "claim", most: 1, owner: "me" },
+    { do: "pass", ms: -dayMs },
+    { do: "claim", most: 1, owner: "me" },
+  ],
   // A job that was begun and given back waited for a day when its organisation had begun as many as it may.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
@@ -97,16 +106,17 @@ function createModel(clock: { now: number }) {
   const limitsOf = (name: string) => limits.org.get(name) ?? { atOnce: null, aDay: null };
   const running = () => [...all.values()].filter(({ state }) => state === "running");
   const busy = (name: string) => running().filter(({ orgId }) => orgId === name).length;
-  const begunSince = (name: string, since: number) =>
-    [...all.values()].filter(({ orgId, firstBegunAt: at }) => orgId === name && at !== null && at > since).length;
+  /** Begun within 24 hours; what a clock that ran ahead has begun later than now does not count. */
+  const isOfToday = ({ firstBegunAt: at }: Job) => at !== null && at > clock.now - dayMs && at <= clock.now;
+  const begunToday = (name: string) => [...all.values()].filter((job) => job.orgId === name && isOfToday(job)).length;
 
   const isDue = (job: Job) => job.availableAt <= clock.now;
-  function isWithinLimits({ orgId, host, firstBegunAt }: Job): boolean {
+  function isWithinLimits(job: Job): boolean {
+    const { orgId, host } = job;
     const { atOnce, aDay } = limitsOf(orgId);
     if (atOnce !== null && busy(orgId) >= atOnce) return false;
-    if (host !== "" && running().filter((job) => job.host === host).length >= limits.host) return false;
-    const isCounted = firstBegunAt !== null && firstBegunAt > clock.now - dayMs;
-    return isCounted || aDay === null || begunSince(orgId, clock.now - dayMs) < aDay;
+    if (host !== "" && running().filter((each) => each.host === host).length >= limits.host) return false;
+    return isOfToday(job) || aDay === null || begunToday(orgId) < aDay;
   }
   const claimable = () => [...all.values()].filter((job) => job.state === "queued" && isWithinLimits(job));
 
@@ -125,7 +135,6 @@ function createModel(clock: { now: number }) {
     limits,
     limitsOf,
     held,
-    begunSince,
     busy,
     running,
     enqueue: (job: Job) => all.set(job.id, job),

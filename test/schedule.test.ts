@@ -306,6 +306,23 @@ describe("what becomes of a slot", () => {
   });
 });
 
+test("a prompt that missed thousands of slots keeps no other waiting", async () => {
+  const { create, tickAt, outcomes, service, db, send } = setUp("2026-01-01T00:00:00Z");
+  const minutely = await create({ frequency: "* * * * *" });
+  const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
+  const enqueue = service.queue.enqueue;
+  let before = 0;
+  service.queue.enqueue = (t, job) => {
+    if (job.host === "daily.test") before = db.select().from(slots).where(eq(slots.promptId, minutely)).all().length;
+    enqueue(t, job);
+  };
+  await tickAt("2026-01-06T06:00:00Z");
+  expect(before).toBe(200);
+  expect((await outcomes(daily)).at(-1)).toBe("2026-01-06T06:00 ran");
+  const { body, headers } = await send("GET", `/api/v1/prompts/${minutely}/slots?limit=1`);
+  expect([body[0].outcome, headers.get("x-total-count")]).toEqual(["ran", String(5 * 1440 + 360)]);
+});
+
 describe("a schedule that is changed", () => {
   test("is shown by its next three slots, while it is active", async () => {
     const { create, change, nextRuns, tickAt } = setUp("2026-01-01T05:00:00Z", { zone: "Asia/Kolkata" });

@@ -13,6 +13,8 @@ const watchMs = 500;
 const keepResultMs = 60_000;
 /** Less is not worth a write: clocks are set right by a little all the time. */
 const clockStepMs = 60_000;
+/** However long the other side asks to wait. */
+const maxRetryAfterMs = 3600_000;
 const maxFaults = 5;
 /** High, for a service may be killed for reasons of its own; not endless, for a job may be the reason. */
 const maxDeaths = 20;
@@ -57,8 +59,9 @@ type RunnerOptions = Pick<Deps, "log" | "now"> & {
   leaseMs?: number;
 };
 
-/** Full jitter over 5 s doubled by each failure, 15 minutes at most. */
-const defaultBackoff = (failures: number) => Math.random() * Math.min(15 * 60_000, 5_000 * 2 ** (failures - 1));
+/** Full jitter over 5 s doubled by each failure, 1 s at least and 15 minutes at most. */
+const defaultBackoff = (failures: number) =>
+  Math.max(1_000, Math.random() * Math.min(15 * 60_000, 5_000 * 2 ** (failures - 1)));
 
 class Stopping extends Error {}
 class Lost extends Error {}
@@ -118,7 +121,7 @@ export function createRunner(options: RunnerOptions) {
     const before = counts === "faults" ? lease.faults : lease.spent;
     const most = counts === "faults" ? maxFaults : lease.maxAttempts;
     if (failure.retry === "never" || before + 1 >= most) return fail(tx, lease, failure.message);
-    const delayMs = Math.max(failure.retryAfterMs, backoffMs(before + 1));
+    const delayMs = Math.max(Math.min(failure.retryAfterMs, maxRetryAfterMs), backoffMs(before + 1));
     return putBack(tx, lease, { ended: "retried", counts, delayMs, reason: failure.message });
   }
 

@@ -29,12 +29,13 @@ export function createTurns({ db: { $client } }: Pick<Deps, "db">) {
   const running = $client.prepare<{ org: string; host: string }, []>(
     "select org_id org, host from jobs where state = 'running'",
   );
-  const countBegun = $client.prepare<{ n: number }, [org: string, since: number]>(
-    "select count(*) n from jobs where org_id = ? and first_begun_at > ?",
+  // Not what is begun later than now: a clock that ran ahead and was set back would block the organisation for as long as it was ahead.
+  const countBegun = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
+    "select count(*) n from jobs where org_id = ? and first_begun_at > ? and first_begun_at <= ?",
   );
   // `+`: through the index of what was begun, for the queue may be long.
-  const begunAndQueued = $client.prepare<Turn, [org: string, since: number]>(
-    `select ${turn} from jobs where org_id = ? and first_begun_at > ? and +state = 'queued'`,
+  const begunAndQueued = $client.prepare<Turn, [org: string, since: number, at: number]>(
+    `select ${turn} from jobs where org_id = ? and first_begun_at > ? and first_begun_at <= ? and +state = 'queued'`,
   );
 
   /**
@@ -59,9 +60,9 @@ export function createTurns({ db: { $client } }: Pick<Deps, "db">) {
       if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
       else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host)
         heads = heads.filter((head) => head.host !== host);
-      else if (!spentDay.has(org) && aDay !== null && (countBegun.get(org, at - dayMs)?.n ?? 0) >= aDay) {
+      else if (!spentDay.has(org) && aDay !== null && (countBegun.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
         spentDay.add(org);
-        heads = [...heads.filter((head) => head.org !== org), ...begunAndQueued.all(org, at - dayMs)];
+        heads = [...heads.filter((head) => head.org !== org), ...begunAndQueued.all(org, at - dayMs, at)];
       } else {
         yield first;
         begin(first);

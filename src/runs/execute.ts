@@ -211,7 +211,11 @@ export function createRunJob(
         for (const event of bounds.ending()) writer.append(event, "runner");
         await writer.close(stop);
       } catch (error) {
-        if (stop.aborted) throw error;
+        if (stop.aborted) {
+          // What it spent counts where the job is still held, to be given back; nothing is stored where it is not.
+          await writer.close(stop).catch(() => {});
+          throw error;
+        }
         // What was done until then is kept, unless it is that which failed.
         if (!(ended.signal.reason instanceof JobFailure && ended.signal.reason.retry === "fault"))
           await writer.close(stop);

@@ -24,6 +24,8 @@ export type EvalRequestInput = {
   runs?: number;
   trigger: Trigger;
   idempotencyKey?: string;
+  /** The run that is run again, by which an idempotency key tells this from any other request. */
+  rerunOf?: string;
   /** Default false. */
   supersede?: boolean;
 };
@@ -147,16 +149,22 @@ export function createRequests(
     onQueued,
 
     /** Accepts another run of what a run was about: the same prompt as it is now, with the same urlMap and templateArgs. Throws as `requestEval`. */
-    requestAgain(org: OrgId, runId: string, trigger: Trigger): Promise<Accepted> {
+    requestAgain(org: OrgId, runId: string, trigger: Trigger, idempotencyKey?: string): Promise<Accepted> {
       const own = and(eq(runs.orgId, org), eq(runs.id, runId.toLowerCase()));
       const run = db
-        .select({ promptId: runs.promptId, urlMap: runs.urlMap, templateArgs: runs.templateArgs })
+        .select({ id: runs.id, promptId: runs.promptId, urlMap: runs.urlMap, templateArgs: runs.templateArgs })
         .from(runs)
         .where(own)
         .get();
       if (!run) throw notFound(`no run has the id ${runId}`);
-      const { promptId, urlMap, templateArgs } = run;
-      return requestEval(org, promptId, { urlMap, templateArgs: templateArgs ?? undefined, trigger });
+      const { id: rerunOf, promptId, urlMap, templateArgs } = run;
+      return requestEval(org, promptId, {
+        urlMap,
+        templateArgs: templateArgs ?? undefined,
+        trigger,
+        idempotencyKey,
+        rerunOf,
+      });
     },
   };
 }

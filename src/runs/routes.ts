@@ -27,6 +27,8 @@ const IdempotencyKey = Type.String({
     "1 to 255 visible ASCII characters. The same key within 24 hours answers with the same run; with another request it is refused.",
 });
 
+const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey) });
+
 const path = Type.Object({ runId: PathId("uuid of the run") });
 
 export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
@@ -43,7 +45,7 @@ export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: P
         return { runId, ...runUrls(baseUrl(), runId) };
       },
       {
-        headers: Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey) }),
+        headers: idempotent,
         params: Type.Object({ promptId: PathId("uuid of the prompt") }),
         ...jsonBody(RunRequest),
         ...operation(
@@ -120,12 +122,13 @@ export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: P
     )
     .post(
       "/api/v1/runs/:runId/rerun",
-      async ({ request, params }) => {
-        const { runIds } = await requests.requestAgain(orgOf(request), params.runId, "api");
+      async ({ request, params, headers }) => {
+        const { runIds } = await requests.requestAgain(orgOf(request), params.runId, "api", headers["idempotency-key"]);
         const runId = runIds[0] as string;
         return { runId, ...runUrls(baseUrl(), runId) };
       },
       {
+        headers: idempotent,
         params: path,
         ...operation(
           "Runs",

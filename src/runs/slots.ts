@@ -32,6 +32,8 @@ function isPassing(error: unknown): boolean {
 
 type Parts = { prompts: Prompts; requests: Requests; commit: Commit; onError?: (error: unknown) => void };
 type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;
+/** `broken`: what becomes of its latest slot, once a defect was met. */
+type Due = { id: string; broken: Became | null };
 
 export type Slots = ReturnType<typeof createSlots>;
 
@@ -192,21 +194,19 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
     return { isDone: !schedule || slot === null || slot > time, latest, passed };
   }
 
-  /** Deals with all slots of a prompt that are due. One that meets a defect fails, so that it keeps neither itself nor others waiting. */
-  async function settle(promptId: string): Promise<void> {
-    let broken: Became | null = null;
-    for (let isDone = false; !isDone && !stopped; ) {
-      try {
-        const { latest, passed, ...settled } = await commit((t) => settleSome(t, promptId, broken));
-        isDone = settled.isDone;
-        if (passed > 0) log.warn({ prompt: promptId, slots: passed }, "slots were missed");
-        if (latest) log.info({ prompt: promptId, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
-        if (latest?.outcome === "ran") requests.onQueued();
-      } catch (error) {
-        if (broken || isPassing(error)) throw error;
-        log.error({ err: error, prompt: promptId }, "a slot failed");
-        broken = { outcome: "failed", evalRequestId: null, reason: "a defect of the service; its log says more" };
-      }
+  /** Deals with some slots of a prompt, and tells whether none is left. One that meets a defect fails, so that it keeps neither itself nor others waiting. */
+  async function settle(due: Due): Promise<boolean> {
+    try {
+      const { isDone, latest, passed } = await commit((t) => settleSome(t, due.id, due.broken));
+      if (passed > 0) log.warn({ prompt: due.id, slots: passed }, "slots were missed");
+      if (latest) log.info({ prompt: due.id, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
+      if (latest?.outcome === "ran") requests.onQueued();
+      return isDone;
+    } catch (error) {
+      if (due.broken || isPassing(error)) throw error;
+      log.error({ err: error, prompt: due.id }, "a slot failed");
+      due.broken = { outcome: "failed", evalRequestId: null, reason: "a defect of the service; its log says more" };
+      return false;
     }
   }
 
@@ -217,7 +217,13 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
     const sinceLook = seen === Number.POSITIVE_INFINITY ? 0 : Math.floor((performance.now() - lookedAt) / 1000) * 1000;
     lookedAt = performance.now();
     if (time < seen) await realign(time - sinceLook);
-    for (const due of listDue.all({ at: readClock() })) await settle(due.id);
+    let due: Due[] = listDue.all({ at: readClock() }).map(({ id }) => ({ id, broken: null }));
+    // In turn, a batch each: what one prompt missed in months must not keep the others waiting.
+    while (due.length > 0) {
+      const left: Due[] = [];
+      for (const each of due) if (!stopped && !(await settle(each))) left.push(each);
+      due = left;
+    }
     return firstSlot.get()?.at ?? null;
   }
 

@@ -1,3 +1,4 @@
+import { readRetryAfter } from "../../net/retryafter.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
 import { isReadable, readPage } from "../docs.ts";
 import { type MissKind, readerAccept } from "./fetching.ts";
@@ -6,7 +7,7 @@ import { cut, error, pageKey, type ReadPage, type Session, type Steps, useTool }
 /** What came of opening an address. `page` is there when there was something to read, problems included. */
 export type Opened =
   | { page: ReadPage; status: number; miss: null }
-  | { page: null; status: number; miss: null; message: string }
+  | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
   | { page: null; status: null; miss: MissKind; message: string };
 
 const excerptLength = 2000;
@@ -38,6 +39,7 @@ export async function* openPage(
     const answered = got.response.url;
     if (status < 200 || status > 299) {
       const message = `${url} answers with status ${status}`;
+      const retryAfterMs = readRetryAfter(got.response.headers.get("retry-after"), session.context.now());
       const after: AgentEvent[] = [error("fetch_page", message, url, status === 429 || status >= 500)];
       if (status === 401 || status === 403)
         after.push({
@@ -45,7 +47,12 @@ export async function* openPage(
           question: `The page asks for a sign-in or refuses programs (status ${status})`,
           url,
         });
-      return { ok: false, output: { url, status }, after, value: { page: null, status, miss: null, message } };
+      return {
+        ok: false,
+        output: { url, status },
+        after,
+        value: { page: null, status, miss: null, message, retryAfterMs },
+      };
     }
     if (!isReadable(got.contentType)) {
       const message = `${url} is ${got.contentType}, which is not a page`;

@@ -50,22 +50,28 @@ function failIfNothingAnswered(opened: Start[]): void {
     ({ result: { miss, status } }) =>
       isServerTrouble(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
   );
-  throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, retryable);
+  // All of them are asked again, so the longest of what they ask to wait counts.
+  const retryAfterMs = Math.max(
+    0,
+    ...broken.map(({ result }) => ("retryAfterMs" in result && result.retryAfterMs) || 0),
+  );
+  const again = { retryable, ...(retryable && retryAfterMs > 0 && { retryAfterMs }) };
+  throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, again);
 }
 
 /** Where we may not go to a start and nothing else could be read, the docs are not to blame for it. */
 function failIfKeptFromAll({ pages }: Session, opened: Start[]): void {
   const refused = opened.find(wasRefused);
-  if (refused && pages.length === 0) throw unreadable(refused, opened.length - 1, false);
+  if (refused && pages.length === 0) throw unreadable(refused, opened.length - 1);
 }
 
 const wasRefused = ({ result }: Start) => result.miss === "refused";
 
-function unreadable({ url, result }: Start, others: number, retryable: boolean): AgentFailure {
+function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
   const why = result.page === null ? result.message : `${url} answers with status ${result.status}`;
   const told = result.miss === "refused" ? `${url} is out of bounds: ${why}` : why;
   const more = others === 0 ? "" : ` None of the other ${others} start addresses could be read either.`;
-  return new AgentFailure("infrastructure", `${told.replace(/\.$/, "")}.${more}`, { retryable });
+  return new AgentFailure("infrastructure", `${told.replace(/\.$/, "")}.${more}`, again);
 }
 
 const isServerTrouble = (status: number | null) => status !== null && (status >= 500 || status === 429);

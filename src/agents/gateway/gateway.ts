@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { providerVariables } from "../../modelsettings.ts";
+import { readRetryAfter } from "../../net/retryafter.ts";
 import { type AgentEvent, AgentFailure } from "../agent.ts";
 import { createBudget, type ModelLimits, type Spent } from "./budget.ts";
 import { forward, type Outcome, refusal } from "./forward.ts";
@@ -96,12 +97,12 @@ export function createGateway(options: Options) {
       failures++;
       onEvent({ type: "error", where: "model", message: `${model.provider} ${detail}`, url: null, retryable: true });
       if (failures < maxFailures) return;
-      const retryAfterMs = toMs(retryAfter, now());
+      const retryAfterMs = readRetryAfter(retryAfter, now());
       const text = `${model.provider} ${detail}${failures > 1 ? ` (${failures} failures in a row)` : ""}`;
       fail(
         new AgentFailure("infrastructure", text, {
           retryable: true,
-          ...(retryAfterMs === null ? {} : { retryAfterMs }),
+          ...(retryAfterMs !== null && { retryAfterMs }),
         }),
       );
     }
@@ -234,12 +235,4 @@ async function readObject(request: Request): Promise<Record<string, unknown> | n
   } catch {
     return null;
   }
-}
-
-/** Milliseconds of a Retry-After: seconds or a date. */
-function toMs(retryAfter: string | null, nowMs: number): number | null {
-  if (retryAfter === null) return null;
-  if (/^\d+(\.\d+)?$/.test(retryAfter)) return Math.round(Number(retryAfter) * 1000);
-  const at = Date.parse(retryAfter);
-  return Number.isNaN(at) ? null : Math.max(0, at - nowMs);
 }
