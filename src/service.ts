@@ -41,6 +41,7 @@ type Options = {
   now?: () => number;
   newId?: (atMs: number) => string;
   backoffMs?: (failures: number) => number;
+  maxRetryAfterMs?: number;
   leaseMs?: number;
   /** Called once, when the disk can no longer be trusted: nothing more is claimed or answered, and the process should end. */
   onBroken?: (error: unknown) => void;
@@ -48,7 +49,18 @@ type Options = {
 
 /** Every part of the service, made of one database and joined up. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
-  const { db, config, log, agents, baseUrl, alsoAllow = () => [], backoffMs, leaseMs, onBroken = () => {} } = options;
+  const {
+    db,
+    config,
+    log,
+    agents,
+    baseUrl,
+    alsoAllow = () => [],
+    backoffMs,
+    maxRetryAfterMs,
+    leaseMs,
+    onBroken = () => {},
+  } = options;
   const now = options.now ?? Date.now;
   const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
   const deps: Deps = { db, config, log, now, newId, baseUrl };
@@ -114,6 +126,7 @@ export function createService(options: Options) {
     limits: { org: orgs.limitsOf, host: config.runsPerHost },
     onError,
     backoffMs,
+    maxRetryAfterMs,
     leaseMs,
   });
   const endings = createEndings(deps, { queue, commit, costOf: runJob.costOf, onEnded: runner.dropLost });

@@ -51,7 +51,9 @@ async function evaluate(
     agents,
     baseUrl: () => config.baseUrl ?? toOwnUrl(config),
     alsoAllow: () => [toPlace(url)],
+    // Somebody waits.
     backoffMs: () => 500,
+    maxRetryAfterMs: 10_000,
   });
   const org = service.orgs.createOrg("This terminal").id;
   const provider = service.providers.createProvider(org, { name: new URL(url).hostname, docsUrl: url });

@@ -14,7 +14,7 @@ const keepResultMs = 60_000;
 /** Less is not worth a write: clocks are set right by a little all the time. */
 const clockStepMs = 60_000;
 /** However long the other side asks to wait. */
-const maxRetryAfterMs = 3600_000;
+const defaultMaxRetryAfterMs = 3600_000;
 const maxFaults = 5;
 /** High, for a service may be killed for reasons of its own; not endless, for a job may be the reason. */
 const maxDeaths = 20;
@@ -55,6 +55,7 @@ type RunnerOptions = Pick<Deps, "log" | "now"> & {
   onError?: (error: unknown) => void;
   /** Milliseconds before the next attempt, from the number of those that failed for the same reason. */
   backoffMs?: (failures: number) => number;
+  maxRetryAfterMs?: number;
   /** How long a silent holder keeps its job. */
   leaseMs?: number;
 };
@@ -69,7 +70,7 @@ class Lost extends Error {}
 /** Claims jobs as long as there are slots, runs them, and settles each one in one transaction with what it brought. */
 export function createRunner(options: RunnerOptions) {
   const { log, now, queue, commit, handlers, concurrency, limits, onError = () => {} } = options;
-  const { backoffMs = defaultBackoff, leaseMs = 30_000 } = options;
+  const { backoffMs = defaultBackoff, maxRetryAfterMs = defaultMaxRetryAfterMs, leaseMs = 30_000 } = options;
   // Who holds a job, for a person who looks at the table.
   const owner = `${hostname()} pid ${process.pid}`;
   const active = new Map<string, { lease: Lease; abort: AbortController; done: Promise<void> }>();
