@@ -353,6 +353,9 @@ describe("long answers", () => {
     const next = await call("get_session_trace", { slug, fromSeq: first.nextSeq });
     expect(next.events[0].seq).toBe(first.events.at(-1).seq + 1);
     expect(first.total).toBe(121);
+    app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"x".repeat(1999)}𝕏')`);
+    const { events } = await call("get_session_trace", { slug, limit: 1 });
+    expect(events[0].text).toBe(`${"x".repeat(1999)}\ufffd… (1 characters cut)`);
   });
 });
 
@@ -390,6 +393,54 @@ describe("friction", () => {
       ["back", "new"],
       ["lasting", "new"],
     ]);
+  });
+});
+
+describe("friction over repeats", () => {
+  const app = testApp();
+  const { call } = rpc(app);
+  const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+  const withPoints = (...names: string[]) => ({
+    ...niceGrade,
+    recommendations: [],
+    frictions: names.map((name) => ({ ...friction, fingerprint: name.padEnd(16, "0"), title: name })),
+  });
+  const newPrompt = () => app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" }).id;
+  const states = async (args: object) => {
+    const { frictionPoints } = await call("get_friction_points", args);
+    return Object.fromEntries(frictionPoints.map(({ title, state, seenIn }: Point) => [title, [state, seenIn]]));
+  };
+
+  test("a state is told by evaluations: seen in any run of one is seen in it", async () => {
+    const promptId = newPrompt();
+    const [none, all] = [withPoints(), withPoints("old", "new")];
+    evaluation(app, promptId, [withPoints("old", "gone"), none, withPoints("old"), withPoints("old")]);
+    const second = evaluation(app, promptId, [all, withPoints("new"), withPoints("new"), none]);
+    expect(await states({ promptId })).toEqual({
+      old: ["open", { runs: 4, of: 8 }],
+      new: ["new", { runs: 3, of: 8 }],
+      gone: ["fixed", { runs: 1, of: 8 }],
+    });
+    expect(await states({ slug: second[2]?.slug })).toEqual({ new: ["new", { runs: 3, of: 7 }] });
+  });
+
+  test("a preview neither mends nor breaks what is live", async () => {
+    const promptId = newPrompt();
+    const urlMap = { "docs.example.com": "https://preview-42.example.com" };
+    evaluation(app, promptId, [withPoints("live")]);
+    const [preview] = evaluation(app, promptId, [withPoints("preview")], { urlMap });
+    expect(await states({ promptId })).toEqual({
+      live: ["new", { runs: 1, of: 1 }],
+      preview: ["new", { runs: 1, of: 1 }],
+    });
+    const [live] = evaluation(app, promptId, [withPoints("live")]);
+    evaluation(app, promptId, [withPoints("live")], { urlMap });
+    expect(await states({ promptId })).toEqual({
+      live: ["open", { runs: 2, of: 2 }],
+      preview: ["fixed", { runs: 1, of: 2 }],
+    });
+    expect(await states({ slug: live?.slug })).toEqual({ live: ["open", { runs: 2, of: 2 }] });
+    expect(await states({ slug: preview?.slug })).toEqual({ preview: ["new", { runs: 1, of: 1 }] });
   });
 });
 

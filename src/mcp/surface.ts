@@ -110,7 +110,7 @@ type JsonObject = { [key: string]: Json };
 // Every word of a schema is paid for in every conversation.
 const noise = ["title", "examples"];
 /** What an answer keeps anyway, and who reads it sees. */
-const promises = ["required", "format", "minimum", "maximum", "minItems", "additionalProperties"];
+const promises = ["required", "format", "minimum", "maximum", "minItems", "additionalProperties", "patternProperties"];
 
 const toJsonSchema = (schema: TSchema, without: string[]) =>
   brief(JSON.parse(JSON.stringify(schema)), without) as { type: "object"; [key: string]: Json };

@@ -102,7 +102,13 @@ export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
       input: Type.Object({ slugs: Type.Array(slug, { minItems: 2, maxItems: 10 }) }),
       output: Comparison,
       annotations: readOnly,
-      run: ({ slugs }, { caller }) => compareReports(caller.org, slugs),
+      run({ slugs }, { caller }) {
+        const { friction, ...rest } = compareReports(caller.org, slugs);
+        const fit = fitting([...friction.shared, ...friction.only]).length;
+        const shared = friction.shared.slice(0, fit);
+        const only = friction.only.slice(0, fit - shared.length);
+        return { ...rest, friction: { ...friction, shared, only } };
+      },
     }),
     tool({
       name: "get_trends",
@@ -114,7 +120,10 @@ export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
       annotations: readOnly,
       run(filter, { caller }) {
         if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
-        return getTrends(deps, caller.org, filter);
+        const trends = getTrends(deps, caller.org, filter);
+        const points = fitting(trends.points.toReversed()).toReversed();
+        const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
+        return { ...trends, points, nextUntil };
       },
     }),
   ];
@@ -127,7 +136,9 @@ const maxText = 2000;
 function shortened<T>(value: T): T {
   if (typeof value === "string")
     return (
-      value.length > maxText ? `${value.slice(0, maxText)}… (${value.length - maxText} characters cut)` : value
+      value.length > maxText
+        ? `${value.slice(0, maxText).toWellFormed()}… (${value.length - maxText} characters cut)`
+        : value
     ) as T;
   if (Array.isArray(value)) return value.map(shortened) as T;
   if (value === null || typeof value !== "object") return value;
