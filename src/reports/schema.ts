@@ -106,6 +106,7 @@ const RunTask = Type.Object(
     title: Nullable(Type.String()),
     text: Type.String(),
     endGoal: Nullable(Type.String()),
+    startUrls: Type.Array(Type.String(), { description: "Their hosts are what a urlMap maps" }),
   },
   { description: "The prompt as it stood then, variables filled in" },
 );
