@@ -258,7 +258,7 @@ describe("trends", () => {
     for (const interval of ["month", "day"]) {
       const seen: { from: string; n: number }[] = [];
       let asked = 0;
-      for (let until: string | null = "2022-01-01"; until !== null; asked++) {
+      for (let until: string | null = "2022-01-01"; until !== null && asked < 5; asked++) {
         const { points, nextUntil }: { points: typeof seen; nextUntil: string | null } = await call("get_trends", {
           interval,
           since: "2020-01-01",
