@@ -36,13 +36,15 @@ export function createApp(service: Service, surface?: Surface) {
     if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
     return caller;
   };
+  /** The router takes a slash at the end for none. */
+  const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
   const orgOf = (request: Request) => callerOfApi(request).org;
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
   /** Reads that succeed are many and say little: debug. What an MCP tool changes is logged by the tool. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
   function logRequest(request: Request, path: string, status: unknown): void {
-    const isRead = request.method === "GET" || path === basePath + mcpPath;
+    const isRead = request.method === "GET" || isMcp(path);
     const level = isRead && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     const seen = begun.get(request);
@@ -96,7 +98,7 @@ export function createApp(service: Service, surface?: Surface) {
       if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
-      if (request.method !== "POST" && new URL(request.url).pathname === basePath + mcpPath) return refuseMethod();
+      if (request.method !== "POST" && isMcp(new URL(request.url).pathname)) return refuseMethod();
     })
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);

@@ -12,10 +12,12 @@ export const Moment = (description: string) =>
 
 /** Epoch milliseconds of a date, or of a date and time with its offset. Throws bad_request that names the field. */
 export function toInstant(field: string, text: string): number {
+  const day = text.slice(0, 10);
   const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
     ? Date.parse(text)
     : Number.NaN;
-  if (Number.isNaN(at))
+  // Date.parse takes the 31st of February for the 3rd of March.
+  if (Number.isNaN(at) || !new Date(Date.parse(day)).toISOString().startsWith(day))
     throw badRequest(
       `${field} must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z`,
     );

@@ -102,6 +102,24 @@ describe("the verdict over two evaluations", () => {
     expect(comparison.verdict).toBe("no_change");
   });
 
+  test("while runs are to come there is no verdict", async () => {
+    const { app, call, evaluate } = prompted();
+    const before = evaluate(base);
+    const after = evaluate([...shifted(10), ...base]);
+    app.db.$client.run(
+      "update runs set status = 'pending', completed_at = null where id in (select id from runs order by id desc limit 3)",
+    );
+    app.db.$client.run("delete from friction_points");
+    app.db.$client.run("delete from recommendations");
+    app.db.$client.run("delete from reports where run_id in (select id from runs where status = 'pending')");
+    const { verdict, evidence } = await call("compare_reports", { slugs: [before, after] });
+    expect([verdict, evidence.sides.map(({ unfinished }: { unfinished: number }) => unfinished)]).toEqual([
+      "insufficient_data",
+      [0, 3],
+    ]);
+    expect(evidence.reason).toMatch(/^3 runs of \S+ have not ended; compare again when they have$/);
+  });
+
   test("a timeout is no success, a lost host is nothing", async () => {
     const { compare } = prompted();
     const won = scored(80, { outcome: "succeeded" });
@@ -139,6 +157,24 @@ test("friction is told apart by who shares it, and three evaluations have no ver
   ]);
 });
 
+test("friction that does not fit is counted", async () => {
+  const { call, evaluate } = prompted();
+  const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+  const grades = Array.from({ length: 10 }, (_, i) =>
+    scored(80, {
+      recommendations: [],
+      frictions: Array.from({ length: 50 }, (_, j) => ({
+        ...friction,
+        fingerprint: (j === 0 ? "all" : `${i}x${j}x`).padEnd(16, "0"),
+      })),
+    }),
+  );
+  const { friction: told } = await call("compare_reports", { slugs: grades.map((grade) => evaluate([grade])) });
+  expect([told.shared.length, told.total]).toEqual([1, 491]);
+  expect(JSON.stringify(told).length).toBeLessThan(41_000);
+  expect(told.only.length).toBeGreaterThan(100);
+});
+
 describe("trends", () => {
   test("each span has its repeats, spans without a run are left out, and other methodologies are not mixed in", async () => {
     let now = 0;
@@ -158,6 +194,7 @@ describe("trends", () => {
       model: null,
       methodology: niceGrade.methodology,
       leftOut: 1,
+      nextUntil: null,
       changes: [],
       points: [
         {
@@ -187,8 +224,54 @@ describe("trends", () => {
     expect(await from({ interval: "month" })).toEqual(["2026-11-01"]);
     expect(await from({ interval: "day", since: "2026-11-08", until: "2026-11-18T12:00:00Z" })).toEqual(["2026-11-08"]);
     expect(await from({ interval: "day", agent: "llm" })).toEqual([]);
+    // The week, the month, in which the time shown begins is shown as a whole.
+    now = Date.parse("2028-11-25T12:00:00Z");
+    expect((await call("get_trends", { interval: "month" })).points[0].n).toBe(5);
     now = Date.parse("2027-06-30T00:00:00Z");
     expect(await from({})).toEqual([]);
+  });
+
+  test("what does not fit is on the pages before, each run on one of them", async () => {
+    const { app, call, evaluate } = prompted(() => Date.UTC(2020, 0, 1));
+    evaluate([scored(70)]);
+    // Hourly runs, as ids and times say: a day has 24.
+    const hours = 10_500;
+    const id = "printf('%s-%s-7000-8000-000000000000', substr(hex, 1, 8), substr(hex, 9))";
+    const rest = (table: string, own: string[]) =>
+      app.db.$client
+        .query<{ name: string }, []>(`select name from pragma_table_info('${table}')`)
+        .all()
+        .map(({ name }) => name)
+        .filter((name) => !own.includes(name));
+    const [ofRun, ofReport] = [
+      rest("runs", ["id", "created_at"]).join(),
+      rest("reports", ["id", "run_id", "slug", "created_at"]).join(),
+    ];
+    const times = `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${hours}),
+      t as (select i, ${Date.UTC(2020, 0, 1)} + i * 3600000 as at, printf('%012x', ${Date.UTC(2020, 0, 1)} + i * 3600000) as hex from n)`;
+    app.db.$client.run(
+      `insert into runs (id, created_at, ${ofRun}) ${times} select ${id}, at, ${ofRun} from t, (select * from runs limit 1)`,
+    );
+    app.db.$client.run(
+      `insert into reports (id, run_id, slug, created_at, ${ofReport}) ${times} select ${id}, ${id}, 's' || i, at, ${ofReport} from t, (select * from reports limit 1)`,
+    );
+    for (const interval of ["month", "day"]) {
+      const seen: { from: string; n: number }[] = [];
+      let asked = 0;
+      for (let until: string | null = "2022-01-01"; until !== null && asked < 5; asked++) {
+        const { points, nextUntil }: { points: typeof seen; nextUntil: string | null } = await call("get_trends", {
+          interval,
+          since: "2020-01-01",
+          until,
+        });
+        expect(JSON.stringify(points).length).toBeLessThan(41_000);
+        seen.unshift(...points);
+        until = nextUntil;
+      }
+      expect(asked).toBe(2);
+      expect(seen.reduce((all, { n }) => all + n, 0)).toBe(hours + 1);
+      expect(new Set(seen.map(({ from }) => from)).size).toBe(seen.length);
+    }
   });
 
   test("a new version of the agent is marked", async () => {

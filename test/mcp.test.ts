@@ -109,6 +109,16 @@ describe("what is not there", () => {
     );
   });
 
+  test.each(["list_reports", "get_friction_points", "get_trends", "request_eval", "list_eval_requests"])(
+    "%s: a promptId that is no id says where those are",
+    async (name) => {
+      expect(await world.call(name, { promptId: "first" })).toEqual({
+        error: "not_found",
+        detail: "no prompt has the id first; list_prompts shows those there are",
+      });
+    },
+  );
+
   test("lists of another organisation are empty", async () => {
     expect((await asB.call("list_reports")).total).toBe(0);
     expect((await asB.call("list_prompts")).total).toBe(0);
@@ -142,7 +152,6 @@ describe("arguments that are not as they must be", () => {
     ["list_reports", { limit: 1.5 }, "limit must be an integer from 1 to 100"],
     ["list_reports", { offset: -1 }, "offset must be an integer from 0 to 100000"],
     ["list_reports", { offset: 100_001 }, "offset must be an integer from 0 to 100000"],
-    ["list_reports", { promptId: "first" }, "promptId must be a uuid"],
     ["list_reports", { status: "done" }, "status must be one of published, draft, archived"],
     ["list_reports", { minScore: 101 }, "minScore must be an integer from 0 to 100"],
     ["list_reports", { maxScore: -1 }, "maxScore must be an integer from 0 to 100"],
@@ -155,6 +164,11 @@ describe("arguments that are not as they must be", () => {
       "list_reports",
       { until: "2026-02-30T99:00:00Z" },
       "until must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
+    ],
+    [
+      "list_reports",
+      { since: "2026-02-31" },
+      "since must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
     ],
     [
       "list_reports",
@@ -243,6 +257,15 @@ describe("request_eval", () => {
       detail: "the Idempotency-Key was used for another request within 24 hours; use a new key",
     });
     expect((await call("list_eval_requests", { status: "pending" })).total).toBe(1);
+  });
+
+  test("the same call is the same evaluation, whatever the prompt became and however the call is spelled", async () => {
+    const { app, call, promptId } = asking();
+    const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
+    app.service.prompts.updatePrompt(app.a.org, promptId, { runsPerEval: 5 });
+    for (const spelled of [{ promptId }, { promptId: promptId.toUpperCase() }, { promptId, templateArgs: {} }])
+      expect(await call("request_eval", { ...spelled, idempotencyKey: "monday" })).toEqual(first);
+    expect((await call("request_eval", { promptId, idempotencyKey: "tuesday" })).runs.length).toBe(5);
   });
 
   test("waits for the runs, and says how many have ended to a client that asks", async () => {
@@ -353,6 +376,9 @@ describe("long answers", () => {
     const next = await call("get_session_trace", { slug, fromSeq: first.nextSeq });
     expect(next.events[0].seq).toBe(first.events.at(-1).seq + 1);
     expect(first.total).toBe(121);
+    app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"x".repeat(1999)}𝕏')`);
+    const { events } = await call("get_session_trace", { slug, limit: 1 });
+    expect(events[0].text).toBe(`${"x".repeat(1999)}\ufffd… (1 characters cut)`);
   });
 });
 
@@ -390,6 +416,54 @@ describe("friction", () => {
       ["back", "new"],
       ["lasting", "new"],
     ]);
+  });
+});
+
+describe("friction over repeats", () => {
+  const app = testApp();
+  const { call } = rpc(app);
+  const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
+  const withPoints = (...names: string[]) => ({
+    ...niceGrade,
+    recommendations: [],
+    frictions: names.map((name) => ({ ...friction, fingerprint: name.padEnd(16, "0"), title: name })),
+  });
+  const newPrompt = () => app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" }).id;
+  const states = async (args: object) => {
+    const { frictionPoints } = await call("get_friction_points", args);
+    return Object.fromEntries(frictionPoints.map(({ title, state, seenIn }: Point) => [title, [state, seenIn]]));
+  };
+
+  test("a state is told by evaluations: seen in any run of one is seen in it", async () => {
+    const promptId = newPrompt();
+    const [none, all] = [withPoints(), withPoints("old", "new")];
+    evaluation(app, promptId, [withPoints("old", "gone"), none, withPoints("old"), withPoints("old")]);
+    const second = evaluation(app, promptId, [all, withPoints("new"), withPoints("new"), none]);
+    expect(await states({ promptId })).toEqual({
+      old: ["open", { runs: 4, of: 8 }],
+      new: ["new", { runs: 3, of: 8 }],
+      gone: ["fixed", { runs: 1, of: 8 }],
+    });
+    expect(await states({ slug: second[2]?.slug })).toEqual({ new: ["new", { runs: 3, of: 7 }] });
+  });
+
+  test("a preview neither mends nor breaks what is live", async () => {
+    const promptId = newPrompt();
+    const urlMap = { "docs.example.com": "https://preview-42.example.com" };
+    evaluation(app, promptId, [withPoints("live")]);
+    const [preview] = evaluation(app, promptId, [withPoints("preview")], { urlMap });
+    expect(await states({ promptId })).toEqual({
+      live: ["new", { runs: 1, of: 1 }],
+      preview: ["new", { runs: 1, of: 1 }],
+    });
+    const [live] = evaluation(app, promptId, [withPoints("live")]);
+    evaluation(app, promptId, [withPoints("live")], { urlMap });
+    expect(await states({ promptId })).toEqual({
+      live: ["open", { runs: 2, of: 2 }],
+      preview: ["fixed", { runs: 1, of: 2 }],
+    });
+    expect(await states({ slug: live?.slug })).toEqual({ live: ["open", { runs: 2, of: 2 }] });
+    expect(await states({ slug: preview?.slug })).toEqual({ preview: ["new", { runs: 1, of: 1 }] });
   });
 });
 
@@ -436,6 +510,32 @@ describe("resources and prompts", () => {
     expect(messages[1].content.resource.text).not.toMatch(/^#+ heading|^## two/m);
   });
 
+  test("the two prompts ask for the same evaluation again: variables, hosts and urlMap", async () => {
+    const app = testApp();
+    const { ask, call } = rpc(app);
+    const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+      text: "Upload with {{language}}. https://docs.example.com/start",
+    });
+    const [run] = evaluation(app, promptId, [niceGrade], {
+      templateArgs: { language: "Go" },
+      urlMap: { "docs.example.com": "https://preview.example.com" },
+    });
+    expect((await call("get_report", { slug: run?.slug })).task.startUrls).toEqual(["https://docs.example.com/start"]);
+    for (const [name, args] of [
+      ["investigate_report", { slug: run?.slug }],
+      ["fix_top_friction", { promptId }],
+    ]) {
+      const { messages } = (await ask("prompts/get", { name, arguments: args })).result;
+      expect(messages[0].content.text).toContain(`promptId ${promptId}, templateArgs {"language":"Go"}, a urlMap`);
+      expect(messages[0].content.text).toContain(
+        'began at https://docs.example.com/start, with the urlMap {"docs.example.com":"https://preview.example.com"}',
+      );
+      const { text } = messages[1].content.resource;
+      expect(text).toContain('- Template arguments: `{"language":"Go"}`');
+      expect(text).toContain('- URL map: `{"docs.example.com":"https://preview.example.com"}`');
+    }
+  });
+
   test("arguments are completed, and what is wrong is named", async () => {
     const { ask, slug, second, promptId } = furnished();
     const complete = async (ref: object, name: string, value: string) =>
@@ -443,12 +543,14 @@ describe("resources and prompts", () => {
     const investigate = { type: "ref/prompt", name: "investigate_report" };
     expect(await complete(investigate, "slug", "UPLOAD")).toEqual({ values: [second, slug], total: 2, hasMore: false });
     expect((await complete(investigate, "slug", "zzz")).values).toEqual([]);
-    expect((await complete(investigate, "other", "up")).values).toEqual([]);
+    for (const none of ["other", "constructor", "__proto__"])
+      expect((await complete(investigate, none, "up")).values).toEqual([]);
     const template = { type: "ref/resource", uri: "evald://reports/{slug}" };
     expect((await complete(template, "slug", "upload")).values).toEqual([second, slug]);
     const fix = { type: "ref/prompt", name: "fix_top_friction" };
     expect((await complete(fix, "promptId", "upload")).values).toEqual([promptId]);
     expect((await complete(fix, "promptId", promptId.slice(0, 8))).values).toEqual([promptId]);
+    expect((await complete(fix, "promptId", promptId.slice(0, 8).toUpperCase())).values).toEqual([promptId]);
     const wrong = async (method: string, params: object) => (await ask(method, params)).error;
     expect(await wrong("prompts/get", { name: "fix_everything" })).toEqual({
       code: -32602,

@@ -144,7 +144,12 @@ test("a report is whole", async () => {
         startedAt: "2026-09-21T14:13:20.000Z",
         completedAt: "2026-09-21T14:13:20.020Z",
       },
-      task: { title: prompt.title, text: prompt.text, endGoal: prompt.endGoal },
+      task: {
+        title: prompt.title,
+        text: prompt.text,
+        endGoal: prompt.endGoal,
+        startUrls: ["https://docs.test/"],
+      },
       prompt: {
         id: prompt.id,
         title: "A session",
@@ -185,6 +190,11 @@ describe("what is stored of an event", () => {
     // What is left of the text: 8192 letters and a mark of three bytes.
     expect(cut.event.cutBytes).toBe(cap - overhead + 1 - 8195);
     expect(cut.bytes).toBeLessThanOrEqual(cap);
+  });
+
+  test("no letter is cut in half", async () => {
+    const { event } = await stored(result({ text: `a${"𝕏".repeat(10_000)}` }));
+    expect(event.output.text).toBe(`a${"𝕏".repeat(4095)}\ufffd…`);
   });
 
   test("many texts and letters of many bytes fit as well", async () => {

@@ -132,7 +132,8 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     await legacyServer(visit).connect(transport);
-    return transport.handleRequest(request, { parsedBody: body });
+    const answer = await transport.handleRequest(request, { parsedBody: withoutTask(body) });
+    return Array.isArray(body) && body.length === 1 && enableJsonResponse ? asBatch(answer) : answer;
   }
 
   return { handle };
@@ -163,14 +164,14 @@ const neverAsked = {
   },
 };
 
-/** Both SDKs refuse a client that does not say that it can read streams, curl among them. */
+/** Both SDKs refuse a client that does not say that it sends JSON and can read streams, curl among them. */
 function withHeaders(asked: Request): Request {
   const accept = asked.headers.get("accept") ?? "";
   const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
-  if (isSaid && asked.headers.get("content-type")) return asked;
+  if (isSaid && asked.headers.get("content-type") === "application/json") return asked;
   const headers = new Headers(asked.headers);
   headers.set("accept", "application/json, text/event-stream");
-  if (!headers.get("content-type")) headers.set("content-type", "application/json");
+  headers.set("content-type", "application/json");
   return new Request(asked.url, { method: "POST", headers, signal: asked.signal });
 }
 
@@ -195,6 +196,26 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (!Array.isArray(body)) return null;
   if (revision !== null && !batchRevisions.has(revision))
     return rpcRefusal(400, -32600, `Invalid Request: ${revision} has no batches; send one message in each request`);
-  if (body.length > 0 && body.length <= maxBatch) return null;
-  return rpcRefusal(400, -32600, `Invalid Request: a batch has 1 to ${maxBatch} messages`);
+  if (body.length === 0 || body.length > maxBatch)
+    return rpcRefusal(400, -32600, `Invalid Request: a batch has 1 to ${maxBatch} messages`);
+  const ids = body.flatMap((message) => message?.id ?? []);
+  const twice = ids.find((id, i) => ids.indexOf(id) !== i);
+  if (twice === undefined) return null;
+  return rpcRefusal(400, -32600, `Invalid Request: the id ${JSON.stringify(twice)} stands twice in the batch`);
+}
+
+/** The SDK answers a batch of one message without its brackets. */
+async function asBatch(answer: Response): Promise<Response> {
+  const text = await answer.text();
+  if (!text.startsWith("{") || !answer.ok) return new Response(text || null, answer);
+  return new Response(`[${text}]`, answer);
+}
+
+/** Who has no tasks runs a call that asks for one as any other; the SDK refuses it. */
+function withoutTask(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(withoutTask);
+  const { method, params } = (body ?? {}) as { method?: unknown; params?: object };
+  if (method !== "tools/call" || !params || !Object.hasOwn(params, "task")) return body;
+  const { task: _, ...rest } = params as { task: unknown };
+  return { ...(body as object), params: rest };
 }

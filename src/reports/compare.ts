@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, eq, ne, or } from "drizzle-orm";
+import { and, count, eq, inArray, ne, or } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
@@ -46,19 +46,26 @@ export const Comparison = Type.Object({
     }),
   ),
   dimensions: Type.Array(Type.Object({ name: Type.String(), scores: Type.Array(bound) }), {
-    description: "Scores in the order of reports; null where it was not measured",
+    description: "Scores in the order of reports",
   }),
   metrics: Type.Array(Type.Object({ name: Type.String(), values: Type.Array(bound) })),
   friction: Type.Object({
     shared: Type.Array(Type.Object(FrictionName), { description: "In every report" }),
     only: Type.Array(Type.Object({ ...FrictionName, slugs: Type.Array(Type.String()) })),
+    total: Type.Integer({ description: "More than listed: the rest does not fit; see get_friction_points" }),
   }),
   comparability: Type.Object({ same: Type.Boolean(), differences: Type.Array(Type.String()) }),
-  verdict: Nullable(OneOf(verdicts, "Of the later evaluation against the earlier; null unless both have repeats")),
+  verdict: Nullable(OneOf(verdicts, "Of the later evaluation; null unless both have repeats")),
   evidence: Type.Object({
     reason: Type.String(),
     method: Nullable(Type.String()),
-    sides: Type.Array(Type.Object({ evalRequestId: Id, ...Repeats.properties })),
+    sides: Type.Array(
+      Type.Object({
+        evalRequestId: Id,
+        unfinished: Type.Integer({ description: "Runs to come" }),
+        ...Repeats.properties,
+      }),
+    ),
     delta: Nullable(Type.Object({ value: Type.Number(), low: bound, high: bound })),
     p: bound,
   }),
@@ -93,6 +100,15 @@ export function createCompare({ db }: Pick<Deps, "db">, ofReports: Reports) {
       }));
   }
 
+  const unfinishedOf = (org: OrgId, evalRequestId: string): number =>
+    db
+      .select({ n: count() })
+      .from(runs)
+      .where(
+        and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), inArray(runs.status, ["pending", "running"])),
+      )
+      .get()?.n ?? 0;
+
   /** Throws not_found for a slug that is none, bad_request for one that stands twice. */
   return function compareReports(org: OrgId, slugs: string[]): Comparison {
     const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
@@ -100,7 +116,7 @@ export function createCompare({ db }: Pick<Deps, "db">, ofReports: Reports) {
     const compared = slugs.map((slug) => ofReports.getReport(org, slug));
     const differences = differencesOf(compared);
     const evaluations = [...new Set(compared.map(({ run }) => run.evalRequestId))].sort();
-    const sides = evaluations.map((id) => ({ id, runs: sideOf(org, id) }));
+    const sides = evaluations.map((id) => ({ id, runs: sideOf(org, id), unfinished: unfinishedOf(org, id) }));
     return {
       reports: compared.map((report) => ({
         slug: report.slug,
@@ -155,21 +171,29 @@ function frictionOf(compared: Report[]): Comparison["friction"] {
   return {
     shared: all.filter(({ slugs }) => slugs.length === compared.length).map(({ slugs: _, ...point }) => point),
     only: all.filter(({ slugs }) => slugs.length < compared.length),
+    total: all.length,
   };
 }
 
-type Side = { id: string; runs: (Ended & { dimensions: Report["dimensions"] })[] };
+type Side = { id: string; unfinished: number; runs: (Ended & { dimensions: Report["dimensions"] })[] };
 
 /** The rules of a verdict, in order: the first that holds decides. */
 function judge(sides: Side[], differences: string[]): Pick<Comparison, "verdict" | "evidence"> {
-  const summaries = sides.map(({ id, runs }) => ({ evalRequestId: id, ...sumUp(runs) }));
+  const summaries = sides.map(({ id, unfinished, runs }) => ({ evalRequestId: id, unfinished, ...sumUp(runs) }));
   const evidence = { method: null, sides: summaries, delta: null, p: null };
   const without = (verdict: Verdict | null, reason: string) => ({ verdict, evidence: { ...evidence, reason } });
   const [before, after] = sides;
   if (!before || !after || sides.length !== 2)
     return without(null, `a verdict needs reports of two evaluations; these are of ${sides.length}`);
-  if (summaries.some(({ n }) => n < 2)) return without(null, "a single run cannot tell a change from chance");
+  if (summaries.some(({ n, unfinished }) => n + unfinished < 2))
+    return without(null, "a single run cannot tell a change from chance");
   if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
+  const open = summaries.find(({ unfinished }) => unfinished > 0);
+  if (open)
+    return without(
+      "insufficient_data",
+      `${open.unfinished} runs of ${open.evalRequestId} have not ended; compare again when they have`,
+    );
   const broken = summaries.find(({ infraFailures }, i) => infraFailures > maxInfraShare * (sides[i]?.runs.length ?? 0));
   if (broken) return without("insufficient_data", `over 20 % of the runs of ${broken.evalRequestId} could not be made`);
   const names = commonDimensions(sides);

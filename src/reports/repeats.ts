@@ -14,19 +14,15 @@ const bound = Nullable(Type.Number());
 /** What repeats of the same came to. */
 export const Repeats = Type.Object({
   n: Type.Integer({ description: "Runs with a score" }),
-  infraFailures: Type.Integer({ description: "Runs that could not be made; they count nowhere else" }),
+  infraFailures: Type.Integer({ description: "Runs that could not be made" }),
   score: Nullable(
-    Type.Object(
-      { mean: Type.Number(), low: bound, high: bound },
-      { description: "Student's t 95 % interval; null for a single run" },
-    ),
+    Type.Object({ mean: Type.Number(), low: bound, high: bound }, { description: "Student's t 95 % interval" }),
   ),
   successRate: Nullable(
     Type.Object(
       { value: Type.Number(), low: bound, high: bound, of: Type.Integer() },
       {
-        description:
-          "Of the runs that were judged; timeouts and budget stops count as not succeeded. Wilson 95 % interval",
+        description: "Of judged runs; timeouts and budget stops count as failures. Wilson 95 % interval",
       },
     ),
   ),

@@ -135,7 +135,12 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         startedAt: run.startedAt === null ? null : iso(run.startedAt),
         completedAt: run.completedAt === null ? null : iso(run.completedAt),
       },
-      task: { title: run.task.title, text: run.task.text, endGoal: run.task.endGoal },
+      task: {
+        title: run.task.title,
+        text: run.task.text,
+        endGoal: run.task.endGoal,
+        startUrls: run.task.startUrls,
+      },
       prompt: toPromptSummary(prompt),
       agent: { id: run.agent, version: run.agentVersion, model: run.model },
       judge: report.judge,

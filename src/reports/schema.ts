@@ -26,7 +26,7 @@ const ReportDimension = Type.Object({
   weight: Type.String({ description: "20%" }),
   score: Type.Number(),
   grade: Type.String(),
-  desc: Type.String({ description: "What was measured, its value, what would be 100 and what 0" }),
+  desc: Type.String({ description: "What was measured, and what would be 100 and 0" }),
 });
 
 /** What a run says of its report: the specified fields first. */
@@ -73,7 +73,9 @@ export const FrictionPoint = Type.Object(
     lostUsd: Nullable(Type.Number()),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      { description: "Reports of the prompt that show it, of how many: the newest 100 up to this one" },
+      {
+        description: "Reports that show it, of those of the prompt with its urlMap: among the newest 100",
+      },
     ),
     state: OneOf(frictionStates),
   },
@@ -127,8 +129,9 @@ const RunTask = Type.Object(
     title: Nullable(Type.String()),
     text: Type.String(),
     endGoal: Nullable(Type.String()),
+    startUrls: Type.Array(Type.String(), { description: "Their hosts are what a urlMap maps" }),
   },
-  { description: "What the run was asked to do: its prompt as it stood then, variables filled in" },
+  { description: "The prompt as it stood then, variables filled in" },
 );
 
 export const Report = Type.Object(

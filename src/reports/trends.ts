@@ -37,8 +37,9 @@ export const Trends = Type.Object({
     description: "What may move the line beside the target itself",
   }),
   leftOut: Type.Integer({
-    description: "Reports of another agent, model or methodology, which are never mixed with these",
+    description: "Reports of another agent, model or methodology",
   }),
+  nextUntil: Nullable(Type.String({ description: "until of the page before; null if there is none" })),
 });
 export type Trends = Static<typeof Trends>;
 
@@ -46,8 +47,8 @@ export type Trends = Static<typeof Trends>;
 export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
   const { promptId, agent, since, until, interval = "week" } = filter;
   const end = until === undefined ? now() + 1 : toInstant("until", until);
-  const start = since === undefined ? end - daysShown[interval] * dayMs : toInstant("since", since);
-  const rows = db
+  const start = since === undefined ? startOf(interval, end - daysShown[interval] * dayMs) : toInstant("since", since);
+  const found = db
     .select({
       at: runs.createdAt,
       failureReason: runs.failureReason,
@@ -77,9 +78,11 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
       ),
     )
     .orderBy(desc(runs.id))
-    .limit(maxRuns)
+    .limit(maxRuns + 1)
     .all()
     .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
+  const from = found.length > maxRuns ? wholeFrom(found, interval) : null;
+  const rows = from === null ? found : found.filter(({ at }) => at >= from);
   const newest = rows.find(({ report }) => report !== null);
   const methodology = newest?.report?.methodology ?? null;
   const alike = rows.filter(
@@ -90,16 +93,28 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
   );
   const series = newest === undefined ? rows : alike;
   const spans = Map.groupBy(series.toReversed(), ({ at }) => startOf(interval, at));
+  const points = [...spans].map(([at, inside]) => ({ from: toIso(at), ...sumUp(inside) }));
   return {
     agent: newest?.agent ?? null,
     model: newest?.model ?? null,
     methodology,
-    points: [...spans].map(([from, inside]) => ({ from: new Date(from).toISOString(), ...sumUp(inside) })),
+    points,
     changes: changesOf(series.toReversed()),
     leftOut:
       rows.filter(({ report }) => report !== null).length - series.filter(({ report }) => report !== null).length,
+    nextUntil: from === null ? null : toIso(from),
   };
 }
+
+/** Where the oldest span begins that has all its runs, or the oldest moment that has, in a list that was cut at its oldest run. */
+function wholeFrom(newestFirst: { at: number }[], interval: Interval): number {
+  const cutAt = (newestFirst.at(-1) as { at: number }).at;
+  const span = startOf(interval, cutAt);
+  const whole = newestFirst.findLast(({ at }) => startOf(interval, at) > span);
+  return whole ? startOf(interval, whole.at) : cutAt + 1;
+}
+
+const toIso = (at: number) => new Date(at).toISOString();
 
 /** The least UUIDv7 of a moment. */
 function firstIdAt(at: number): string {
@@ -123,8 +138,6 @@ function changesOf(rows: Dated[]): Trends["changes"] {
   const known = rows.filter(({ report, version }) => report !== null && version !== null);
   return known.flatMap(({ at, version }, i) => {
     const before = known[i - 1]?.version ?? version;
-    return before === version
-      ? []
-      : [{ at: new Date(at).toISOString(), what: "agent version", from: before ?? "", to: version ?? "" }];
+    return before === version ? [] : [{ at: toIso(at), what: "agent version", from: before ?? "", to: version ?? "" }];
   });
 }

@@ -20,8 +20,8 @@ const maxAttempts = 3;
 export type EvalRequestInput = {
   urlMap: Record<string, string>;
   templateArgs?: Record<string, string>;
-  /** Default 1. */
-  runs?: number;
+  /** Default 1; null: as many as the prompt says. */
+  runs?: number | null;
   trigger: Trigger;
   idempotencyKey?: string;
   /** The run that is run again, by which an idempotency key tells this from any other request. */
@@ -79,8 +79,10 @@ export function createRequests(
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
-    const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId, input });
     const prompt = ofPrompts.getPromptRow(org, promptId);
+    // What was given, not what it comes to: a prompt that is changed in between makes no other request of it.
+    const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
+    const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
     const earlier =
       idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
     if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId) };
@@ -105,7 +107,8 @@ export function createRequests(
     const { agent, model } = ofPrompts.agentOf(org, prompt);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
-    const runIds = Array.from({ length: input.runs ?? 1 }, () => newId(createdAt));
+    const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
+    const runIds = Array.from({ length: repeats }, () => newId(createdAt));
     if (supersede) endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string);
     insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
     const host = loadedHost(task.startUrls, urlMap);

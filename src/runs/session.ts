@@ -137,7 +137,7 @@ function storable(
   const bytes = Buffer.byteLength(JSON.stringify(clean));
   if (bytes <= maxPayloadBytes) return { data: clean, bytes };
   for (const { chars, items } of cuts) {
-    const shorter = (text: string) => (text.length > chars ? `${text.slice(0, chars)}…` : text);
+    const shorter = (text: string) => (text.length > chars ? `${text.slice(0, chars).toWellFormed()}…` : text);
     const cut = mapTexts(clean, shorter, items) as Record<string, unknown>;
     const left = Buffer.byteLength(JSON.stringify(cut));
     if (left <= maxPayloadBytes) return { data: { ...cut, cutBytes: bytes - left }, bytes: left };

@@ -49,11 +49,10 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       { promptId, urlMap = {}, templateArgs, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
-      const repeats = runs ?? prompts.getPrompt(caller.org, promptId).runsPerEval ?? 1;
       const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
         urlMap,
         templateArgs,
-        runs: repeats,
+        runs: runs ?? null,
         idempotencyKey,
         trigger: "mcp",
       });
@@ -73,7 +72,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
     description:
       "List evaluations, newest first, with the state of their runs and the slugs of their reports. Use it to see whether what request_eval began has ended, and how it went. For reports with filters by score or outcome use list_reports.",
     input: Type.Object({
-      promptId: Type.Optional(Id),
+      promptId: Type.Optional(Type.String({ description: "From list_prompts" })),
       status: Type.Optional(OneOf(evalStatuses)),
       ...pageArguments,
     }),

@@ -98,6 +98,8 @@ const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
   [
     `- Task: ${text(task.text, 4000)}`,
     ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
+    ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
+    ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
     ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
     `- Method: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");

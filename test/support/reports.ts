@@ -3,6 +3,7 @@ import type { AgentEvent } from "../../src/agents/agent.ts";
 import { tx } from "../../src/db/open.ts";
 import { runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/score.ts";
+import type { EvalRequestInput } from "../../src/runs/requests.ts";
 import { openSession, type SessionId } from "../../src/runs/session.ts";
 import type { testApp } from "./app.ts";
 
@@ -17,8 +18,13 @@ export function runWithReport(app: App, grade: Grade, title = "Upload a file") {
 }
 
 /** One evaluation of a prompt of A with a run for each grade, or for each reason why there is none. */
-export function evaluation({ service, a, db }: App, promptId: string, ends: (Grade | string)[]) {
-  const asked = { urlMap: {}, trigger: "api", runs: ends.length } as const;
+export function evaluation(
+  { service, a, db }: App,
+  promptId: string,
+  ends: (Grade | string)[],
+  more: Partial<EvalRequestInput> = {},
+) {
+  const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
   const { runIds, evalRequestId } = tx(db, (t) => service.requests.accept(t, a.org, promptId, asked));
   return runIds.map((runId, i) => {
     const end = ends[i] as Grade | string;
