@@ -27,13 +27,15 @@ export async function runBridge(argv: string[], variables: Record<string, string
   const ports = JSON.parse(described) as BridgePort[];
   const servers = await Promise.all(ports.map(open));
   const proxied = ports.some(({ port }) => port === bridgePorts.egress);
+  let child: Bun.Subprocess | undefined;
+  // Before the command is there: a signal that comes as soon as it speaks must not end the bridge instead.
+  for (const signal of passedOn) process.on(signal, () => child?.kill(signal));
   try {
-    const child = Bun.spawn(argv, {
+    child = Bun.spawn(argv, {
       cwd: "/workspace",
       env: { ...(proxied && proxyVariables(bridgePorts.egress)), ...env },
       stdio: ["inherit", "inherit", "inherit"],
     });
-    for (const signal of passedOn) process.on(signal, () => child.kill(signal));
     await child.exited;
     return child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? constants.signals.SIGKILL);
   } catch (error) {
