@@ -88,7 +88,7 @@ test("a session goes through each provider's own protocol", async () => {
     const run = await untilRun(ask, asked.body.runId, "completed", "failed");
     expect([path, run.failureReason, run.agent]).toMatchObject([path, null, { id: "llm" }]);
     expect(run.agent.model).toBe(model.slice(model.indexOf("/") + 1));
-    expect(run.report).toMatchObject({ outcome: "succeeded", metrics: { toolCalls: 3, errors: 0 } });
+    expect(run.report).toMatchObject({ outcome: "not_judged", metrics: { toolCalls: 3, errors: 0 } });
     expect(run.report.metrics.costDetail).toMatch(/^3 model calls to \S+, 360 tokens/);
   }
   const asked = fake.requests.map(({ path }) => path.replace(/[^/]*:/, ":"));
@@ -121,7 +121,7 @@ test("killed in the middle of a session, nothing of it is left after a second; t
   const second = await serve({ cwd, env: env() });
   const again = client(second.url, apiKey);
   const run = await untilRun(again, runId, "completed", "failed");
-  expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "succeeded" } });
+  expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "not_judged" } });
   const { body } = await again("GET", `/api/v1/runs/${runId}/attempts`);
   const attempts = Array.isArray(body) ? body : body.attempts;
   expect(attempts.map(({ ended, costUsd }: { ended: string; costUsd: number }) => [ended, costUsd]).sort()).toEqual([
