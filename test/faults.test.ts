@@ -50,9 +50,9 @@ async function inject(pid: number, ...faults: string[]) {
 }
 
 /** A service that is furnished, and what asks it for runs. */
-async function setUp(cwd = emptyFolder()) {
+async function setUp(cwd = emptyFolder(), env: Record<string, string> = {}) {
   const { key, promptId } = await furnish(cwd);
-  const service = await serve({ cwd, file: instant });
+  const service = await serve({ cwd, env, file: instant });
   const ask = client(service.url, key);
   const acknowledged: string[] = [];
   const refused: { retryAfter: string | null; error: string }[] = [];
@@ -278,7 +278,8 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
 
   test("full at the end, and at the start: it stops well, and does not start, with the reason; what only reads works", async () => {
     const { cwd, fill, empty } = smallDisk();
-    const { service, acknowledged, post, key } = await setUp(cwd);
+    // What cannot be stored is waited for as long as a stop may take.
+    const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
     while (acknowledged.length < 20) await post();
     fill();
     expect(await service.stop()).toBe(0);
