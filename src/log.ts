@@ -23,3 +23,7 @@ export function createLog(level: Config["logLevel"], secrets: readonly string[] 
   setInterval(() => log.flush(), flushMs).unref();
   return log;
 }
+
+/** Ends once all that was logged is written; after a second in any case, where stderr takes nothing. A process that exits before may lose its last lines. */
+export const flushed = (log: Logger): Promise<unknown> =>
+  Promise.race([new Promise<void>((done) => log.flush(() => done())), Bun.sleep(1000)]);
