@@ -252,6 +252,8 @@ test("every page is described with its types, and nothing else is under Pages", 
     "/sitemap.xml": [["200", ["application/xml"]]],
     "/docs": [["200", ["text/html", "text/markdown"]]],
     "/docs.md": [["200", ["text/markdown"]]],
+    "/docs/api": [["200", ["text/html"]]],
+    "/swagger": [["200", ["text/html"]]],
     "/docs/{page}": [
       ["200", ["text/html", "text/markdown"]],
       ["404", ["text/html"]],

@@ -5,11 +5,12 @@ import { httpUrl } from "../schema.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
+import reference from "./styles/reference.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell].join("\n");
+export const css = [base, shell, reference].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
@@ -105,10 +106,12 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
       <Mark /> evald
     </a>
     <nav aria-label="Site">
-      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") ? "true" : undefined}>
+      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") && path !== "/docs/api" ? "true" : undefined}>
         Docs
       </a>
-      <a href={`${base}/openapi.json`}>OpenAPI</a>
+      <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
+        API
+      </a>
     </nav>
   </header>
 );

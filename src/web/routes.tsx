@@ -4,16 +4,17 @@ import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
+import type { OpenApiDocument } from "./pages/reference.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
 import { toSite } from "./site.ts";
 
 /** Everything that is served to people, and the documentation for people and agents. */
-export const pageRoutes = (service: Service) => {
+export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => {
   const front = createFront(service);
   return new Elysia({ name: "pages" })
-    .use(publicPages(front))
+    .use(publicPages(front, openApi))
     .use(reportPages(service, front))
     .use(runPages(service, front));
 };
