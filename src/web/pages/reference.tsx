@@ -159,8 +159,13 @@ function OperationPart({ site, method, path, operation }: Told & { site: Site })
           const schema = Object.values(content ?? {})[0]?.schema;
           return (
             <li key={status}>
-              <code>{status}</code> <span>{means}</span>{" "}
-              {schema && Object.keys(content ?? {})[0] === "application/json" && <Type schema={schema} />}
+              <code>{status}</code> <span>{means}</span>
+              {schema && status < "300" && Object.keys(content ?? {})[0] === "application/json" && (
+                <span>
+                  {" → "}
+                  <Type schema={schema} />
+                </span>
+              )}
             </li>
           );
         })}
