@@ -1,7 +1,7 @@
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { betterAuth } from "better-auth/minimal";
-import { organization } from "better-auth/plugins/organization";
 import { createAccessControl } from "better-auth/plugins/access";
+import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
