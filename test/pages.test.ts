@@ -57,6 +57,8 @@ describe("reports and runs", () => {
   test("a revoked key no longer opens a page", async () => {
     const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
+    const blind = app.service.keys.createKey(app.a.org, "blind", { scopes: ["run"] });
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${blind.key}` })).status).toBe(401);
     app.service.keys.revokeKey(app.a.org, apiKey.id);
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });

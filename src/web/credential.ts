@@ -1,12 +1,13 @@
 import type { Keys } from "../auth/keys.ts";
 import type { OrgId } from "../deps.ts";
 
-/** The organisation of the API key in an Authorization header: `null` for a header that names none, `undefined` without a header. */
+/** The organisation of the API key in an Authorization header: `null` for a header that names none, or a key that may not read, `undefined` without a header. */
 export function findOrg(request: Request, keys: Keys): OrgId | null | undefined {
   const header = request.headers.get("authorization");
   if (!header) return undefined;
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
-  return (key && keys.findKey(key)?.org) || null;
+  const found = key ? keys.findKey(key) : null;
+  return found && (found.scopes === null || found.scopes.includes("read")) ? found.org : null;
 }
 
 /** Whether a request bears a cookie of somebody who signed in here. It may be old or wrong; without one nobody needs to ask. */
