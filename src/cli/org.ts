@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
 import { print, say, table, withData } from "./terminal.ts";
 
-/** Adds `org create` and `org list`. */
+/** Adds `org create`, `org set`, `org setup-link` and `org list`. */
 export function addOrg(program: Command, configOf: () => Config): void {
   const org = program.command("org").description("organisations: everything belongs to one");
   org
@@ -45,6 +45,18 @@ export function addOrg(program: Command, configOf: () => Config): void {
         print(given.json ? JSON.stringify(changed) : changed.id);
       },
     );
+  org
+    .command("setup-link <name>")
+    .description("make the address at which an organisation without people gets its first owner; it goes to stdout")
+    .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
+    .action((name: string) => {
+      const { path, at } = withData(configOf(), ({ orgs, people, deps }) => ({
+        path: people.setupPath(orgs.getOrgByName(name).id),
+        at: deps.baseUrl(),
+      }));
+      say("good once, for three days; whoever opens it can become the owner");
+      print(at + path);
+    });
   org
     .command("list")
     .description("list the organisations")
