@@ -129,6 +129,8 @@ const settings = {
     "calls of tools that an agent with a model may make in one run",
     integer(1, 100_000),
   ),
+  EVALD_MAX_UPLOAD_MB: setting("50", "what an agent with a model may send out in one run, in MiB", integer(1, 100_000)),
+  EVALD_WORKSPACE_MB: setting("1024", "room for the files of one run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
     value
       .split(",")
@@ -197,6 +199,8 @@ export type Config = Readonly<{
   /** Of one run; `costUsd` null: no limit. */
   modelLimits: { calls: number; tokens: number; costUsd: number | null };
   maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
@@ -251,6 +255,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       costUsd: read("EVALD_MAX_COST_USD", settings.EVALD_MAX_COST_USD) || null,
     },
     maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
+    maxBytesOut: read("EVALD_MAX_UPLOAD_MB", settings.EVALD_MAX_UPLOAD_MB) * 1024 * 1024,
+    workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),

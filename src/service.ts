@@ -101,9 +101,6 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
   const judging = createJudging(deps, { models, queue });
   const runJob = createRunJob(deps, {

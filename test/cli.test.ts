@@ -23,6 +23,9 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       timeZone: "Europe/Berlin",
       maxRunsAtOnce: null,
       maxRunsADay: null,
+      maxUsdAMonth: null,
+      maxUsdARun: null,
+      judgeModels: null,
       createdAt: expect.any(String),
     },
   ]);
@@ -79,6 +82,10 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
         "https://b.example/",
         "--runs",
         "5",
+        "--limit",
+        "toolCalls=80",
+        "--limit",
+        "costUsd=0.5",
         "--json",
       )
     ).stdout,
@@ -99,6 +106,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
     nextRunsAt: null,
   });
@@ -206,6 +214,11 @@ test("what cannot be done says why, on stderr, with exit code 1; a wrong call ha
     2,
     "",
     "error: option '--runs <n>' argument '51' is invalid. It must be a whole number from 1 to 50.\n",
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--limit", "toolCalls=0")).toEqual([
+    2,
+    "",
+    "error: option '--limit <name=number>' argument 'toolCalls=0' is invalid. toolCalls must be an integer from 1 to 9007199254740991.\n",
   ]);
   expect(await run("key", "create", "--org", "Acme")).toEqual([
     2,

@@ -17,6 +17,11 @@ export type Org = {
   /** null: the number of the configuration. */
   maxRunsAtOnce: number | null;
   maxRunsADay: number | null;
+  /** What models may cost, in USD, in a calendar month of its time zone and in one run; null: no limit of its own. */
+  maxUsdAMonth: number | null;
+  maxUsdARun: number | null;
+  /** Models that judge its sessions, best first; null: those of the configuration. */
+  judgeModels: string[] | null;
   createdAt: string;
 };
 
@@ -29,6 +34,9 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     timeZone: row.timeZone,
     maxRunsAtOnce: row.maxRunsAtOnce,
     maxRunsADay: row.maxRunsADay,
+    maxUsdAMonth: row.maxUsdAMonth,
+    maxUsdARun: row.maxUsdARun,
+    judgeModels: row.judgeModels,
     createdAt: new Date(row.createdAt).toISOString(),
   });
 
@@ -86,6 +94,9 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
           timeZone,
           maxRunsAtOnce: null,
           maxRunsADay: null,
+          maxUsdAMonth: null,
+          maxUsdARun: null,
+          judgeModels: null,
           createdAt,
         };
         t.insert(orgs).values(row).run();

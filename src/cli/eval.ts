@@ -108,7 +108,8 @@ function progressLine(event: AgentEvent): string | null {
   if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;
   if (event.type === "http" && event.purpose === "way")
     return `  ${event.status ?? event.error?.kind} ${event.url} ${event.ms} ms`;
-  if (event.type === "limit") return `! limit reached: ${event.limit} ${event.value} ${event.unit}`;
+  if (event.type === "limit")
+    return `! limit ${event.near ? "near" : "reached"}: ${event.limit} ${event.value} ${event.unit}`;
   return null;
 }
 

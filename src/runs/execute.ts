@@ -18,6 +18,7 @@ import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Models } from "../models/models.ts";
+import { decideLimits } from "../prompts/limits.ts";
 import type { Reports } from "../reports/reports.ts";
 import { createBounds } from "./bounds.ts";
 import type { Judging } from "./judging.ts";
@@ -150,20 +151,6 @@ export function createRunJob(
         () => queue.holds(lease),
         (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error)),
       );
-      const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
-      const tooLong = () =>
-        end(
-          new JobFailure(`timeout: the run took longer than ${seconds(config.runTimeoutMs)} and was stopped`, "never"),
-        );
-      const tooQuiet = () =>
-        end(
-          new JobFailure(
-            `timeout: the agent did nothing for ${seconds(config.idleTimeoutMs)} and was stopped`,
-            "never",
-          ),
-        );
-      const wallClock = setTimeout(tooLong, config.runTimeoutMs);
-      let idle = setTimeout(tooQuiet, config.idleTimeoutMs);
       const task: Task = {
         text: run.task.text,
         endGoal: run.task.endGoal,
@@ -171,29 +158,23 @@ export function createRunJob(
         productUrl: run.task.productUrl ?? null,
         urlMap: run.urlMap,
         declaredChecks: run.task.declaredChecks,
-        limits: {
-          wallClockMs: config.runTimeoutMs,
-          maxPages: config.maxPages,
-          maxRequests: config.maxRequests,
-          memoryBytes: config.agentMemoryBytes,
-          maxToolCalls: config.maxToolCalls,
-        },
+        limits: taskLimits(decideLimits(run.task.limits, config), config.maxPages),
       };
       const { kind } = agent.describe();
-      const bounds = createBounds(kind, task.limits);
-      /** Calls of tools under way: a command may be silent for longer than an agent may do nothing. */
-      let busy = 0;
+      let warn = (_limit: string) => {};
+      const bounds = createBounds(kind, task.limits, {
+        tell: (event) => writer.append(event, "runner"),
+        warn: (limit) => warn(limit),
+        fail: (failure) => end(toJobFailure(failure)),
+      });
       const hear = (event: AgentEvent, source: EventSource) => {
-        if (event.type === "tool_call") busy++;
-        if (event.type === "tool_result") busy--;
-        clearTimeout(idle);
-        if (busy <= 0 || kind === "rules") idle = setTimeout(tooQuiet, config.idleTimeoutMs);
         writer.append(event, source);
-        bounds.count(event);
+        bounds.count(event, source);
       };
       try {
         writer.hide(models.secretsOf(run.orgId as OrgId));
         const equipment = kind === "model" ? await equip(run, task, hear, end) : null;
+        warn = equipment?.warn ?? warn;
         try {
           writer.hide(equipment?.secrets ?? []);
           const means = equipment?.means ?? null;
@@ -204,8 +185,7 @@ export function createRunJob(
           if (signal.aborted || !bounds.hit) throw error;
         } finally {
           // What closes takes its time, and that is not the agent's.
-          clearTimeout(wallClock);
-          clearTimeout(idle);
+          bounds.stop();
           await equipment?.close();
         }
         for (const event of bounds.ending()) writer.append(event, "runner");
@@ -222,8 +202,6 @@ export function createRunJob(
         throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
       } finally {
         bounds.stop();
-        clearTimeout(wallClock);
-        clearTimeout(idle);
       }
       return finish(run, lease, lease.attempt, stop);
     },
@@ -240,6 +218,22 @@ export function createRunJob(
     },
 
     costOf: ({ subject, attempt }) => spentUsd.get({ runId: subject, attempt })?.usd ?? null,
+  };
+}
+
+/** The limits of a run in the units of those who keep them. */
+function taskLimits(limits: ReturnType<typeof decideLimits>, maxPages: number): Task["limits"] {
+  const { wallClockSeconds, idleSeconds, requests, toolCalls, bytesOut, workspaceBytes, memoryBytes } = limits;
+  return {
+    wallClockMs: wallClockSeconds * 1000,
+    idleMs: idleSeconds * 1000,
+    maxPages,
+    maxRequests: requests,
+    maxToolCalls: toolCalls,
+    maxBytesOut: bytesOut,
+    workspaceBytes,
+    memoryBytes,
+    model: { calls: limits.modelCalls, tokens: limits.tokens, costUsd: limits.costUsd },
   };
 }
 

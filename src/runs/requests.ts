@@ -103,6 +103,7 @@ export function createRequests(
       productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
       reviewBeforePublishing: prompt.reviewBeforePublishing,
+      limits: prompt.limits,
     };
     const { agent, model } = ofPrompts.agentOf(org, prompt);
     const createdAt = now();
@@ -130,6 +131,7 @@ export function createRequests(
         createdAt,
         startedAt: null,
         completedAt: null,
+        reservedUsd: null,
         idempotencyKey: idempotencyKey ?? null,
         idempotencyHash,
       });

@@ -23,6 +23,8 @@ type Options = {
 type SessionOptions = {
   model: ModelAccess;
   limits: ModelLimits;
+  /** Longest time in which the model may send nothing; default: the gateway's. */
+  silenceMs?: number;
   onEvent: (event: AgentEvent) => void;
   /** Told once a limit, at 80 % of it. */
   onNearLimit?: (limit: keyof ModelLimits, share: number) => void;
@@ -35,6 +37,8 @@ export type GatewaySession = {
   token: string;
   socketPath: string;
   spent(): Spent;
+  /** Tells whoever calls the model, with each answer from now on, that a limit is near. */
+  warn(limit: string): void;
   /** Refuses the token from now on. Resolved when nothing of the run is in the air any more. */
   close(): Promise<void>;
 };
@@ -43,8 +47,13 @@ const maxCallsAtOnce = 16;
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The one way from agents to models: real keys stay here, and what is used is counted here. It listens from its first session on. */
-export function createGateway(options: Options) {
-  const { now, maxBodyBytes = 32 * 1024 * 1024, silenceMs = 300_000, drainMs = 10_000, maxFailures = 5 } = options;
+export function createGateway({
+  now,
+  maxBodyBytes = 32 * 1024 * 1024,
+  silenceMs = 300_000,
+  drainMs = 10_000,
+  maxFailures = 5,
+}: Options) {
   const sessions = new Map<string, { digest: Buffer; answer: (request: Request) => Promise<Response> }>();
   let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
@@ -69,15 +78,16 @@ export function createGateway(options: Options) {
   }
 
   /** Lets one run call one model, within its limits. */
-  function openSession({ model, limits, onEvent, onNearLimit = () => {}, onFailure }: SessionOptions): GatewaySession {
+  function openSession(options: SessionOptions): GatewaySession {
+    const { model, limits, onEvent, onNearLimit = () => {}, onFailure } = options;
     listening ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
-    let near: string | null = null;
+    const near = new Set<string>();
     const budget = createBudget(limits, {
       onEvent,
-      onNearLimit(limit, share) {
-        near = limit;
+      onNearLimit(limit, name, share) {
+        near.add(name);
         onNearLimit(limit, share);
       },
     });
@@ -178,7 +188,7 @@ export function createGateway(options: Options) {
       const response = await forward(call, model, {
         headers,
         gone: AbortSignal.any([request.signal, closing.signal]),
-        silenceMs,
+        silenceMs: options.silenceMs ?? silenceMs,
         drainMs,
         onEnd(outcome) {
           inTheAir.delete(settled.promise);
@@ -186,7 +196,7 @@ export function createGateway(options: Options) {
           settle(outcome);
         },
       });
-      if (near) response.headers.set(nearHeader, near);
+      if (near.size > 0) response.headers.set(nearHeader, [...near].join(","));
       return response;
     }
 
@@ -196,6 +206,7 @@ export function createGateway(options: Options) {
       token,
       socketPath: listening.socketPath,
       spent: budget.spent,
+      warn: (limit) => void near.add(limit),
       async close() {
         sessions.delete(id);
         closing.abort();
