@@ -5,6 +5,7 @@ import {
   type ModelPlace,
   type ModelProvider,
   modelSetting,
+  modelsSetting,
   type Prices,
   pricesSetting,
   readModelPlaces,
@@ -139,7 +140,11 @@ const settings = {
       .map(allowRule),
   ),
   EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
-  EVALD_JUDGE_MODEL: setting("", "model that judges sessions, as in openai/gpt-5", modelSetting),
+  EVALD_JUDGE_MODEL: setting(
+    "",
+    "models that judge sessions, separated by commas, as in openai/gpt-5; the first of another family than the agent's does",
+    modelsSetting,
+  ),
   EVALD_MODEL_PRICES: setting(
     "",
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
@@ -204,7 +209,8 @@ export type Config = Readonly<{
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
-  judgeModel: string | null;
+  /** Best first; empty: nobody judges. */
+  judgeModels: readonly string[];
   modelPrices: Prices;
   /** 32 bytes; null: organisations keep no model keys. */
   secretKey: Uint8Array | null;
@@ -259,7 +265,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
-    judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
+    judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),

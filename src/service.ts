@@ -24,6 +24,7 @@ import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -102,9 +103,11 @@ export function createService(options: Options) {
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -120,7 +123,7 @@ export function createService(options: Options) {
     commit,
     handlers: { run: runJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -131,6 +134,7 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
@@ -164,6 +168,7 @@ export function createService(options: Options) {
     runs,
     evals,
     endings,
+    money,
     requests,
     slots,
     queue,

@@ -26,6 +26,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       maxUsdAMonth: null,
       maxUsdARun: null,
       judgeModels: null,
+      spentUsd: 0,
       createdAt: expect.any(String),
     },
   ]);
@@ -136,7 +137,7 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     maxRunsADay: 200,
   });
   const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
-  expect(await set()).toEqual(refused("nothing to change was given; give a time zone or a limit"));
+  expect(await set()).toEqual(refused("nothing to change was given; give a time zone, a limit or a judge"));
   expect(await set("--time-zone", "Mars/Base")).toEqual(
     refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
   );
@@ -144,6 +145,21 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     expect(await set(`--runs-a-day=${limit}`)).toEqual(
       refused(`--runs-a-day: ${JSON.stringify(limit)} is no limit; use a whole number, or 0 for the configuration's`),
     );
+  const money = ["--max-usd-a-month", "50", "--max-usd-a-run", "0.5", "--judge-model", "openai/gpt-5, google/x"];
+  expect(JSON.parse((await set(...money, "--json"))[1])).toMatchObject({
+    maxUsdAMonth: 50,
+    maxUsdARun: 0.5,
+    judgeModels: ["openai/gpt-5", "google/x"],
+  });
+  expect(await run("org", "list")).toEqual([0, expect.stringMatching(/SPENT THIS MONTH\n.* \$0\.00 of \$50\n$/), ""]);
+  expect(JSON.parse((await set("--max-usd-a-month", "0", "--judge-model", "", "--json"))[1])).toMatchObject({
+    maxUsdAMonth: null,
+    judgeModels: null,
+  });
+  expect(await set("--max-usd-a-run", "much")).toEqual(
+    refused('--max-usd-a-run: "much" is no amount; use USD, as in 50 or 0.5, or 0 for none'),
+  );
+  expect((await set("--judge-model", "gpt-5"))[2]).toStartWith('evald: "gpt-5" must be a provider and a model');
   expect(await set("--runs-at-once", "1000001")).toEqual(
     refused("1000001 is no limit; use a whole number from 1 to 1000000"),
   );

@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import type { Task } from "../agents/agent.ts";
 import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
 import { Nullable } from "../schema.ts";
@@ -24,9 +25,6 @@ export const Limits = Type.Object(
   { description: "What one run may use; each at most what the operator allows, which is also the default" },
 );
 export type Limits = Static<typeof Limits>;
-
-/** What one run may use, decided. `costUsd` null: as much as the other limits let it. */
-type Decided = Record<keyof Limits, number> & { costUsd: number | null };
 
 /** The operator's setting of each limit and its value in the unit of the limit. */
 const settings: { [K in keyof Required<Limits>]: { setting: string; of: (config: Config) => number | null } } = {
@@ -55,10 +53,23 @@ export function checkLimits(limits: Limits | null, config: Config): void {
 }
 
 /** What a run may use: what its prompt asks for, and never more than the operator allows at this time. */
-export function decideLimits(limits: Limits | null | undefined, config: Config): Decided {
-  const entries = limitNames.map((name) => {
-    const values = [limits?.[name] ?? null, settings[name].of(config)].filter((value) => value !== null);
-    return [name, values.length === 0 ? null : Math.min(...values)] as const;
-  });
-  return Object.fromEntries(entries) as Decided;
+export function decideLimits(limits: Limits | null | undefined, config: Config): Task["limits"] {
+  const atMost = (name: keyof Limits) =>
+    Math.min(limits?.[name] ?? Number.POSITIVE_INFINITY, settings[name].of(config) ?? Number.POSITIVE_INFINITY);
+  const costUsd = atMost("costUsd");
+  return {
+    wallClockMs: atMost("wallClockSeconds") * 1000,
+    idleMs: atMost("idleSeconds") * 1000,
+    maxPages: config.maxPages,
+    maxRequests: atMost("requests"),
+    maxToolCalls: atMost("toolCalls"),
+    maxBytesOut: atMost("bytesOut"),
+    workspaceBytes: atMost("workspaceBytes"),
+    memoryBytes: atMost("memoryBytes"),
+    model: {
+      calls: atMost("modelCalls"),
+      tokens: atMost("tokens"),
+      costUsd: Number.isFinite(costUsd) ? costUsd : null,
+    },
+  };
 }

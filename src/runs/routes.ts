@@ -8,14 +8,16 @@ import { PathId } from "../schema.ts";
 import type { Endings } from "./endings.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
+import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot, Spending } from "./schema.ts";
 import type { Slots } from "./slots.ts";
+import type { Money } from "./spending.ts";
 
 type Parts = {
   runs: Runs;
   requests: Requests;
   endings: Endings;
   slots: Slots;
+  money: Money;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -31,7 +33,7 @@ const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey
 
 const path = Type.Object({ runId: PathId("uuid of the run") });
 
-export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
+export const runRoutes = ({ runs, requests, endings, slots, money, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "runs" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -145,4 +147,15 @@ export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: P
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),
       }),
+    })
+    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+      ...operation(
+        "System",
+        "getSpending",
+        "Tell what models have cost the organisation this month, and what they may",
+        {
+          200: Spending,
+          ...errors(),
+        },
+      ),
     });

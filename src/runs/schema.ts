@@ -216,6 +216,33 @@ export const Slot = Type.Object(
 );
 export type Slot = Static<typeof Slot>;
 
+export const Spending = Type.Object(
+  {
+    from: Type.String({ format: "date-time", description: "Beginning of the month in the organisation's time zone" }),
+    until: Time,
+    spentUsd: Type.Number({ description: "Spent on models this month, those of judges and of lost attempts too" }),
+    reservedUsd: Type.Number({ description: "Kept back for runs under way" }),
+    unpricedCalls: Type.Integer({ description: "Calls whose cost nobody knows, which are not in the sum" }),
+    maxUsdAMonth: Nullable(Type.Number()),
+    maxUsdARun: Nullable(Type.Number()),
+  },
+  {
+    title: "Spending",
+    examples: [
+      {
+        from: "2026-11-01T00:00:00.000Z",
+        until: "2026-12-01T00:00:00.000Z",
+        spentUsd: 12.41,
+        reservedUsd: 2.25,
+        unpricedCalls: 0,
+        maxUsdAMonth: 50,
+        maxUsdARun: 2,
+      },
+    ],
+  },
+);
+export type Spending = Static<typeof Spending>;
+
 export const runsQuery = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),
   reportStatus: Type.Optional(OneOf(reportStatuses, "Only runs whose report has this status")),

@@ -23,6 +23,8 @@ type Options = {
 type SessionOptions = {
   model: ModelAccess;
   limits: ModelLimits;
+  /** A call whose cost nobody knows ends the run: someone set a limit of money that would not hold. */
+  mustHavePrice?: boolean;
   /** Longest time in which the model may send nothing; default: the gateway's. */
   silenceMs?: number;
   onEvent: (event: AgentEvent) => void;
@@ -120,6 +122,11 @@ export function createGateway({
     function missPrice(name: string): void {
       if (priceMissed) return;
       priceMissed = true;
+      if (options.mustHavePrice) {
+        const why = `nobody says what ${name} costs, so the limit of money cannot hold; state its price in EVALD_MODEL_PRICES, or take the limit away`;
+        fail(new AgentFailure("budget", why));
+        return;
+      }
       const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot hold`;
       const text = `Nobody says what ${name} costs${cannot}; its tokens are counted, up to ${limits.tokens}. EVALD_MODEL_PRICES states prices.`;
       onEvent({ type: "message", text });

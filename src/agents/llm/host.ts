@@ -19,6 +19,8 @@ type Options = {
 type Run = {
   task: Task;
   model: ModelAccess;
+  /** Its money is bounded: a model whose price nobody states is refused. */
+  mustHavePrice: boolean;
   allow: readonly AllowRule[];
   /** Hears what the gateway and the egress saw. */
   onEvent: (event: AgentEvent, source: EventSource) => void;
@@ -83,13 +85,15 @@ export function createHost({ now, folder, operatorHosts }: Options) {
 
   return {
     async equip(run: Run): Promise<Equipment> {
-      const { model, onEvent, onFailure } = run;
+      const { model, mustHavePrice, onEvent, onFailure } = run;
       const place = await openSandbox(run).catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
         throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
       });
-      const session = (await openGateway()).openSession({
+      const gateway = await openGateway();
+      const session = gateway.openSession({
         model,
+        mustHavePrice,
         limits: run.task.limits.model,
         // A model that says nothing is told of before the agent is taken for idle.
         silenceMs: run.task.limits.idleMs / 2,
