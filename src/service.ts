@@ -18,6 +18,7 @@ import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createJudging } from "./runs/judging.ts";
@@ -104,6 +105,7 @@ export function createService(options: Options) {
     operatorHosts: config.egressAllow,
   });
   const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
   const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
@@ -169,6 +171,7 @@ export function createService(options: Options) {
     evals,
     endings,
     money,
+    estimates,
     requests,
     slots,
     queue,

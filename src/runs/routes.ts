@@ -6,9 +6,20 @@ import { pageQuery } from "../paging.ts";
 import { runUrls } from "../reports/reports.ts";
 import { PathId } from "../schema.ts";
 import type { Endings } from "./endings.ts";
+import type { Estimates } from "./estimates.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot, Spending } from "./schema.ts";
+import {
+  Attempt,
+  Estimate,
+  idempotencyKeyShape,
+  Run,
+  RunRequest,
+  RunResponse,
+  runsQuery,
+  Slot,
+  Spending,
+} from "./schema.ts";
 import type { Slots } from "./slots.ts";
 import type { Money } from "./spending.ts";
 
@@ -18,6 +29,7 @@ type Parts = {
   endings: Endings;
   slots: Slots;
   money: Money;
+  estimates: Estimates;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -33,7 +45,7 @@ const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey
 
 const path = Type.Object({ runId: PathId("uuid of the run") });
 
-export const runRoutes = ({ runs, requests, endings, slots, money, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
+export const runRoutes = ({ runs, requests, endings, slots, money, estimates, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "runs" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -148,6 +160,17 @@ export const runRoutes = ({ runs, requests, endings, slots, money, baseUrl, name
         ...errors(404),
       }),
     })
+    .get(
+      "/api/v1/prompts/:promptId/estimate",
+      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Tell how long a run of a prompt will take, and what it will cost", {
+          200: Estimate,
+          ...errors(404),
+        }),
+      },
+    )
     .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
       ...operation(
         "System",

@@ -216,6 +216,39 @@ export const Slot = Type.Object(
 );
 export type Slot = Static<typeof Slot>;
 
+const range = (description: string) =>
+  Type.Object(
+    { median: Nullable(Type.Number()), low: Nullable(Type.Number()), high: Type.Number() },
+    { description: `${description}; median and low are null where only the limits are known` },
+  );
+
+export const Estimate = Type.Object(
+  {
+    runs: Type.Integer({ description: "Runs of one evaluation; the figures are of one run" }),
+    agent: Type.String(),
+    model: Nullable(Type.String()),
+    basis: OneOf(["earlier runs", "limits"], "earlier runs: of the same prompt, agent and model"),
+    of: Type.Integer({ description: "Earlier runs that were gone by, 20 at most" }),
+    seconds: range("From the beginning to the report"),
+    costUsd: Nullable(range("Of the agent's model; by earlier runs, of the judge too. null: nobody can tell")),
+  },
+  {
+    title: "Estimate",
+    examples: [
+      {
+        runs: 3,
+        agent: "llm",
+        model: "anthropic/claude-opus-4-8",
+        basis: "earlier runs",
+        of: 12,
+        seconds: { median: 184.2, low: 96.5, high: 412 },
+        costUsd: { median: 0.41, low: 0.22, high: 0.98 },
+      },
+    ],
+  },
+);
+export type Estimate = Static<typeof Estimate>;
+
 export const Spending = Type.Object(
   {
     from: Type.String({ format: "date-time", description: "Beginning of the month in the organisation's time zone" }),

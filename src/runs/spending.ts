@@ -1,6 +1,6 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { orgs, runs, sessionEvents, spending } from "../db/tables.ts";
+import { orgs, type RunTask, runs, sessionEvents, spending } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/queue.ts";
@@ -125,7 +125,15 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     },
 
     /** What a run that has begun may spend: the agent, and the agent with its judge. */
-    grantOf({ orgId, task, reservedUsd }: Pick<typeof runs.$inferSelect, "orgId" | "task" | "reservedUsd">): Grant {
+    grantOf({
+      orgId,
+      task,
+      reservedUsd,
+    }: {
+      orgId: string;
+      task: Pick<RunTask, "limits">;
+      reservedUsd: number | null;
+    }): Grant {
       const cap = caps.get({ org: orgId });
       const most = agentCap(decideLimits(task.limits, config).model.costUsd, cap?.run ?? null);
       return {
