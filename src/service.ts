@@ -19,12 +19,14 @@ import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -103,13 +105,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -125,7 +127,7 @@ export function createService(options: Options) {
     commit,
     handlers: { run: runJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -136,6 +138,7 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
@@ -170,6 +173,8 @@ export function createService(options: Options) {
     runs,
     evals,
     endings,
+    money,
+    estimates,
     requests,
     slots,
     queue,

@@ -16,6 +16,7 @@ import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agent
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import type { Dimension, Grade, Metrics } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
+import type { Limits } from "../prompts/limits.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -45,6 +46,8 @@ export type RunTask = {
   productUrl?: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
+  /** What the prompt asked for; older runs lack it. */
+  limits?: Limits | null;
 };
 
 /** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
@@ -69,6 +72,11 @@ export const orgs = sqliteTable(
     /** Runs at once and runs within 24 hours; null: the configuration's. */
     maxRunsAtOnce: integer("max_runs_at_once"),
     maxRunsADay: integer("max_runs_a_day"),
+    /** What models may cost in a calendar month of its time zone, and in one run; null: no limit of its own. */
+    maxUsdAMonth: real("max_usd_a_month"),
+    maxUsdARun: real("max_usd_a_run"),
+    /** Models that judge its sessions, best first; null: the configuration's. */
+    judgeModels: json<string[]>("judge_models"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -251,6 +259,7 @@ export const prompts = sqliteTable(
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
     agent: text(),
     model: text(),
+    limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
@@ -312,6 +321,8 @@ export const runs = sqliteTable(
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
+    /** What is kept back for it of its organisation's money while it is under way; null: nothing. */
+    reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request that bore the key, hex. */
     idempotencyHash: text("idempotency_hash"),
@@ -320,6 +331,7 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
+    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -370,6 +382,19 @@ export const sessionEvents = sqliteTable(
     check("session_events_type", oneOf(t.type, eventTypes)),
     check("session_events_source", oneOf(t.source, eventSources)),
   ],
+);
+
+/** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
+export const spending = sqliteTable(
+  "spending",
+  {
+    orgId: text("org_id").notNull(),
+    from: at("from").notNull(),
+    usd: real().notNull(),
+    /** Calls whose cost nobody knows. */
+    unpricedCalls: integer("unpriced_calls").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.from] })],
 );
 
 export const reports = sqliteTable(
