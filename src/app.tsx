@@ -72,7 +72,7 @@ export function createApp(service: Service, surface?: Surface) {
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service.reports, deps, orgOf))
+    .use(reportRoutes(service.reports, service.compare, deps, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
         200: Whoami,

@@ -16,6 +16,7 @@ import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createCompare } from "./reports/compare.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
@@ -77,6 +78,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const compare = createCompare(deps, reports);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
@@ -164,6 +166,7 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    compare,
     runs,
     evals,
     endings,

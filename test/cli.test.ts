@@ -100,7 +100,9 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     agent: null,
     model: null,
     reviewBeforePublishing: false,
+    baselineRequestId: null,
     nextRunsAt: null,
+    warnings: [],
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");

@@ -37,6 +37,8 @@ test("a prompt is created with what is given, and with null for the rest", async
     agent: null,
     model: null,
     reviewBeforePublishing: false,
+    baselineRequestId: null,
+    warnings: [],
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
   });
@@ -61,9 +63,10 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     agent: "explorer",
     model: null,
     reviewBeforePublishing: true,
+    baselineRequestId: null,
   };
   const { body: made } = await create(whole);
-  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
+  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z", warnings: [] };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
   expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
 
@@ -96,6 +99,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: null,
     agent: null,
     model: null,
+    baselineRequestId: null,
   };
   const emptied = await change(made.id, nothing);
   expect(emptied.body).toEqual({

@@ -27,6 +27,8 @@ export const attemptEnds = ["done", "failed", "retried", "released", "lost", "ca
 /** What became of a due slot: its runs were asked for, its moment passed while the service was down, the last ones were still running, or they could not be asked for. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
+export const gateStatuses = ["running", "passed", "failed", "error"] as const;
+
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -142,6 +144,8 @@ export const prompts = sqliteTable(
     agent: text(),
     model: text(),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
+    baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
     nextSlotAt: at("next_slot_at"),
@@ -384,6 +388,50 @@ export const slots = sqliteTable(
     check("slots_outcome", oneOf(t.outcome, slotOutcomes)),
     check("slots_ran", sql`(${t.outcome} = 'ran') = (${t.evalRequestId} is not null)`),
     check("slots_reason", sql`(${t.outcome} = 'ran') = (${t.reason} is null)`),
+  ],
+);
+
+/** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
+export const gates = sqliteTable(
+  "gates",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    headRequestId: text("head_request_id").notNull(),
+    /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
+    baseRequestId: text("base_request_id"),
+    baseRunIds: json<string[]>("base_run_ids"),
+    /** Runs a side at most. */
+    runs: integer().notNull(),
+    adaptive: yes("adaptive").notNull(),
+    minScore: real("min_score"),
+    budgetUsd: real("budget_usd"),
+    status: text({ enum: gateStatuses }).notNull(),
+    reason: text(),
+    comparison: json<object>("comparison"),
+    createdAt: at("created_at").notNull(),
+    decidedAt: at("decided_at"),
+  },
+  (t) => [
+    unique("gates_of_org").on(t.orgId, t.id),
+    unique("gates_of_request").on(t.orgId, t.headRequestId),
+    index("gates_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("gates_running").on(t.id).where(sql`${t.status} = 'running'`),
+    foreignKey({ name: "gates_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "gates_head",
+      columns: [t.orgId, t.headRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "gates_base",
+      columns: [t.orgId, t.baseRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("gates_status", oneOf(t.status, gateStatuses)),
+    check("gates_decided", sql`(${t.status} = 'running') = (${t.decidedAt} is null)`),
+    check("gates_reason", sql`(${t.status} = 'running') = (${t.reason} is null)`),
   ],
 );
 

@@ -9,6 +9,11 @@ import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./sc
 type Parts = { requests: Requests; evals: Evals; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
+/** The result is left to be seen: every word of the list of tools is paid for in every conversation. */
+const BriefEvalRequest = Type.Object({
+  ...EvalRequest.properties,
+  result: Type.Object({}, { description: "Mean, spread, success rate, medians, and the change that they could show" }),
+});
 
 export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
   tool({
@@ -42,6 +47,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       evalRequestId: Id,
       status: EvalRequest.properties.status,
       runs: EvalRequest.properties.runs,
+      warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
@@ -63,7 +69,8 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
         signal,
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
       });
-      return { evalRequestId, status: request.status, runs: request.runs };
+      const { status } = request;
+      return { evalRequestId, status, runs: request.runs, warnings: prompts.warningsOf(caller.org, promptId, of) };
     },
   }),
   tool({
@@ -76,7 +83,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       status: Type.Optional(OneOf(evalStatuses)),
       ...pageArguments,
     }),
-    output: Type.Object({ evalRequests: Type.Array(EvalRequest), ...pageResult }),
+    output: Type.Object({ evalRequests: Type.Array(BriefEvalRequest), ...pageResult }),
     annotations: readOnly,
     run({ promptId, status, limit, offset }, { caller }) {
       if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);
