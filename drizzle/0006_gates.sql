@@ -5,6 +5,7 @@ CREATE TABLE `gates` (
 	`head_request_id` text NOT NULL,
 	`base_request_id` text,
 	`base_run_ids` text,
+	`model` text,
 	`runs` integer NOT NULL,
 	`adaptive` integer NOT NULL,
 	`min_score` real,

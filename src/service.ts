@@ -11,6 +11,7 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
@@ -141,6 +142,7 @@ export function createService(options: Options) {
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -171,6 +173,7 @@ export function createService(options: Options) {
     evals,
     endings,
     requests,
+    gates,
     slots,
     queue,
     runner,
@@ -183,11 +186,12 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

@@ -402,6 +402,8 @@ export const gates = sqliteTable(
     /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
     baseRequestId: text("base_request_id"),
     baseRunIds: json<string[]>("base_run_ids"),
+    /** The model that its runs ask for; a run that has ended names the one that answered. */
+    model: text(),
     /** Runs a side at most. */
     runs: integer().notNull(),
     adaptive: yes("adaptive").notNull(),

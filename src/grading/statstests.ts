@@ -7,7 +7,7 @@ export type Exact = { p: number; smallest: number; splits: number; seed: number 
 /** More splits than this are not looked at one by one: so many are drawn. */
 const maxSplits = 50_000;
 const resamples = 20_000;
-export const resampleSeed = 1;
+const resampleSeed = 1;
 
 /** A sum that differs in its last bits, for it was made in another order, is the same. */
 const rounding = 1e-9;

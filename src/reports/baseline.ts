@@ -18,11 +18,9 @@ export type Comparable = {
   agent: string;
   model: string | null;
   templateArgs: Record<string, string> | null;
-  /** null: any. */
+  /** null: that of the newest run. */
   methodologyHash: string | null;
 };
-
-export type Baselines = ReturnType<typeof createBaselines>;
 
 /** What runs of a prompt are held against: the evaluation that a person has pinned, else the last ten comparable published runs. Never one run. */
 export function createBaselines({ db }: Pick<Deps, "db">) {
@@ -41,7 +39,8 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
       return scored.length < 2 ? null : { kind: "pinned", evalRequestId: pinned, runs: scored };
     }
     const notOwn = sql`${runs.evalRequestId} <> ${exceptEvalRequestId}`;
-    const found = rows.published(org, of.promptId, windowRuns, [...alike(of), notOwn], before);
+    const newest = rows.published(org, of.promptId, windowRuns, [...alike(of), notOwn], before);
+    const found = newest.filter(({ methodologyHash }) => methodologyHash === newest[0]?.methodologyHash);
     return found.length < 2 ? null : { kind: "window", evalRequestId: null, runs: found };
   }
 

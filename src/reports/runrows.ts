@@ -25,12 +25,10 @@ export const methodologyWords = ({ id, hash, judge }: { id: string; hash: string
 export const argsKey = (args: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(args ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)));
 
-export const cellKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
+const cellKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
 
 /** The template arguments of a run as they are stored: JSON in the order of the prompt's variables; `{}` for none. */
 export const argsText = sql`coalesce(nullif(${runs.templateArgs}, 'null'), '{}')`;
-
-export type RunRows = ReturnType<typeof createRunRows>;
 
 /** Runs with what is compared of them. */
 export function createRunRows({ db }: Pick<Deps, "db">) {

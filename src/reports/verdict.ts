@@ -14,7 +14,7 @@ const maxInfraShare = 0.2;
 /** Prompts of which as many differences could show a change. */
 const minPrompts = 6;
 
-export const verdicts = [
+const verdicts = [
   "not_comparable",
   "insufficient_data",
   "regressed",
@@ -139,7 +139,7 @@ export function judgeSides(
   return { verdict, evidence: { ...found, reason: reason + hint } };
 }
 
-export const infraShare = ({ runs }: Pick<Side, "runs">): number => {
+const infraShare = ({ runs }: Pick<Side, "runs">): number => {
   const { infraFailures } = resultOf(runs, 0);
   return runs.length === 0 ? 0 : infraFailures / runs.length;
 };
