@@ -12,11 +12,13 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createCompare } from "./reports/compare.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
@@ -81,6 +83,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const compare = createCompare(deps, reports);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
@@ -144,6 +147,7 @@ export function createService(options: Options) {
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -170,12 +174,14 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    compare,
     runs,
     evals,
     endings,
     money,
     estimates,
     requests,
+    gates,
     slots,
     queue,
     runner,
@@ -188,11 +194,12 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

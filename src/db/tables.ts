@@ -33,6 +33,8 @@ export const roles = ["owner", "admin", "member"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 
 export type Role = (typeof roles)[number];
+export const gateStatuses = ["running", "passed", "failed", "error"] as const;
+
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -261,6 +263,8 @@ export const prompts = sqliteTable(
     model: text(),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
+    baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
     nextSlotAt: at("next_slot_at"),
@@ -519,6 +523,52 @@ export const slots = sqliteTable(
     check("slots_outcome", oneOf(t.outcome, slotOutcomes)),
     check("slots_ran", sql`(${t.outcome} = 'ran') = (${t.evalRequestId} is not null)`),
     check("slots_reason", sql`(${t.outcome} = 'ran') = (${t.reason} is null)`),
+  ],
+);
+
+/** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
+export const gates = sqliteTable(
+  "gates",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    headRequestId: text("head_request_id").notNull(),
+    /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
+    baseRequestId: text("base_request_id"),
+    baseRunIds: json<string[]>("base_run_ids"),
+    /** The model that its runs ask for; a run that has ended names the one that answered. */
+    model: text(),
+    /** Runs a side at most. */
+    runs: integer().notNull(),
+    adaptive: yes("adaptive").notNull(),
+    minScore: real("min_score"),
+    budgetUsd: real("budget_usd"),
+    status: text({ enum: gateStatuses }).notNull(),
+    reason: text(),
+    comparison: json<object>("comparison"),
+    createdAt: at("created_at").notNull(),
+    decidedAt: at("decided_at"),
+  },
+  (t) => [
+    unique("gates_of_org").on(t.orgId, t.id),
+    unique("gates_of_request").on(t.orgId, t.headRequestId),
+    index("gates_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("gates_running").on(t.id).where(sql`${t.status} = 'running'`),
+    foreignKey({ name: "gates_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "gates_head",
+      columns: [t.orgId, t.headRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "gates_base",
+      columns: [t.orgId, t.baseRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("gates_status", oneOf(t.status, gateStatuses)),
+    check("gates_decided", sql`(${t.status} = 'running') = (${t.decidedAt} is null)`),
+    check("gates_reason", sql`(${t.status} = 'running') = (${t.reason} is null)`),
   ],
 );
 
