@@ -10,6 +10,7 @@ import {
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type OwnWeights, weightsSetting } from "./weights.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
@@ -143,6 +144,11 @@ const settings = {
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
     pricesSetting,
   ),
+  EVALD_METHODOLOGY: setting(
+    "",
+    "weights of your own for the dimensions of a score: JSON with an id and the weights, or a file of it",
+    weightsSetting,
+  ),
   EVALD_SECRET_KEY: {
     ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
     secret: true,
@@ -202,6 +208,8 @@ export type Config = Readonly<{
   agentModel: string | null;
   judgeModel: string | null;
   modelPrices: Prices;
+  /** null: those of evald. */
+  methodology: OwnWeights | null;
   /** 32 bytes; null: organisations keep no model keys. */
   secretKey: Uint8Array | null;
   /** What the environment says about each provider of models. */
@@ -255,6 +263,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),

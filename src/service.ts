@@ -16,6 +16,9 @@ import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createRegradeJob } from "./regrades/job.ts";
+import { createRegrades } from "./regrades/regrades.ts";
+import { createGradings } from "./reports/gradings.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
@@ -77,6 +80,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const gradings = createGradings(deps, reports);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
@@ -116,12 +120,13 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
+  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
     queue,
     commit,
-    handlers: { run: runJob },
+    handlers: { run: runJob, regrade: regradeJob },
     concurrency: config.concurrency,
     limits: { org: orgs.limitsOf, host: config.runsPerHost },
     onError,
@@ -137,6 +142,14 @@ export function createService(options: Options) {
     queue,
     commit,
     onQueued: runner.wake,
+  });
+  const regrades = createRegrades(deps, {
+    costOf: regradeJob.costOf,
+    models,
+    queue,
+    commit,
+    onQueued: runner.wake,
+    onEnded: runner.dropLost,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
@@ -164,10 +177,12 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    gradings,
     runs,
     evals,
     endings,
     requests,
+    regrades,
     slots,
     queue,
     runner,

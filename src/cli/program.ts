@@ -13,6 +13,7 @@ import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
+import { addRegrade } from "./regrade.ts";
 import { addRestore } from "./restore.ts";
 import { addServe, type ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
@@ -46,6 +47,7 @@ export async function runProgram(
   addModel(program, configOf);
   addBackup(program, configOf);
   addRestore(program, configOf);
+  addRegrade(program, configOf);
   addDoctor(program, configOf, env);
   program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
     process.exitCode = await runBridge(argv, env);

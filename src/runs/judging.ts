@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, AgentFailure, Outcome, SessionEvent } from "../agents/agent.ts";
+import type { ModelLimits } from "../agents/gateway/budget.ts";
 import type { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { type runs, sessionEvents } from "../db/tables.ts";
@@ -12,10 +13,11 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure } from "../jobs/runner.ts";
 import type { createModels } from "../models/models.ts";
 import { redactKeys, redactSecrets } from "../schema.ts";
-import { openSession, readSession, type SessionId } from "./session.ts";
+import { createRedaction } from "./redaction.ts";
+import { openSession, readSession, type SessionId, storable } from "./session.ts";
 
 /** One call, and one more with what was wrong. */
-const limits = { calls: 2, tokens: 400_000, costUsd: null };
+const limits: ModelLimits = { calls: 2, tokens: 400_000, costUsd: null };
 const maxOutputTokens = 16_000;
 /** Faults around a run after which it is not judged any more; a job ends at five. */
 const maxFaults = 3;
@@ -73,6 +75,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     tell: Tell,
     lease: Lease,
     stop: AbortSignal,
+    maxUsd: number | null = null,
   ) {
     const [{ generateText, jsonSchema, NoObjectGeneratedError, NoOutputGeneratedError, Output }, { toModel }] =
       await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
@@ -82,7 +85,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     gateway ??= openGateway();
     const way = (await gateway).openSession({
       model: access,
-      limits,
+      limits: { ...limits, costUsd: maxUsd },
       onEvent: (event) => {
         if (event.type === "usage" || event.type === "error") tell(event);
       },
@@ -163,11 +166,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
         events.at(-1),
       );
       const tell: Tell = (event) => writer.append(event, "runner");
-      const task = {
-        org: run.orgId as OrgId,
-        text: run.task.text,
-        goal: (run.task.endGoal ?? run.task.text).slice(0, 8000),
-      };
+      const task = toTask(run);
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });
       // On the disk before money is spent: from here on the agent is not sent again.
@@ -184,8 +183,59 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       }
     },
 
+    /**
+     * Has a stored session judged once more, by another judge or by the same one, within an amount of USD. Answers with the events of that, which
+     * are not stored with the session; `onSpent` hears what each call cost as soon as that is known. Throws as `judge`.
+     */
+    async judgeAgain(
+      run: typeof runs.$inferSelect,
+      session: SessionEvent[],
+      { model, maxUsd }: { model: string; maxUsd: number },
+      lease: Lease,
+      stop: AbortSignal,
+      onSpent: (costUsd: number | null) => void,
+    ): Promise<SessionEvent[]> {
+      const last = session.at(-1);
+      if (!last) return [];
+      const task = toTask(run);
+      const { hide, clean } = createRedaction();
+      hide(models.secretsOf(task.org));
+      const events: SessionEvent[] = [];
+      const tell: Tell = ({ type, ...fields }) => {
+        const { data } = storable(fields, clean);
+        const place = { seq: last.seq + 1 + events.length, at: now(), tMs: last.tMs, source: "runner" };
+        events.push({ ...data, type, ...place } as SessionEvent);
+      };
+      const about = { model, rubric: rubricHash, goal: task.goal };
+      tell({ type: "milestone", name: "judging", detail: about });
+      const spend: Tell = (event) => {
+        tell(event);
+        if (event.type === "usage") onSpent(event.costUsd);
+      };
+      const access = accessOf(task.org, model);
+      const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop, maxUsd);
+      if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "a session was not judged again");
+      tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
+      return events;
+    },
+
     close: async (): Promise<void> => (await gateway)?.close(),
   };
+}
+
+const toTask = ({ orgId, task }: typeof runs.$inferSelect): Asked => ({
+  org: orgId as OrgId,
+  text: task.text,
+  goal: (task.endGoal ?? task.text).slice(0, 8000),
+});
+
+/** Whether a judge has anything to say of a session: an agent with a model tried something, and came to an end. */
+export function isJudgeable(session: SessionEvent[]): boolean {
+  const end = session.findLast((event) => event.type === "end");
+  const isModel = session.some(
+    (event) => event.type === "milestone" && event.name === "started" && event.detail.kind === "model",
+  );
+  return isModel && end !== undefined && !unmade.includes(end.outcome);
 }
 
 /** The schema as plain JSON: what TypeBox keeps beside it is nothing for a provider. */
