@@ -22,6 +22,7 @@ import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
 import { explain } from "./schema.ts";
 import type { Service } from "./service.ts";
+import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
 /** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
@@ -82,13 +83,17 @@ export function createApp(service: Service, surface?: Surface) {
       }),
     })
     .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
-    .use(pageRoutes(service))
-    .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
+    .use(pageRoutes(service, openApi))
+    .get("/openapi.json", openApi, {
       ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
     });
   // Taken before the prefix is put in front of every route: in the document it belongs to the server's address.
   const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
-  let document: object | undefined;
+  let document: OpenApiDocument | undefined;
+  function openApi(): OpenApiDocument {
+    document ??= toOpenApi(described, deps.baseUrl()) as OpenApiDocument;
+    return document;
+  }
 
   const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {

@@ -1,5 +1,4 @@
 import { settingTable } from "../config.ts";
-import api from "./docs/api.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
@@ -8,6 +7,7 @@ import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
+import rest from "./docs/rest.md" with { type: "text" };
 import runs from "./docs/runs.md" with { type: "text" };
 import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
@@ -25,7 +25,7 @@ export const docs: Doc[] = [
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
   toDoc("mcp", "Using evald", mcp),
-  toDoc("api", "Reference", api),
+  toDoc("rest", "Reference", rest),
   toDoc("keys", "Reference", keys),
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),

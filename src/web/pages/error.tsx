@@ -1,28 +1,32 @@
 import type { AppError } from "../../errors.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 
 const titles: Partial<Record<AppError["code"], string>> = {
   not_found: "Nothing is here",
   bad_request: "That cannot be shown",
   internal: "Something went wrong",
+  forbidden: "That is not allowed",
 };
 
 /** An error for a person: what it is and where to go. */
 export function ErrorPage({
   site,
+  viewer,
   path,
   status,
   error,
 }: {
   site: Site;
+  viewer?: Viewer;
   path: string;
   status: number;
   error: AppError;
 }) {
   const title = titles[error.code] ?? "That did not work";
   return (
-    <Layout site={site} path={path} title={title}>
+    <Layout site={site} viewer={viewer} path={path} title={title}>
       <div class="notice-page">
         <p class="status">{status}</p>
         <h1>{title}</h1>

@@ -2,15 +2,16 @@ import { percent } from "../../grading/words.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 import { agentWords, frictionNames, outcomeWords, timeWords, titleOf } from "../words.ts";
 import { Bar, Fact, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
 
-type Props = { site: Site; report: Report; notice: string | null };
+type Props = { site: Site; viewer: Viewer; report: Report; notice: string | null };
 
 /** A whole report for people: the grade first, then what to change, then the proof. `notice`: why its session cannot be read, if so. */
-export function ReportPage({ site, report, notice }: Props) {
+export function ReportPage({ site, viewer, report, notice }: Props) {
   const title = titleOf(report.task);
   const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
@@ -18,6 +19,7 @@ export function ReportPage({ site, report, notice }: Props) {
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
       markdownPath={`${path}.md`}
@@ -138,7 +140,7 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
   );
 }
 
-function Making({ site, report, notice, path }: Props & { path: string }) {
+function Making({ site, report, notice, path }: Omit<Props, "viewer"> & { path: string }) {
   const { run, agent, methodology, task } = report;
   const replaced = Object.entries(run.urlMap);
   return (

@@ -2,6 +2,7 @@ import type { Asked } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 import { agentWords, outcomeWords, timeWords, titleOf } from "../words.ts";
 import { Fact, GradeMark } from "./figures.tsx";
 
@@ -22,10 +23,10 @@ const endWords: Record<NonNullable<Attempt["ended"]>, string> = {
   cancelled: "called off",
 };
 
-type Props = { site: Site; run: Run; asked: Asked; attempts: Attempt[] };
+type Props = { site: Site; viewer: Viewer; run: Run; asked: Asked; attempts: Attempt[] };
 
 /** A run while it goes on and after, with what was asked of it and how it was tried. */
-export function RunPage({ site, run, asked: { task, urlMap }, attempts }: Props) {
+export function RunPage({ site, viewer, run, asked: { task, urlMap }, attempts }: Props) {
   const { base } = site;
   const title = titleOf(task);
   const unfinished = run.completedAt === null;
@@ -33,6 +34,7 @@ export function RunPage({ site, run, asked: { task, urlMap }, attempts }: Props)
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path={`/runs/${run.runId}`}
       title={`Run: ${title}`}
       refreshSeconds={unfinished ? 2 : undefined}

@@ -3,20 +3,22 @@ import { line } from "../../grading/words.ts";
 import type { Report, Trace } from "../../reports/schema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 import { plain, titleOf } from "../words.ts";
 
 type Filter = { types?: string; fromSeq?: number; search?: string };
 type Event = Trace["events"][number];
-type Props = { site: Site; report: Report; trace: Trace; filter: Filter };
+type Props = { site: Site; viewer: Viewer; report: Report; trace: Trace; filter: Filter };
 
 /** The events of a session, a page at a time. */
-export function SessionPage({ site, report, trace, filter }: Props) {
+export function SessionPage({ site, viewer, report, trace, filter }: Props) {
   const path = `/reports/${report.slug}/session`;
   const here = site.base + path;
   const first = trace.events[0]?.seq;
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path={path}
       title={`Session: ${titleOf(report.task)}`}
       crumbs={[{ name: "Reports" }, { name: report.slug, path: `/reports/${report.slug}` }, { name: "Session" }]}

@@ -1,0 +1,52 @@
+/// <reference lib="dom" />
+import "htmx.org/dist/htmx.esm.min.js";
+import "htmx.org/dist/ext/hx-sse.min.js";
+
+/** Two strokes that lead somewhere: the links of the page say which. */
+const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));
+
+document.documentElement.classList.add("live");
+
+let isGoing = false;
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && target.closest("input, textarea, select, [contenteditable]") !== null;
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+  if (isGoing) {
+    isGoing = false;
+    goKeys.get(`g ${event.key}`)?.click();
+  } else if (event.key === "g") isGoing = true;
+  else if (event.key === "/") {
+    const search = document.querySelector<HTMLInputElement>('input[type="search"]');
+    if (search) {
+      event.preventDefault();
+      search.focus();
+      search.select();
+    }
+  } else if (event.key === "?") document.querySelector<HTMLDialogElement>("#keys")?.showModal();
+});
+
+// `data-copy` holds the text, or the id of the element that does.
+document.addEventListener("click", async (event) => {
+  const button = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-copy]") : null;
+  if (!button) return;
+  const { copy = "" } = button.dataset;
+  await navigator.clipboard.writeText(copy.startsWith("#") ? (document.querySelector(copy)?.textContent ?? "") : copy);
+  const label = button.textContent;
+  button.textContent = "Copied";
+  setTimeout(() => {
+    button.textContent = label;
+  }, 1500);
+});
+
+// `data-filters` is a selector: what does not hold every word that is typed is hidden.
+document.addEventListener("input", ({ target }) => {
+  if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;
+  const words = target.value.toLowerCase().split(/\s+/);
+  for (const each of document.querySelectorAll<HTMLElement>(target.dataset.filters)) {
+    const text = (each.textContent ?? "").toLowerCase();
+    each.hidden = !words.every((word) => text.includes(word));
+  }
+});
