@@ -7,6 +7,7 @@ import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { exchangeRoutes } from "./exchange/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -75,6 +76,7 @@ export function createApp(service: Service, surface?: Surface) {
     .use(promptRoutes(service.prompts, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
     .use(reportRoutes(service.reports, service.gradings, deps, orgOf))
+    .use(exchangeRoutes(service.exports, orgOf))
     .use(regradeRoutes({ ...service, nameOf }, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {

@@ -11,6 +11,8 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createExports } from "./exchange/export.ts";
+import { createImports } from "./exchange/import.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
@@ -27,6 +29,7 @@ import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -82,6 +85,8 @@ export function createService(options: Options) {
   const reports = createReports(deps);
   const gradings = createGradings(deps, reports);
   const runs = createRuns(deps);
+  const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
+  const imports = createImports(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
   const commit = createCommit(db);
@@ -183,6 +188,8 @@ export function createService(options: Options) {
     endings,
     requests,
     regrades,
+    exports,
+    imports,
     slots,
     queue,
     runner,

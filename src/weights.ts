@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { ConfigError } from "./errors.ts";
 
 /** What a score is made of, in the order of a report. */
-const dimensionNames = [
+export const dimensionNames = [
   "Goal achievement",
   "Docs discoverability",
   "Docs quality",

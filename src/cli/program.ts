@@ -8,6 +8,8 @@ import { AppError, ConfigError } from "../errors.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
+import { addExport } from "./export.ts";
+import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
@@ -48,6 +50,8 @@ export async function runProgram(
   addBackup(program, configOf);
   addRestore(program, configOf);
   addRegrade(program, configOf);
+  addExport(program, configOf);
+  addImport(program, configOf);
   addDoctor(program, configOf, env);
   program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
     process.exitCode = await runBridge(argv, env);

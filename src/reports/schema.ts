@@ -110,7 +110,7 @@ const GoalPart = Type.Object({
   why: Type.String({ description: "In the judge's words" }),
 });
 
-const ReportJudge = Type.Object(
+export const ReportJudge = Type.Object(
   {
     model: Type.String(),
     costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),
