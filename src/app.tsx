@@ -2,8 +2,8 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
-import { errors, operation } from "./api.ts";
-import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
+import { errors, type OrgOf, operation, scopes } from "./api.ts";
+import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
@@ -21,7 +21,7 @@ import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
-import { explain } from "./schema.ts";
+import { explain, Nullable, OneOf } from "./schema.ts";
 import type { Service } from "./service.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
@@ -41,7 +41,11 @@ export function createApp(service: Service, surface?: Surface) {
   };
   /** The router takes a slash at the end for none. */
   const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
-  const orgOf = (request: Request) => callerOfApi(request).org;
+  const orgOf: OrgOf = (request, scope = request.method === "GET" ? "read" : "write") => {
+    const caller = callerOfApi(request);
+    checkScope(caller, scope);
+    return caller.org;
+  };
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
@@ -151,13 +155,17 @@ const offerOf = (service: Service): Parameters<typeof toSurface>[0] => ({
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
-  key: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String() }),
+  key: Type.Object({
+    id: Type.String({ format: "uuid" }),
+    name: Type.String(),
+    scopes: Nullable(Type.Array(OneOf(scopes), { description: "What it is held to; null: it may do everything" })),
+  }),
 });
 
 function whoami({ orgs }: Service, caller: Caller | undefined) {
   if (!caller) throw notFound("no such address");
   const { id, name, timeZone } = orgs.getOrg(caller.org);
-  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name } };
+  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name, scopes: caller.scopes } };
 }
 
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });

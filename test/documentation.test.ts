@@ -242,6 +242,7 @@ const samples: Record<string, RegExp[]> = {
   "keys.md": [
     /^[0-9a-f-]{36}\nevals_\w{36}\n$/,
     /^$/,
+    /^$/,
     /"name":"Test"/,
     /^<!doctype html>[\s\S]*<title>Run: /,
     /^ID +KEY[\s\S]* laptop [\s\S]* ci /,

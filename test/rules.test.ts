@@ -95,7 +95,8 @@ test.each([
 });
 
 test.each([
-  ["fetch", /(?<![.\w])fetch\(/, /^src\/(net|cli)\//],
+  // The trial speaks to the gateway of its own process, over its socket.
+  ["fetch", /(?<![.\w])fetch\(/, /^src\/(net\/|cli\/|models\/trial\.ts$)/],
   ["process.env", /process\.env/, /^src\/(main\.ts|cli\/)/],
   ["process.exit", /process\.exit/, /^src\/(main\.ts|cli\/)/],
   ["console", /(?<![.\w])console\./, /^src\/(main\.ts|cli\/)/],

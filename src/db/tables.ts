@@ -86,6 +86,8 @@ export const apiKeys = sqliteTable(
       .references(() => orgs.id),
     name: text().notNull(),
     display: text().notNull(),
+    /** null: all of them. */
+    scopes: json<string[]>("scopes"),
     createdAt: at("created_at").notNull(),
     expiresAt: at("expires_at"),
     revokedAt: at("revoked_at"),

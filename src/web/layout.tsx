@@ -6,11 +6,12 @@ import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
 import reference from "./styles/reference.css" with { type: "text" };
+import settings from "./styles/settings.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, reference].join("\n");
+export const css = [base, shell, reference, settings].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);

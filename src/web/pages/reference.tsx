@@ -198,7 +198,7 @@ const Fields = ({ schema }: { schema: Schema }) => (
 type Row = { name: string; required: boolean; note: string | null; schema: Schema };
 
 const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
-  <div class="wide">
+  <div class="wide" tabIndex={0}>
     <table class="list fields">
       <caption>{caption}</caption>
       <tbody>
