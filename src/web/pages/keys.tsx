@@ -4,6 +4,7 @@ import { docs, sectionsOf } from "../docs.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { timeWords } from "../words.ts";
+import { Wide } from "./figures.tsx";
 import { SettingsFrame } from "./settings.tsx";
 
 const scopeWords: Record<(typeof scopes)[number], string> = {
@@ -42,7 +43,7 @@ export function KeysPage({ keys, now, made, typed, mayChange, ...frame }: Props)
       {keys.length === 0 ? (
         <p class="muted">No key was made yet. A key lets programs and agents in: curl, CI, an editor over MCP.</p>
       ) : (
-        <div class="wide" tabIndex={0}>
+        <Wide label="API keys">
           <table class="list">
             <thead>
               <tr>
@@ -83,7 +84,7 @@ export function KeysPage({ keys, now, made, typed, mayChange, ...frame }: Props)
               ))}
             </tbody>
           </table>
-        </div>
+        </Wide>
       )}
       {mayChange ? (
         <form method="post" action={`${base}/settings/keys`}>
