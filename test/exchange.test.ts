@@ -44,6 +44,9 @@ const importInto = (app: App, text: string | Uint8Array, org = app.a.org, option
 const count = (app: App, table: string) =>
   app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n;
 
+/** The form of a key, as a person may have pasted it. */
+const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
+
 /** An organisation with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
 async function furnished() {
   const env = {
@@ -69,7 +72,7 @@ async function furnished() {
   const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
   const prompt = service.prompts.createPrompt(a.org, {
     title: "Nightly",
-    text: "Upload a {{thing}}. Key: evals_0123456789abcdefghijABCDEFGHIJ012345",
+    text: `Upload a {{thing}}. Key: ${secret}`,
     frequency: "daily",
     templateDefaults: { thing: "file" },
     targetProviderId: provider.id,
@@ -139,7 +142,8 @@ describe("an export as JSON lines", () => {
     for (const slug of [source.slug, source.draft]) {
       for (const path of ["", "/trace", "/gradings", "?methodology=acme-1"].slice(0, slug === source.slug ? 4 : 3)) {
         const [there, here] = [source, other].map((app) => app.send("GET", `/api/v1/reports/${slug}${path}`));
-        expect([path, (await here)?.body]).toEqual([path, (await there)?.body]);
+        const expected = JSON.stringify((await there)?.body).replaceAll(secret, "evals_[redacted]");
+        expect([path, JSON.stringify((await here)?.body)]).toEqual([path, expected]);
       }
     }
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
@@ -396,6 +400,116 @@ describe("a file that is refused stores nothing", () => {
   });
 });
 
+describe("for other programs", () => {
+  /** Three prompts' worth of results, made at one moment, ids and slugs as they came. */
+  function told() {
+    const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
+    const { id } = app.service.prompts.createPrompt(app.a.org, {
+      title: '=1+1 "quoted" <b>',
+      text: "See https://docs.test",
+    });
+    const [met, missed, below, none, broken] = evaluation(app, id, [
+      { ...niceGrade, outcome: "succeeded", keyFinding: "Fine,\nreally." },
+      { ...niceGrade, outcome: "goal_not_met", score: 55, keyFinding: "-2+3 & <script>\u0000\u001b[0m]]>" },
+      { ...niceGrade, score: 60, keyFinding: "@SUM(A1)" },
+      { ...niceGrade, score: null, grade: null, outcome: "no_creds", nullNotice: "No key." },
+      "infrastructure: the network is away",
+    ]);
+    return {
+      app,
+      id,
+      runs: [met, missed, below, none, broken] as { slug: string; runId: string; evalRequestId: string }[],
+    };
+  }
+
+  test("CSV has a line for each report, and nothing that a spreadsheet would calculate", async () => {
+    const { app, id, runs } = told();
+    const body = await exported(app, "?format=csv");
+    const [met, missed, below, none] = runs;
+    const line = (
+      run: (typeof runs)[number] | undefined,
+      outcome: string,
+      score: string,
+      grade: string,
+      finding: string,
+    ) =>
+      [
+        ...[
+          run?.slug,
+          "2026-11-21T09:30:00.000Z",
+          "published",
+          id,
+          `"'=1+1 ""quoted"" <b>"`,
+          run?.runId,
+          run?.evalRequestId,
+        ],
+        ...[
+          "explorer",
+          "test",
+          "",
+          "{}",
+          outcome,
+          score,
+          grade,
+          "0.45",
+          "1",
+          "3f9c0a17aa55",
+          "",
+          "4.2",
+          "0",
+          "2",
+          "17",
+          "0",
+        ],
+        ...["1", "", "88.2", "64.3", "", "", "", finding],
+      ].join(",");
+    expect(body.split("\r\n")).toEqual([
+      "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
+      line(met, "succeeded", "78.4", "C+", '"Fine,\nreally."'),
+      line(missed, "goal_not_met", "55", "C+", "'-2+3 & <script>\u0000\u001b[0m]]>"),
+      line(below, "not_judged", "60", "C+", "'@SUM(A1)"),
+      line(none, "no_creds", "", "", niceGrade.keyFinding),
+      "",
+    ]);
+  });
+
+  test("JUnit tells what a build must know: missed goals, scores below the bar, and what could not be made", async () => {
+    const { app, runs } = told();
+    const [met, missed, below, none, broken] = runs.map(({ slug, runId }) => slug || runId);
+    const name = "=1+1 &#34;quoted&#34; &#60;b&#62;";
+    const verdict = niceGrade.verdict;
+    expect(await exported(app, "?format=junit&minScore=70")).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="evald">
+  <testsuite name="${name}" tests="5" failures="2" errors="2" skipped="0">
+    <testcase name="${met}" classname="explorer" time="4.2"/>
+    <testcase name="${missed}" classname="explorer" time="4.2">
+      <failure type="goal_not_met" message="-2+3 &#38; &#60;script&#62;\ufffd\ufffd[0m]]&#62;">${verdict}</failure>
+    </testcase>
+    <testcase name="${below}" classname="explorer" time="4.2">
+      <failure type="score" message="The score of 60 is below 70. @SUM(A1)">${verdict}</failure>
+    </testcase>
+    <testcase name="${none}" classname="explorer" time="4.2">
+      <error type="no_creds" message="No key.">${verdict}</error>
+    </testcase>
+    <testcase name="${broken}" classname="explorer" time="0">
+      <error type="infrastructure" message="infrastructure: the network is away"></error>
+    </testcase>
+  </testsuite>
+</testsuites>
+`);
+    expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
+  });
+
+  test("Markdown is what the page of each report is", async () => {
+    const { app, runs } = told();
+    const headers = { authorization: `Basic ${btoa(`x:${app.a.key}`)}` };
+    const pages = await Promise.all(
+      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`, { headers })).body),
+    );
+    expect(await exported(app, "?format=markdown")).toBe(pages.join("\n---\n\n"));
+  });
+});
+
 test("hostile words in a file stay words, on the page too", async () => {
   const script = "<script>alert(1)</script>";
   const rows = rowsIn(text).map(({ type, row }) => {
@@ -442,16 +556,19 @@ test("whatever is in it, an export of the import is the export", async () => {
     });
   const ends = fc.array(fc.oneof(grade, fc.constant("timeout: too long")), { minLength: 1, maxLength: 3 });
   await fc.assert(
-    fc.asyncProperty(fc.array(fc.tuple(words, fc.dictionary(words, words), ends), { maxLength: 3 }), async (all) => {
-      const [from, to] = [testApp(), testApp()];
-      for (const [title, defaults, grades] of all) {
-        const own = { title, text: `${title} https://docs.example.com`, templateDefaults: defaults };
-        evaluation(from, from.service.prompts.createPrompt(from.a.org, own).id, grades);
-      }
-      const first = await exported(from);
-      importInto(to, first);
-      expect(withoutHeader(await exported(to))).toBe(withoutHeader(first));
-    }),
+    fc.asyncProperty(
+      fc.array(fc.tuple(words, fc.dictionary(words, words, { noNullPrototype: true }), ends), { maxLength: 3 }),
+      async (all) => {
+        const [from, to] = [testApp(), testApp()];
+        for (const [title, defaults, grades] of all) {
+          const own = { title, text: `${title} https://docs.example.com`, templateDefaults: defaults };
+          evaluation(from, from.service.prompts.createPrompt(from.a.org, own).id, grades);
+        }
+        const first = await exported(from);
+        importInto(to, first);
+        expect(withoutHeader(await exported(to))).toBe(withoutHeader(first));
+      },
+    ),
     { numRuns: 15, seed: 7 },
   );
 }, 60_000);
