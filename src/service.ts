@@ -14,13 +14,17 @@ import type { Deps } from "./deps.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
+import { createPromptLists } from "./prompts/lists.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createLatest } from "./reports/latest.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
+import { createFollow } from "./runs/follow.ts";
 import { createJudging } from "./runs/judging.ts";
+import { createRunLists } from "./runs/lists.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
@@ -68,17 +72,26 @@ export function createService(options: Options) {
   const keys = createKeys(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
+  /** Every agent, with what keeps it from being sent from here. */
+  const agentChoices = Object.entries(agents).map(([id, agent]) => ({
+    id,
+    hasModel: agent.describe().kind === "model",
+    objection: objectionTo(agent),
+  }));
   const prompts = createPrompts(deps, {
-    agents: Object.entries(agents)
-      .filter(([, agent]) => objectionTo(agent) === null)
-      .map(([id, agent]) => ({ id, hasModel: agent.describe().kind === "model" })),
+    agents: agentChoices.filter(({ objection }) => objection === null),
     agentModel: config.agentModel,
     checkModel: models.getModel,
     onScheduled: () => slots.wake(),
   });
+  const promptLists = createPromptLists(deps);
   const reports = createReports(deps);
+  const latest = createLatest(deps, reports);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
+  const runLists = createRunLists(deps);
+  const stopping = new AbortController();
+  const follow = createFollow(deps, { runs, stopping: stopping.signal });
   const queue = createQueue(deps);
   const commit = createCommit(db);
   const { filename } = db.$client;
@@ -162,10 +175,15 @@ export function createService(options: Options) {
     keys,
     providers,
     models,
+    agentChoices,
     prompts,
+    promptLists,
     reports,
+    latest,
     runs,
     evals,
+    runLists,
+    follow,
     endings,
     requests,
     slots,
@@ -184,6 +202,7 @@ export function createService(options: Options) {
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
+      stopping.abort();
       await Promise.all([slots.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },

@@ -1,8 +1,9 @@
-import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, isNotNull, isNull, type SQL, sql } from "drizzle-orm";
 import { evalRequests, prompts, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../paging.ts";
+import { type Repeats, sumUp } from "../reports/repeats.ts";
 import { runUrls } from "../reports/reports.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
 
@@ -70,6 +71,26 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
 
   return {
     getEvalRequest,
+
+    /** What the runs of an evaluation came to together, those that have ended. */
+    sumUpEval: (org: OrgId, id: string): Repeats =>
+      sumUp(
+        db
+          .select({
+            failureReason: runs.failureReason,
+            report: {
+              outcome: reports.outcome,
+              score: reports.score,
+              seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+              costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+            },
+          })
+          .from(runs)
+          .leftJoin(reports, eq(reports.runId, runs.id))
+          .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, id.toLowerCase()), isNotNull(runs.completedAt)))
+          .all()
+          .map(({ failureReason, report }) => ({ failureReason, report: report?.outcome == null ? null : report })),
+      ),
 
     /** Newest first. */
     listEvalRequests(org: OrgId, { promptId, status: wanted }: EvalFilter, page: Page): Paged<EvalRequest> {

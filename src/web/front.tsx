@@ -40,6 +40,8 @@ export function createFront(service: Service) {
 
   return {
     site,
+    /** null: nobody who is known here. */
+    findViewer,
     /** Shows what belongs to the organisation of whoever looks; a stranger is asked who they are. */
     show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> => answer(request, make),
 

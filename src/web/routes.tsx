@@ -4,6 +4,8 @@ import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
+import { homePages } from "./routes/home.tsx";
+import { promptPages } from "./routes/prompts.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
@@ -14,6 +16,8 @@ export const pageRoutes = (service: Service) => {
   const front = createFront(service);
   return new Elysia({ name: "pages" })
     .use(publicPages(front))
+    .use(homePages(service, front))
+    .use(promptPages(service, front))
     .use(reportPages(service, front))
     .use(runPages(service, front));
 };

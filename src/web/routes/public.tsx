@@ -7,17 +7,11 @@ import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { errorAnswer, type Front } from "../front.tsx";
 import { css, js, toPage } from "../layout.tsx";
 import { DocPage, DocsIndexPage } from "../pages/doc.tsx";
-import { HomePage } from "../pages/home.tsx";
 import { llmsTxt, robotsTxt, sitemapXml } from "../site.ts";
 
-/** What everyone may read: the start page, the documentation, and what pages are made of. */
+/** What everyone may read: the documentation, and what pages are made of. */
 export const publicPages = ({ site }: Front) =>
   new Elysia({ name: "public pages" })
-    .get(
-      "/",
-      ({ request }) => publicAnswer(request, "html", toPage(<HomePage site={site()} />)),
-      page("home", "What this service is"),
-    )
     .get(
       "/style.css",
       ({ request }) => assetAnswer(request, "css", css),
