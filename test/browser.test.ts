@@ -11,7 +11,7 @@ afterAll(() => browser.close());
 
 test("what everyone may read keeps nobody out, and the browser has nothing to complain about", async () => {
   const { app } = testApp();
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: app.handle });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.handle(request) });
   const page = await browser.newPage();
   const complaints = complaintsOf(page);
   for (const path of ["/", "/docs", "/docs/start", "/docs/api"]) {

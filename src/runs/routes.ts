@@ -64,7 +64,7 @@ export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nam
     .post(
       "/api/v1/prompts/:promptId/run",
       async ({ request, params, headers, body }) => {
-        const { runIds } = await requests.requestEval(orgOf(request), params.promptId, {
+        const { runIds } = await requests.requestEval(orgOf(request, "run"), params.promptId, {
           ...body,
           idempotencyKey: headers["idempotency-key"],
           trigger: "api",
@@ -134,8 +134,8 @@ export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nam
     .post(
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
-        await endings.cancelRun(orgOf(request), params.runId, nameOf(request));
-        return runs.getRun(orgOf(request), params.runId);
+        await endings.cancelRun(orgOf(request, "run"), params.runId, nameOf(request));
+        return runs.getRun(orgOf(request, "run"), params.runId);
       },
       {
         params: path,
@@ -151,7 +151,12 @@ export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nam
     .post(
       "/api/v1/runs/:runId/rerun",
       async ({ request, params, headers }) => {
-        const { runIds } = await requests.requestAgain(orgOf(request), params.runId, "api", headers["idempotency-key"]);
+        const { runIds } = await requests.requestAgain(
+          orgOf(request, "run"),
+          params.runId,
+          "api",
+          headers["idempotency-key"],
+        );
         const runId = runIds[0] as string;
         return { runId, ...runUrls(baseUrl(), runId) };
       },

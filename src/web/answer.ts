@@ -43,7 +43,7 @@ export function publicAnswer(
   const known = request.headers.get("if-none-match");
   return known?.split(/\s*,\s*/).includes(etag)
     ? new Response(null, { status: 304, headers: all })
-    : new Response(body, { headers: all });
+    : compressed(request, new Response(body, { headers: all }));
 }
 
 export const varyAccept = { vary: "Accept" };

@@ -5,6 +5,8 @@ import "htmx.org/dist/ext/hx-sse.min.js";
 /** Two strokes that lead somewhere: the links of the page say which. */
 const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));
 
+document.documentElement.classList.add("live");
+
 let isGoing = false;
 
 const isTyping = (target: EventTarget | null) =>
@@ -37,4 +39,14 @@ document.addEventListener("click", async (event) => {
   setTimeout(() => {
     button.textContent = label;
   }, 1500);
+});
+
+// `data-filters` is a selector: what does not hold every word that is typed is hidden.
+document.addEventListener("input", ({ target }) => {
+  if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;
+  const words = target.value.toLowerCase().split(/\s+/);
+  for (const each of document.querySelectorAll<HTMLElement>(target.dataset.filters)) {
+    const text = (each.textContent ?? "").toLowerCase();
+    each.hidden = !words.every((word) => text.includes(word));
+  }
 });

@@ -15,7 +15,7 @@ export const page = (
     ...(needsKey
       ? {
           security: [{ bearer: [] }],
-          description: "Takes an API key as a Bearer credential, or as the password of HTTP Basic with any user name.",
+          description: "Takes the cookie of a person who is signed in, or an API key as a Bearer credential.",
         }
       : { security: [] }),
     responses: {
@@ -30,25 +30,5 @@ export const page = (
   },
 });
 
-/** How a form is shown in the description of the API: what a browser sends from a page of the service. */
-export const form = (operationId: string, summary: string) => ({
-  detail: {
-    tags: ["Pages"],
-    operationId,
-    summary,
-    description: "Taken from pages of this service only: the Origin must be its own. Programs use the API.",
-    security: [{ bearer: [] }],
-    requestBody: {
-      required: false,
-      content: { "application/x-www-form-urlencoded": { schema: { type: "object" as const } } },
-    },
-    responses: {
-      200: { description: "A page, where the form only asks to be shown one", content: html },
-      303: { description: "Done; the address says where to go on" },
-      400: { description: "Something in the form is not valid; the page says what", content: html },
-      401: { description: "Nobody who is known here", content: html },
-      403: { description: "Not sent from a page of this service, or not allowed", content: html },
-      404: { description: "There is none, or it is another organisation's", content: html },
-    },
-  },
-});
+/** A form that a page sends, or a page that only a browser with its cookie asks for: no part of the API. */
+export const hidden = { detail: { hide: true }, parse: "none" as const };

@@ -1,8 +1,8 @@
 import { Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import type { Service } from "../../service.ts";
-import { privateAnswer, publicAnswer } from "../answer.ts";
-import { page } from "../describe.ts";
+import { privateAnswer } from "../answer.ts";
+import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
 import { toPage } from "../layout.tsx";
 import { fragments, streamAnswer } from "../live.ts";
@@ -37,16 +37,13 @@ export const homePages = (service: Service, front: Front) => {
     .get(
       "/",
       ({ request }) =>
-        front.findViewer(request)
-          ? front.show(request, (viewer, site) =>
-              privateAnswer("html", toPage(<DashboardPage viewer={viewer} {...overviewOf(viewer, site)} />)),
-            )
-          : publicAnswer(request, "html", toPage(<HomePage site={front.site()} />), {
-              // Whoever signs in must not be shown what a stranger saw.
-              "cache-control": "no-cache",
-              vary: "Authorization, Cookie",
-            }),
-      page("home", "How the organisation of who looks stands; for all others, what this service is"),
+        front.greet(request, ({ viewer }, site) =>
+          privateAnswer(
+            "html",
+            toPage(viewer ? <DashboardPage viewer={viewer} {...overviewOf(viewer, site)} /> : <HomePage site={site} />),
+          ),
+        ),
+      page("home", "The home of the organisation of whoever is signed in; for others what this service is"),
     )
     .get(
       "/live",
@@ -59,9 +56,6 @@ export const homePages = (service: Service, front: Front) => {
             ),
           ),
         ),
-      page("homeLive", "How an organisation stands, again whenever it has changed", {
-        types: ["text/event-stream"],
-        needsKey: true,
-      }),
+      hidden,
     );
 };

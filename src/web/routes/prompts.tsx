@@ -7,7 +7,7 @@ import { pageQuery } from "../../paging.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
-import { form, page } from "../describe.ts";
+import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
 import { toPage } from "../layout.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
@@ -98,7 +98,7 @@ export const promptPages = (service: Service, front: Front) => {
             throw error;
           }
         }),
-      { parse: "none", ...form("createPromptForm", "Create a prompt") },
+      { ...hidden },
     )
     .post(
       "/prompts/preview",
@@ -108,7 +108,7 @@ export const promptPages = (service: Service, front: Front) => {
           const { preview } = views.formOf(viewer.org, views.idIn(sent), draft);
           return privateAnswer("html", renderToString(<PreviewPart draft={draft} preview={preview} />));
         }),
-      { parse: "none", ...form("previewPromptForm", "Show the variables and times of a prompt that is being written") },
+      { ...hidden },
     )
     .get(
       "/prompts/:promptId",
@@ -139,7 +139,7 @@ export const promptPages = (service: Service, front: Front) => {
             throw error;
           }
         }),
-      { parse: "none", params, ...form("updatePromptForm", "Change a prompt") },
+      { params, ...hidden },
     )
     .post(
       "/prompts/:promptId/status",
@@ -150,7 +150,7 @@ export const promptPages = (service: Service, front: Front) => {
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
           return front.seeOther(`/prompts/${id}`);
         }),
-      { parse: "none", params, ...form("promptStatusForm", "Pause a prompt, archive it or bring it back") },
+      { params, ...hidden },
     )
     .post(
       "/prompts/:promptId/run",
@@ -167,6 +167,6 @@ export const promptPages = (service: Service, front: Front) => {
             throw error;
           }
         }),
-      { parse: "none", params, ...form("runPromptForm", "Run a prompt") },
+      { params, ...hidden },
     );
 };

@@ -7,7 +7,7 @@ import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
-import { form, page } from "../describe.ts";
+import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
 import { toPage } from "../layout.tsx";
 import { fragments, type Message, streamAnswer } from "../live.ts";
@@ -115,11 +115,7 @@ export const runPages = (service: Service, front: Front) => {
         ),
       {
         query: Filter,
-        ...page("runsLive", "The list of runs, again whenever it has changed", {
-          types: ["text/event-stream"],
-          refuses: true,
-          needsKey: true,
-        }),
+        ...hidden,
       },
     )
     .get(
@@ -144,11 +140,7 @@ export const runPages = (service: Service, front: Front) => {
       {
         params,
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),
-        ...page("runEvents", "What is new on the page of a run, as it comes", {
-          types: ["text/event-stream"],
-          misses: true,
-          needsKey: true,
-        }),
+        ...hidden,
       },
     )
     .post(
@@ -158,7 +150,7 @@ export const runPages = (service: Service, front: Front) => {
           await endings.cancelRun(viewer.org, params.runId, viewer.person?.name ?? "somebody on the pages");
           return front.seeOther(`/runs/${params.runId}`);
         }),
-      { parse: "none", params, ...form("cancelRunForm", "End a run that has not ended") },
+      { params, ...hidden },
     )
     .post(
       "/runs/:runId/rerun",
@@ -167,7 +159,7 @@ export const runPages = (service: Service, front: Front) => {
           const { runIds } = await requests.requestAgain(viewer.org, params.runId, "web");
           return front.seeOther(`/runs/${runIds[0]}`);
         }),
-      { parse: "none", params, ...form("rerunForm", "Run again what a run was about") },
+      { params, ...hidden },
     )
     .get(
       "/evals/:evalId",
@@ -191,11 +183,7 @@ export const runPages = (service: Service, front: Front) => {
         }),
       {
         params: evalParams,
-        ...page("evalLive", "The runs of an evaluation, again whenever they have moved on", {
-          types: ["text/event-stream"],
-          misses: true,
-          needsKey: true,
-        }),
+        ...hidden,
       },
     );
 };
