@@ -37,6 +37,7 @@ type Props = {
   /** Public pages may be found by search engines and have a Markdown form. */
   isPublic?: boolean;
   markdownPath?: string;
+  /** For browsers without scripts, where nothing else keeps a page live. */
   refreshSeconds?: number;
   crumbs?: Crumb[];
   /** Beside the content, after it in the document: who reads without a screen begins with what matters. */
@@ -73,7 +74,11 @@ export function Layout(props: Props) {
         <title>{title === "evald" ? title : `${title} · evald`}</title>
         {description && <meta name="description" content={description} />}
         {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
-        {refreshSeconds && <meta http-equiv="refresh" content={String(refreshSeconds)} />}
+        {refreshSeconds && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(refreshSeconds)} />
+          </noscript>
+        )}
         <link rel="icon" href={icon} />
         <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
         <script src={`${base}/client.js?v=${jsMark}`} defer />
