@@ -130,7 +130,7 @@ function EventRow({ event }: { event: Event }) {
 }
 
 /** One line that tells an event from its neighbours; the fields are the target's or the agent's and may be anything. */
-function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
+export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>
     typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
   const json = (name: string) => JSON.stringify(fields[name] ?? {});
