@@ -17,6 +17,8 @@ import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createReports } from "./reports/reports.ts";
+import { createShares } from "./reports/shares.ts";
+import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
@@ -77,6 +79,8 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const shares = createShares(deps);
+  const getTimeline = createTimelines(deps);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
@@ -164,6 +168,8 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    shares,
+    getTimeline,
     runs,
     evals,
     endings,

@@ -8,6 +8,7 @@ import type { OpenApiDocument } from "./pages/reference.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
+import { sharePages } from "./routes/share.tsx";
 import { toSite } from "./site.ts";
 
 /** Everything that is served to people, and the documentation for people and agents. */
@@ -16,6 +17,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
   return new Elysia({ name: "pages" })
     .use(publicPages(front, openApi))
     .use(reportPages(service, front))
+    .use(sharePages(service, front))
     .use(runPages(service, front));
 };
 

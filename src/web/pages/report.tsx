@@ -1,40 +1,48 @@
 import { percent } from "../../grading/words.ts";
 import type { Report } from "../../reports/schema.ts";
+import type { Way } from "../../reports/way.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { agentWords, frictionNames, outcomeWords, timeWords, titleOf } from "../words.ts";
-import { Bar, Fact, GradeMark } from "./figures.tsx";
+import { frictionNames, outcomeWords, titleOf } from "../words.ts";
+import { Parts } from "./curve.tsx";
+import { Bar, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
+import { Properties, type Side } from "./properties.tsx";
+import { WayMap } from "./way.tsx";
 
-type Props = { site: Site; viewer: Viewer; report: Report; notice: string | null };
+/** `viewer`: none where the report is read under a share link. `path`: where it is read, from the base on. */
+type Props = { site: Site; viewer?: Viewer; path: string; report: Report; way: Way; side: Side };
 
-/** A whole report for people: the grade first, then what to change, then the proof. `notice`: why its session cannot be read, if so. */
-export function ReportPage({ site, viewer, report, notice }: Props) {
+/** A whole report for people: the grade first, then what to change, then the proof. */
+export function ReportPage({ site, viewer, path, report, way, side }: Props) {
   const title = titleOf(report.task);
-  const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
-  const session = notice === null ? `${site.base}${path}/session` : null;
+  const { session } = side;
   return (
     <Layout
       site={site}
       viewer={viewer}
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
-      markdownPath={`${path}.md`}
-      crumbs={[{ name: "Reports" }, { name: report.slug }]}
+      markdownPath={viewer && `${path}.md`}
+      crumbs={viewer && [{ name: "Reports", path: "/reports" }, { name: report.slug }]}
     >
       <article class="report">
         <Head report={report} title={title} />
-        <p class="verdict">{report.verdict}</p>
-        <Summary summary={report.summary} />
-        <Goal report={report} session={session} />
-        <Metrics metrics={report.metrics} />
-        <Dimensions report={report} />
-        <Advice report={report} names={names} />
-        <FrictionList report={report} names={names} session={session} />
-        <Making site={site} report={report} notice={notice} path={path} />
+        <Properties site={site} report={report} viewer={viewer} side={side} />
+        <div class="findings">
+          <p class="verdict">{report.verdict}</p>
+          <Summary summary={report.summary} />
+          <Dimensions report={report} />
+          <Metrics metrics={report.metrics} />
+          <Advice report={report} names={names} />
+          <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
+          <Goal report={report} session={session} />
+          <WayMap way={way} session={session} />
+          <Task task={report.task} />
+        </div>
       </article>
     </Layout>
   );
@@ -123,57 +131,35 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
       )}
       <div class="dimensions">
         {dimensions.map(({ name, weight, score, grade, desc }) => (
-          <section key={name}>
-            <h3>
-              {name} <small>weight {weight}</small>
-            </h3>
-            <p class="measure">
-              <Bar score={score} grade={grade} />
-              <strong>{score}</strong>
-              <GradeMark grade={grade} />
-            </p>
-            <p class="desc">{desc}</p>
-          </section>
+          <details key={name}>
+            <summary>
+              <h3>
+                {name} <small>weight {weight}</small>
+              </h3>
+              <span class="measure">
+                <Bar score={score} grade={grade} />
+                <strong>{score}</strong>
+                <GradeMark grade={grade} />
+              </span>
+            </summary>
+            <Parts desc={desc} />
+          </details>
         ))}
       </div>
     </section>
   );
 }
 
-function Making({ site, report, notice, path }: Omit<Props, "viewer"> & { path: string }) {
-  const { run, agent, methodology, task } = report;
-  const replaced = Object.entries(run.urlMap);
-  return (
-    <section>
-      <h2 id="about">How it was made</h2>
-      <dl class="facts">
-        <Fact name="Agent">{agentWords(agent)}</Fact>
-        <Fact name="Started">{timeWords(run.startedAt ?? run.createdAt)}</Fact>
-        <Fact name="Finished">{timeWords(run.completedAt ?? report.createdAt)}</Fact>
-        <Fact name="Run">
-          <a href={`${site.base}/runs/${run.runId}`}>{run.runId}</a>
-        </Fact>
-        <Fact name="Session">{notice ?? <a href={`${site.base}${path}/session`}>Every event, in order</a>}</Fact>
-        <Fact name="As a text">
-          <a href={`${site.base}${path}.md`}>Markdown</a>
-        </Fact>
-        <Fact name="Attempt">{run.attempt}</Fact>
-        <Fact name="Method">
-          <a href={`${site.base}/docs/scoring`}>{methodology.id}</a> <code>{methodology.hash.slice(0, 8)}</code>
-          {methodology.judge && `, judged by ${methodology.judge}`}
-        </Fact>
-        {replaced.length > 0 && (
-          <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
-        )}
-      </dl>
-      <h3>Task</h3>
-      <p class="task">{task.text}</p>
-      {task.endGoal && (
-        <>
-          <h3>End goal</h3>
-          <p class="task">{task.endGoal}</p>
-        </>
-      )}
-    </section>
-  );
-}
+const Task = ({ task }: { task: Report["task"] }) => (
+  <section>
+    <h2 id="task">What was asked</h2>
+    <h3>Task</h3>
+    <p class="task">{task.text}</p>
+    {task.endGoal && (
+      <>
+        <h3>End goal</h3>
+        <p class="task">{task.endGoal}</p>
+      </>
+    )}
+  </section>
+);
