@@ -16,6 +16,7 @@ import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createCompare } from "./reports/compare.ts";
 import { createReports } from "./reports/reports.ts";
 import { createShares } from "./reports/shares.ts";
 import { createTimelines } from "./reports/timeline.ts";
@@ -79,6 +80,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const compareReports = createCompare(deps, reports);
   const shares = createShares(deps);
   const getTimeline = createTimelines(deps);
   const runs = createRuns(deps);
@@ -168,6 +170,7 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    compareReports,
     shares,
     getTimeline,
     runs,

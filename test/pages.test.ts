@@ -119,7 +119,7 @@ describe("reports and runs", () => {
   test("the session is paged, filtered and searched", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
     expect(all.body).toContain('<tr id="e0" class="event-thought">');
-    expect(all.body).toContain("Next page, from event 100");
+    expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
     const rest = await app.send("GET", `/reports/${slug}/session?fromSeq=100`);
     expect(rest.body).not.toContain('id="e99"');
     expect(rest.body).toContain('<tr id="e120" class="event-end">');
@@ -186,7 +186,7 @@ describe("words of a target", () => {
     for (const path of [`/reports/${slug}`, `/reports/${slug}/session`]) {
       const { body } = await app.send("GET", path);
       expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img|iframe|b)\b/i);
-      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|data:image\/svg)/.test(href))).toEqual([]);
+      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|\?|data:image\/svg)/.test(href))).toEqual([]);
       expect(body).not.toMatch(/<[a-z][^>]*\son\w+=/i);
     }
     const { body } = await app.send("GET", `/reports/${slug}`);
@@ -259,7 +259,7 @@ test("every page is described with its types, and nothing else is under Pages", 
       ["404", ["text/html"]],
     ],
     "/reports/{slug}": [
-      ["200", ["text/html", "text/markdown"]],
+      ["200", ["text/html", "text/markdown", "application/json"]],
       ["401", ["text/html"]],
       ["404", ["text/html"]],
     ],
@@ -267,6 +267,29 @@ test("every page is described with its types, and nothing else is under Pages", 
       ["200", ["text/html"]],
       ["400", ["text/html"]],
       ["401", ["text/html"]],
+      ["404", ["text/html"]],
+    ],
+    "/reports/{slug}/session/{seq}": [
+      ["200", ["text/html"]],
+      ["401", ["text/html"]],
+      ["404", ["text/html"]],
+    ],
+    "/reports": [
+      ["200", ["text/html"]],
+      ["400", ["text/html"]],
+      ["401", ["text/html"]],
+    ],
+    "/shared/{token}": [
+      ["200", ["text/html"]],
+      ["404", ["text/html"]],
+    ],
+    "/shared/{token}/session": [
+      ["200", ["text/html"]],
+      ["400", ["text/html"]],
+      ["404", ["text/html"]],
+    ],
+    "/shared/{token}/session/{seq}": [
+      ["200", ["text/html"]],
       ["404", ["text/html"]],
     ],
     "/runs/{runId}": [

@@ -216,7 +216,6 @@ export const Trace = Type.Object(
     events: Type.Array(TraceEvent),
     total: Type.Integer({ description: "Events that match" }),
     nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
-    prevSeq: Nullable(Type.Integer({ description: "beforeSeq of the page before; null at the beginning" })),
     notice: Nullable(Type.String({ description: "Why events are missing" })),
   },
   { title: "Trace" },

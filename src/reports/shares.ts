@@ -20,8 +20,6 @@ const iso = (at: number) => new Date(at).toISOString();
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 const gone = () => notFound("nothing is shared under this address; ask whoever sent it for a new link");
 
-export type Shares = ReturnType<typeof createShares>;
-
 /** Addresses under which a report can be read by whoever has them. */
 export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
   function idOf(org: OrgId, slug: string): string {

@@ -5,7 +5,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { hasFailed, sessionOf, toolName } from "./trace.ts";
 
 /** Events of one span of a session's time. */
-export type Slice = { fromSeq: number; events: number; failures: number };
+type Slice = { fromSeq: number; events: number; failures: number };
 
 type Counted<T> = { name: T; events: number };
 

@@ -42,7 +42,7 @@ export function sessionOf({ db }: Pick<Deps, "db">, org: OrgId, slug: string) {
   return { reportId: report.id, events, notice: first ? null : dropped };
 }
 
-export const toEvent = ({ seq, at, tMs, type, source, data }: Row): TraceEvent => ({
+const toEvent = ({ seq, at, tMs, type, source, data }: Row): TraceEvent => ({
   seq,
   at: new Date(at).toISOString(),
   tMs,
@@ -65,16 +65,9 @@ export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`
 export const findNotice = (deps: Pick<Deps, "db">, org: OrgId, slug: string): string | null =>
   sessionOf(deps, org, slug).notice;
 
-/**
- * A page of the session behind a report, in order: from `fromSeq` on, or the last events before `beforeSeq`. `search` finds text in any field,
- * whatever its case. Throws not_found, bad_request.
- */
-export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query: TraceQuery): Trace {
-  const { types, source, tool, failed, fromSeq = 0, beforeSeq, limit = 100, search } = query;
-  const { db } = deps;
-  const { events, notice } = sessionOf(deps, org, slug);
-  const matching = and(
-    events,
+/** Throws bad_request. */
+const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | undefined =>
+  and(
     types === undefined ? undefined : inArray(sessionEvents.type, parseTypes(types)),
     source && eq(sessionEvents.source, source),
     tool === undefined
@@ -85,6 +78,16 @@ export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query
       ? undefined
       : sql`instr(lower(${sessionEvents.data}), lower(${JSON.stringify(search).slice(1, -1)})) > 0`,
   );
+
+/**
+ * A page of the session behind a report, in order: from `fromSeq` on, or the last events before `beforeSeq`. `search` finds text in any field,
+ * whatever its case. Throws not_found, bad_request.
+ */
+export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query: TraceQuery): Trace {
+  const { fromSeq = 0, beforeSeq, limit = 100 } = query;
+  const { db } = deps;
+  const { events, notice } = sessionOf(deps, org, slug);
+  const matching = and(events, matches(query));
   const isBack = beforeSeq !== undefined;
   const found = db
     .select()
@@ -95,23 +98,25 @@ export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query
     .all();
   const rows = found.slice(0, limit);
   if (isBack) rows.reverse();
-  const first = rows[0]?.seq ?? 0;
-  const hasBefore = isBack
-    ? found.length > limit
-    : fromSeq > 0 &&
-      db
-        .select({ seq: sessionEvents.seq })
-        .from(sessionEvents)
-        .where(and(matching, lt(sessionEvents.seq, first)))
-        .limit(1)
-        .get() !== undefined;
   return {
     events: rows.map(toEvent),
     total: db.select({ n: count() }).from(sessionEvents).where(matching).get()?.n ?? 0,
     nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (found[limit]?.seq ?? null),
-    prevSeq: hasBefore ? first : null,
     notice,
   };
+}
+
+/** Whether events that a query matches stand before a certain one. Throws not_found, bad_request. */
+export function hasEarlier(deps: Pick<Deps, "db">, org: OrgId, slug: string, query: TraceQuery, seq: number): boolean {
+  const { events } = sessionOf(deps, org, slug);
+  return (
+    deps.db
+      .select({ seq: sessionEvents.seq })
+      .from(sessionEvents)
+      .where(and(events, matches(query), lt(sessionEvents.seq, seq)))
+      .limit(1)
+      .get() !== undefined
+  );
 }
 
 /** One event, whole. Throws not_found. */

@@ -5,6 +5,7 @@ import { httpUrl } from "../schema.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
+import compare from "./styles/compare.css" with { type: "text" };
 import reference from "./styles/reference.css" with { type: "text" };
 import report from "./styles/report.css" with { type: "text" };
 import session from "./styles/session.css" with { type: "text" };
@@ -12,7 +13,7 @@ import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, reference, report, session].join("\n");
+export const css = [base, shell, reference, report, session, compare].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);

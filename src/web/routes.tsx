@@ -5,6 +5,7 @@ import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { comparePages } from "./routes/compare.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
@@ -18,6 +19,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(publicPages(front, openApi))
     .use(reportPages(service, front))
     .use(sharePages(service, front))
+    .use(comparePages(service, front))
     .use(runPages(service, front));
 };
 

@@ -4,7 +4,7 @@ import type { Report } from "../../reports/schema.ts";
 import { type ShareLink, shareDays } from "../../reports/shares.ts";
 import type { Site } from "../site.ts";
 import { mayActAs, type Viewer } from "../viewer.ts";
-import { agentWords, timeWords } from "../words.ts";
+import { agentWords, timeWords, titleOf } from "../words.ts";
 import { Fact } from "./figures.tsx";
 
 /** What stands beside a report. */
@@ -21,7 +21,7 @@ type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
 
 /** What a report is about, how it was made, and what can be done with it. */
 export function Properties({ site, report, viewer, side }: Props) {
-  const { run, agent, methodology, prompt, status, slug } = report;
+  const { run, agent, methodology, prompt, task, status, slug } = report;
   const replaced = Object.entries(run.urlMap);
   const path = `${site.base}/reports/${slug}`;
   const statusForm = `${path}/status`;
@@ -47,7 +47,7 @@ export function Properties({ site, report, viewer, side }: Props) {
       <dl class="facts">
         {viewer && (
           <Fact name="Prompt">
-            <a href={`${site.base}/prompts/${prompt.id}`}>{prompt.title ?? prompt.id}</a>
+            <a href={`${site.base}/prompts/${prompt.id}`}>{titleOf(task)}</a>
           </Fact>
         )}
         <Fact name="Agent">{agentWords(agent)}</Fact>

@@ -12,7 +12,7 @@ import { GradeMark } from "./figures.tsx";
 export const letters = ["A", "B", "C", "D", "F"] as const;
 
 /** What the list is asked for; blank fields are left out. */
-export type ReportsQuery = {
+type ReportsQuery = {
   promptId?: string;
   status?: ReportSummary["status"];
   outcome?: ReportSummary["outcome"];

@@ -15,6 +15,8 @@ type Props = {
   path: string;
   report: Report;
   trace: Trace;
+  /** Whether events that match stand before those of this page. */
+  hasEarlier: boolean;
   timeline: Timeline;
   query: TraceQuery;
 };
@@ -23,7 +25,7 @@ type Props = {
 const maxInline = 24_000;
 
 /** The events of a session, a page at a time, under a picture of the whole. */
-export function SessionPage({ site, viewer, path, report, trace, timeline, query }: Props) {
+export function SessionPage({ site, viewer, path, report, trace, hasEarlier, timeline, query }: Props) {
   const here = `${site.base}${path}/session`;
   const names = frictionNames(report);
   const marks = report.frictionPoints.map(({ id, title, events }) => ({
@@ -67,7 +69,7 @@ export function SessionPage({ site, viewer, path, report, trace, timeline, query
             <Filter {...{ here, timeline, query }} />
           </>
         )}
-        <Pager {...{ here, query, trace, first, last }} />
+        <Pager {...{ here, query, trace, hasEarlier, first, last }} />
         <table class="events">
           <thead>
             <tr>
@@ -94,7 +96,7 @@ export function SessionPage({ site, viewer, path, report, trace, timeline, query
         {trace.events.length === 0 && !trace.notice && (
           <p class="empty">No event matches. Show all of them, or ask for less.</p>
         )}
-        {trace.events.length > 10 && <Pager {...{ here, query, trace, first, last }} />}
+        {trace.events.length > 10 && <Pager {...{ here, query, trace, hasEarlier, first, last }} />}
       </div>
     </Layout>
   );
@@ -187,10 +189,11 @@ function Filter({ here, timeline, query }: { here: string; timeline: Timeline; q
   );
 }
 
-type PagerProps = { here: string; query: TraceQuery; trace: Trace; first?: number; last?: number };
+type PagerProps = Pick<Props, "query" | "trace" | "hasEarlier"> & { here: string; first?: number; last?: number };
 
-function Pager({ here, query, trace, first, last }: PagerProps) {
-  const { fromSeq: _, beforeSeq: __, ...kept } = query;
+function Pager({ here, query, trace, hasEarlier, first, last }: PagerProps) {
+  const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;
+  const kept = limit === 100 ? rest : { ...rest, limit };
   if (first === undefined || last === undefined) return null;
   return (
     <nav class="pager" aria-label="Pages">
@@ -199,12 +202,12 @@ function Pager({ here, query, trace, first, last }: PagerProps) {
         <small> {numberWords(trace.total)} match</small>
       </span>
       <span class="end">
-        {trace.prevSeq !== null && (
+        {hasEarlier && (
           <>
             <a class="button" href={toHref(here, kept)}>
               First
             </a>
-            <a class="button" rel="prev" href={toHref(here, { ...kept, beforeSeq: trace.prevSeq })}>
+            <a class="button" rel="prev" href={toHref(here, { ...kept, beforeSeq: first })}>
               Earlier
             </a>
           </>

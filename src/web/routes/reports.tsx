@@ -4,7 +4,7 @@ import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables.ts";
 import { badRequest } from "../../errors.ts";
 import { reportFilter, traceQuery } from "../../reports/schema.ts";
-import { findNotice, getEvent, getTrace } from "../../reports/trace.ts";
+import { findNotice, getEvent, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { getWay } from "../../reports/way.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
@@ -133,10 +133,11 @@ export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Ser
           const report = reports.getReport(viewer.org, params.slug);
           const trace = getTrace(deps, viewer.org, params.slug, query);
           const timeline = getTimeline(viewer.org, params.slug);
+          const earlier = hasEarlier(deps, viewer.org, params.slug, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
           return privateAnswer(
             "html",
-            toPage(<SessionPage {...{ site, viewer, path, report, trace, timeline, query }} />),
+            toPage(<SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />),
           );
         }),
       {

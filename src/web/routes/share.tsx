@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { AppError, notFound } from "../../errors.ts";
 import { traceQuery } from "../../reports/schema.ts";
-import { findNotice, getEvent, getTrace } from "../../reports/trace.ts";
+import { findNotice, getEvent, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { getWay } from "../../reports/way.ts";
 import type { Service } from "../../service.ts";
 import { compressed, privateAnswer } from "../answer.ts";
@@ -66,7 +66,14 @@ export const sharePages = ({ deps, reports, shares, getTimeline }: Service, fron
           const { org, slug, site, path } = shared;
           const report = reports.getReport(org, slug);
           const trace = getTrace(deps, org, slug, query);
-          return toPage(<SessionPage {...{ site, path, report, trace, query }} timeline={getTimeline(org, slug)} />);
+          const earlier = hasEarlier(deps, org, slug, query, trace.events[0]?.seq ?? 0);
+          return toPage(
+            <SessionPage
+              {...{ site, path, report, trace, query }}
+              timeline={getTimeline(org, slug)}
+              hasEarlier={earlier}
+            />,
+          );
         }),
       {
         transform: withoutBlanks,
