@@ -5,6 +5,7 @@ import { type Agent, objectionTo } from "./agents/agent.ts";
 import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
+import { createPeople } from "./auth/people.ts";
 import type { AllowRule, Config } from "./config.ts";
 import { createCommit } from "./db/commit.ts";
 import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
@@ -69,6 +70,7 @@ export function createService(options: Options) {
   const deps: Deps = { db, config, log, now, newId, baseUrl };
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
+  const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
   const prompts = createPrompts(deps, {
@@ -166,6 +168,7 @@ export function createService(options: Options) {
     deps,
     orgs,
     keys,
+    people,
     providers,
     models,
     prompts,

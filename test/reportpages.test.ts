@@ -1,16 +1,17 @@
-import { describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import type { Grade } from "../src/grading/score.ts";
 import { testApp } from "./support/app.ts";
-import { hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
+import { signedIn } from "./support/people.ts";
+import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
 
 type App = ReturnType<typeof testApp>;
-const own = { origin: "http://localhost:3000", "content-type": "application/x-www-form-urlencoded" };
-const post = (app: App, path: string, body = "", headers: Record<string, string> = {}) =>
-  app.send("POST", path, { body, headers: { ...own, ...headers } });
+type Browser = Awaited<ReturnType<typeof signedIn>>;
 const asB = ({ b }: App) => ({ authorization: `Bearer ${b.key}` });
 const rows = (html: string) => [...html.matchAll(/<tr id="e(\d+)"/g)].map(([, seq]) => Number(seq));
 const slugsOf = (html: string) => [...html.matchAll(/<input type="checkbox" name="([^"]+)"/g)].map(([, slug]) => slug);
 
+const form = { origin: "http://localhost:3000", "content-type": "application/x-www-form-urlencoded" };
 const docs = "https://docs.example.com";
 const got = (path: string, more: object = {}): AgentEvent => ({
   ...{ type: "http", id: "t1", method: "GET", url: docs + path, mappedUrl: null, status: 200, ms: 40, bytes: 2000 },
@@ -137,22 +138,22 @@ describe("a report", () => {
   });
 
   test("is published, made a draft or archived by a form of this service alone", async () => {
+    const member = await signedIn(app, { role: "member" });
+    const stranger = await signedIn(app, { org: app.b.org });
     const statusOf = async () => (await app.send("GET", `/api/v1${path}`)).body.status;
-    const { status, headers } = await post(app, `${path}/status`, "status=draft");
-    expect([status, headers.get("location"), await statusOf()]).toEqual([303, path, "draft"]);
-    expect((await app.send("GET", path)).body).toContain('<span class="pill">draft</span>');
+    const { status, location } = await member.post(`${path}/status`, { status: "draft" });
+    expect([status, location, await statusOf()]).toEqual([303, path, "draft"]);
+    expect((await member.get(path)).body).toContain('<span class="pill">draft</span>');
     const refused = [
-      await post(app, `${path}/status`, "status=archived", { origin: "https://evil.example" }),
-      await app.send("POST", `${path}/status`, {
-        body: "status=archived",
-        headers: { "content-type": own["content-type"] },
-      }),
-      await post(app, `${path}/status`, "status=deleted"),
-      await post(app, `${path}/status`, "status=archived", asB(app)),
-      await post(app, `${path}/status`, "status=archived", { authorization: "" }),
+      await member.post(`${path}/status`, { status: "archived" }, { origin: "https://evil.example" }),
+      await app.send("POST", `${path}/status`, { body: "status=archived", headers: form }),
+      await member.post(`${path}/status`, { status: "deleted" }),
+      await stranger.post(`${path}/status`, { status: "archived" }),
+      await app.send("POST", `${path}/status`, { body: "status=archived", headers: { ...form, authorization: "" } }),
     ];
     expect(refused.map((each) => each.status)).toEqual([403, 403, 400, 404, 401]);
     expect(await statusOf()).toBe("draft");
+    expect((await app.send("GET", path)).body).not.toContain(`action="${path}/status"`);
   });
 });
 
@@ -249,15 +250,19 @@ describe("a share link", () => {
   const { slug } = runWithReport(app, hostileGrade, "<script>alert(1)</script>");
   const path = `/reports/${slug}`;
   const nobody = { headers: { authorization: "" } };
-  const make = async (form: string) => {
-    const { status, body } = await post(app, `${path}/shares`, form);
+  let owner: Browser;
+  beforeAll(async () => {
+    owner = await signedIn(app);
+  });
+  const make = async (fields: Record<string, string>) => {
+    const { status, body } = await owner.post(`${path}/shares`, fields);
     const url = /<code id="made">([^<]+)</.exec(body)?.[1] ?? "";
     return { status, shared: new URL(url).pathname };
   };
   const look = (address: string) => app.send("GET", address, nobody);
 
   test("shows the report to whoever has it, and tells nobody of itself", async () => {
-    const { status, shared } = await make("days=7");
+    const { status, shared } = await make({ days: "7" });
     expect([status, /^\/shared\/[\w-]{43}$/.test(shared)]).toEqual([200, true]);
     const { status: seen, body, headers } = await look(shared);
     expect([seen, headers.get("referrer-policy"), headers.get("x-robots-tag"), headers.get("cache-control")]).toEqual([
@@ -278,7 +283,7 @@ describe("a share link", () => {
   });
 
   test("shows the session where that was chosen", async () => {
-    const { shared } = await make("days=1&session=1");
+    const { shared } = await make({ days: "1", session: "1" });
     expect((await look(shared)).body).toContain(`href="${shared}/session?fromSeq=0#e1"`);
     const { status, body } = await look(`${shared}/session?search=step%2042`);
     expect([status, rows(body)]).toEqual([200, [42]]);
@@ -287,15 +292,17 @@ describe("a share link", () => {
   });
 
   test("ends by its time, by a revocation or with its report, and then looks like none", async () => {
-    const links = [await make("days=1"), await make("days=30"), await make("days=30")].map(({ shared }) => shared);
-    const listed = (await app.send("GET", path)).body;
+    const links: string[] = [];
+    for (const days of ["1", "30", "30"]) links.push((await make({ days })).shared);
+    const stranger = await signedIn(app, { org: app.b.org });
+    const listed = (await owner.get(path)).body;
     const [newest] = [...listed.matchAll(/action="([^"]+\/revoke)"/g)].map(([, action]) => action ?? "");
-    expect((await post(app, newest ?? "", "", asB(app))).status).toBe(404);
-    expect((await post(app, newest ?? "", "", { origin: "https://evil.example" })).status).toBe(403);
+    expect((await stranger.post(newest ?? "")).status).toBe(404);
+    expect((await owner.post(newest ?? "", {}, { origin: "https://evil.example" })).status).toBe(403);
     expect((await look(links[2] ?? "")).status).toBe(200);
-    expect((await post(app, newest ?? "")).status).toBe(303);
+    expect((await owner.post(newest ?? "")).status).toBe(303);
     now += 24 * 3600_000;
-    expect((await app.send("GET", path)).body).toContain("<small>revoked</small>");
+    expect((await owner.get(path)).body).toContain("<small>revoked</small>");
     const [expired, alive, revoked] = await Promise.all(links.map(look));
     expect(alive?.status).toBe(200);
     const unknown = `/shared/${"A".repeat(43)}`;
@@ -309,14 +316,82 @@ describe("a share link", () => {
     expect(none.status).toBe(404);
     expect(same(expired!, links[0]!)).toEqual(none);
     expect(same(revoked!, links[2]!)).toEqual(none);
-    await post(app, `${path}/status`, "status=archived");
+    await owner.post(`${path}/status`, { status: "archived" });
     expect(same(await look(links[1]!), links[1]!)).toEqual(none);
   });
 
-  test("is not made for a time that is not offered, nor for another's report", async () => {
+  test("is made by owners alone, for a time that is offered, of a report of their own", async () => {
     for (const days of ["", "0", "365", "7.5", "x"])
-      expect((await post(app, `${path}/shares`, `days=${days}`)).status).toBe(400);
-    expect((await post(app, `${path}/shares`, "days=7", asB(app))).status).toBe(404);
-    expect((await post(app, `${path}/shares`, "days=7", { origin: "null" })).status).toBe(403);
+      expect((await owner.post(`${path}/shares`, { days })).status).toBe(400);
+    const admin = await signedIn(app, { role: "admin" });
+    expect((await admin.get(path)).body).not.toContain("/shares");
+    expect((await admin.post(`${path}/shares`, { days: "7" })).status).toBe(403);
+    const stranger = await signedIn(app, { org: app.b.org });
+    expect((await stranger.post(`${path}/shares`, { days: "7" })).status).toBe(404);
+    expect((await owner.post(`${path}/shares`, { days: "7" }, { origin: "null" })).status).toBe(403);
+  });
+});
+
+describe("reports side by side", () => {
+  const app = testApp();
+  const prompt = app.service.prompts.createPrompt(app.a.org, {
+    title: "Upload",
+    text: "Upload. https://docs.example.com",
+  });
+  const scored = (score: number, more: Partial<Grade> = {}) => ({ ...niceGrade, score, ...more });
+  const [first] = evaluation(
+    app,
+    prompt.id,
+    [90, 91, 92, 91].map((score) => scored(score)),
+  );
+  const worse = { dimensions: [niceGrade.dimensions[0]!, { ...niceGrade.dimensions[1]!, score: 12.5, grade: "F" }] };
+  const point = { ...niceGrade.frictions[0]!, fingerprint: "00000000000000b2", title: "<b>Page gone</b>" };
+  const frictions = [{ ...point, url: null }];
+  const [last] = evaluation(
+    app,
+    prompt.id,
+    [70, 71, 72, 71].map((score) => scored(score, { ...worse, frictions, recommendations: [] })),
+  );
+  const [a, b] = [first?.slug ?? "", last?.slug ?? ""];
+
+  test("are picked from the list, and shown oldest first", async () => {
+    const { status, headers } = await app.send("GET", `/compare?${b}=1&${a}=1`);
+    expect([status, headers.get("location")]).toEqual([303, `/compare?slugs=${a}%2C${b}`]);
+  });
+
+  test("have a verdict with its evidence, what got worse at the top, and the friction that came and went", async () => {
+    const { body } = await app.send("GET", `/compare?slugs=${a},${b}`);
+    for (const shown of [
+      '<section class="verdict-card verdict-regressed" aria-label="Verdict"><p class="word">Worse</p>',
+      "-20.0 points (95 %",
+      "two-sided permutation test of the mean scores",
+      '<svg class="delta" viewBox="0 0 400 52" role="img"><title>The mean score changed by -20 points',
+      "&lt;b>Page gone&lt;/b>",
+      `href="/reports/${b}"`,
+    ])
+      expect(body).toContain(shown);
+    const rows = [...body.matchAll(/<th scope="row">([A-Z][\w ]+)<\/th>/g)].map(([, name]) => name);
+    expect(rows.slice(0, 5)).toEqual(["Before", "After", "Score", "Docs quality", "Docs discoverability"]);
+    expect(body).toContain('<td class="number worse">−51.8</td>');
+    const groups = [...body.matchAll(/<th scope="col">(New|Gone|In)([^<]*)<small>(\d)<\/small>/g)];
+    expect(groups.map(([, word, rest, n]) => `${word}${rest}${n}`)).toEqual([
+      "New in the last 1",
+      "Gone in the last 1",
+    ]);
+  });
+
+  test("of one evaluation, or of different prompts, say why there is no verdict", async () => {
+    const other = runWithReport(app, niceGrade, "Other prompt").slug;
+    const { body } = await app.send("GET", `/compare?slugs=${a},${other}`);
+    expect(body).toContain("No verdict");
+    expect(body).toContain("These reports differ in more than the docs");
+  });
+
+  test("are 2 to 10 of the own organisation", async () => {
+    const eleven = Array.from({ length: 11 }, (_, i) => `r-${i}`).join();
+    const asked = ["", `?slugs=${a}`, `?slugs=${a},${a}`, `?slugs=${eleven}`, `?slugs=${a},none-00000000`];
+    const statuses = await Promise.all(asked.map(async (query) => (await app.send("GET", `/compare${query}`)).status));
+    expect(statuses).toEqual([303, 400, 400, 400, 404]);
+    expect((await app.send("GET", `/compare?slugs=${a},${b}`, { headers: asB(app) })).status).toBe(404);
   });
 });

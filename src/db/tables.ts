@@ -27,6 +27,11 @@ export const attemptEnds = ["done", "failed", "retried", "released", "lost", "ca
 /** What became of a due slot: its runs were asked for, its moment passed while the service was down, the last ones were still running, or they could not be asked for. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
+/** What a person may do in an organisation, from the most to the least. */
+export const roles = ["owner", "admin", "member"] as const;
+const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
+
+export type Role = (typeof roles)[number];
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -50,6 +55,8 @@ const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
 
 /** Epoch milliseconds. */
 const at = (name: string) => integer(name);
+/** The same for the tables of people, whose library speaks in dates. */
+const date = (name: string) => integer(name, { mode: "timestamp_ms" });
 const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 const yes = (name: string) => integer(name, { mode: "boolean" });
 
@@ -86,6 +93,107 @@ export const apiKeys = sqliteTable(
     lastUsedAt: at("last_used_at"),
   },
   (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
+);
+
+/** People stand above organisations: one may be a member of several. `email` is in lower case. */
+export const people = sqliteTable(
+  "people",
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    email: text().notNull().unique(),
+    emailVerified: yes("email_verified").notNull(),
+    image: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (t) => [check("people_email", sql`${t.email} = lower(${t.email})`)],
+);
+
+const personId = () =>
+  text("person_id")
+    .notNull()
+    .references(() => people.id, { onDelete: "cascade" });
+
+/** The ways in which a person signs in: by a password (argon2id), or by the identity provider, whose tokens are not kept. */
+export const accounts = sqliteTable(
+  "accounts",
+  {
+    id: text().primaryKey(),
+    personId: personId(),
+    providerId: text("provider_id").notNull(),
+    accountId: text("account_id").notNull(),
+    password: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (t) => [unique("accounts_of_provider").on(t.providerId, t.accountId), index("accounts_of_person").on(t.personId)],
+);
+
+/** A browser in which a person is signed in. The token alone opens nothing: the cookie bears a signature that is not stored. */
+export const signIns = sqliteTable(
+  "sign_ins",
+  {
+    id: text().primaryKey(),
+    token: text().notNull().unique(),
+    personId: personId(),
+    /** The organisation that the person looks at. */
+    orgId: text("org_id").references(() => orgs.id),
+    ipAddress: text("ip_address"),
+    userAgent: text("user_agent"),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (t) => [index("sign_ins_of_person").on(t.personId)],
+);
+
+/** Failed tries to sign in, counted by what they have in common: an address or an account. */
+export const signInFailures = sqliteTable("sign_in_failures", {
+  key: text().primaryKey(),
+  count: integer().notNull(),
+  since: at("since").notNull(),
+});
+
+export const members = sqliteTable(
+  "members",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    personId: personId(),
+    role: text({ enum: roles }).notNull(),
+    createdAt: date("created_at").notNull(),
+  },
+  (t) => [
+    unique("members_once").on(t.orgId, t.personId),
+    index("members_of_person").on(t.personId),
+    check("members_role", oneOf(t.role, roles)),
+  ],
+);
+
+export const invitations = sqliteTable(
+  "invitations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    email: text().notNull(),
+    role: text({ enum: roles }).notNull(),
+    status: text({ enum: invitationStatuses }).notNull(),
+    inviterId: text("inviter_id")
+      .notNull()
+      .references(() => people.id, { onDelete: "cascade" }),
+    createdAt: date("created_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (t) => [
+    index("invitations_newest").on(t.orgId, t.id),
+    check("invitations_role", oneOf(t.role, roles)),
+    check("invitations_status", oneOf(t.status, invitationStatuses)),
+  ],
 );
 
 /** Keys of model providers, one an organisation and provider, encrypted: what they are cannot be read from here. */

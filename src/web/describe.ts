@@ -15,7 +15,7 @@ export const page = (
     ...(needsKey
       ? {
           security: [{ bearer: [] }],
-          description: "Takes an API key as a Bearer credential, or as the password of HTTP Basic with any user name.",
+          description: "Takes the cookie of a person who is signed in, or an API key as a Bearer credential.",
         }
       : { security: [] }),
     responses: {
@@ -30,27 +30,5 @@ export const page = (
   },
 });
 
-/** How the target of a form is shown in the description of the API. */
-export const form = (operationId: string, summary: string) => ({
-  parse: "none" as const,
-  detail: {
-    tags: ["Pages"],
-    operationId,
-    summary,
-    security: [{ bearer: [] }],
-    description:
-      "Takes the form of a page of this service, from its own origin. Programs use the operations under /api/.",
-    responses: {
-      200: { description: "The page with what was made", content: html },
-      303: { description: "Done; the page to go on with stands in Location" },
-      ...Object.fromEntries(
-        Object.entries({
-          400: "Something in the form is not valid",
-          401: "Nobody is signed in",
-          403: "It comes from elsewhere, or takes another role",
-          404: "There is none, or it is another organisation's",
-        }).map(([status, description]) => [status, { description, content: html }]),
-      ),
-    },
-  },
-});
+/** A form that a page sends, or a page that only a browser with its cookie asks for: no part of the API. */
+export const hidden = { detail: { hide: true }, parse: "none" as const };

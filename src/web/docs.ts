@@ -5,6 +5,7 @@ import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
+import people from "./docs/people.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
 import rest from "./docs/rest.md" with { type: "text" };
@@ -30,6 +31,7 @@ export const docs: Doc[] = [
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
   toDoc("configuration", "Running evald", configuration),
+  toDoc("people", "Running evald", people),
   toDoc("models", "Running evald", models),
   toDoc("operations", "Running evald", operations),
 ];
@@ -63,6 +65,20 @@ export function toHtml({ body }: Doc, site: Site): string {
     filledIn(body, site, (path) => site.base + path),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
+}
+
+/** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */
+export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {
+  return doc.body
+    .split(/^## /m)
+    .filter((section) => section.startsWith(words))
+    .map((section) => {
+      const end = section.indexOf("\n");
+      return {
+        title: section.slice(words.length, end).trim(),
+        html: toHtml({ ...doc, body: section.slice(end) }, site),
+      };
+    });
 }
 
 /** The index of all pages as Markdown. */

@@ -6,9 +6,11 @@ import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { comparePages } from "./routes/compare.tsx";
+import { peoplePages } from "./routes/people.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
+import { settingsPages } from "./routes/settings.tsx";
 import { sharePages } from "./routes/share.tsx";
 import { toSite } from "./site.ts";
 
@@ -17,10 +19,12 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
   const front = createFront(service);
   return new Elysia({ name: "pages" })
     .use(publicPages(front, openApi))
+    .use(peoplePages(service, front))
     .use(reportPages(service, front))
     .use(sharePages(service, front))
     .use(comparePages(service, front))
-    .use(runPages(service, front));
+    .use(runPages(service, front))
+    .use(settingsPages(service, front));
 };
 
 /** An error as a page, for a caller that asks for HTML outside the API; null for all others. */

@@ -4,7 +4,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { outcomeWords, plain, timeWords } from "../words.ts";
-import { GradeMark } from "./figures.tsx";
+import { GradeMark, Wide } from "./figures.tsx";
 import { VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
@@ -62,7 +62,7 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
           </ul>
         </div>
       )}
-      <div class="wide" tabindex={0} role="region" aria-label="Numbers side by side">
+      <Wide label="Numbers side by side">
         <table class="list compared">
           <thead>
             <tr>
@@ -92,7 +92,7 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
             ))}
           </tbody>
         </table>
-      </div>
+      </Wide>
       <Friction base={site.base} friction={friction} columns={columns} />
     </Layout>
   );
@@ -107,7 +107,6 @@ function NumberRow({ row }: { row: Row }) {
     <tr>
       <th scope="row">{row.name}</th>
       {row.values.map((value, i) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a column has no other name
         <td key={i} class="number">
           {value === null ? "–" : row.words(value)}
         </td>
@@ -144,7 +143,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
       {groups.map(
         ([name, points]) =>
           points.length > 0 && (
-            <div key={name} class="wide" tabindex={0} role="region" aria-label={name}>
+            <Wide key={name} label={name}>
               <table class="list compared">
                 <thead>
                   <tr>
@@ -176,7 +175,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                   ))}
                 </tbody>
               </table>
-            </div>
+            </Wide>
           ),
       )}
     </section>

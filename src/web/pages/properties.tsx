@@ -67,7 +67,7 @@ export function Properties({ site, report, viewer, side }: Props) {
           <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
         )}
       </dl>
-      {viewer && (
+      {viewer?.person && (
         <Group title="Status">
           <form class="acts" method="post" action={statusForm}>
             {reportStatuses.map((each) => (
@@ -78,7 +78,7 @@ export function Properties({ site, report, viewer, side }: Props) {
           </form>
         </Group>
       )}
-      {viewer && mayActAs(viewer, "owner") && <Sharing path={path} side={side} />}
+      {viewer?.person && mayActAs(viewer, "owner") && <Sharing path={path} side={side} />}
     </aside>
   );
 }

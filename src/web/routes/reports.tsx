@@ -9,7 +9,7 @@ import { getWay } from "../../reports/way.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
-import { form, page } from "../describe.ts";
+import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
 import { toPage } from "../layout.tsx";
 import { reportMarkdown } from "../markdown.ts";
@@ -102,7 +102,7 @@ export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Ser
           reports.setStatus(viewer.org, params.slug, status);
           return front.seeOther(`/reports/${params.slug}`);
         }),
-      { params: slug, ...form("setReportStatus", "Publish a report, make it a draft or archive it") },
+      { params: slug, ...hidden },
     )
     .post(
       "/reports/:slug/shares",
@@ -112,7 +112,7 @@ export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Ser
           const { url } = shares.createShare(viewer.org, params.slug, share);
           return reportPage(viewer, here, params.slug, url);
         }),
-      { params: slug, ...form("createShare", "Make a link under which a report is read without signing in") },
+      { params: slug, ...hidden },
     )
     .post(
       "/reports/:slug/shares/:shareId/revoke",
@@ -123,7 +123,7 @@ export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Ser
         }),
       {
         params: Type.Object({ slug: Type.String(), shareId: Type.String() }),
-        ...form("revokeShare", "End a share link"),
+        ...hidden,
       },
     )
     .get(
