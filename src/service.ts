@@ -12,6 +12,7 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
@@ -22,12 +23,14 @@ import { createReports } from "./reports/reports.ts";
 import { createShares } from "./reports/shares.ts";
 import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -82,7 +85,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
-  const compareReports = createCompare(deps, reports);
+  const compare = createCompare(deps, reports);
   const shares = createShares(deps);
   const getTimeline = createTimelines(deps);
   const runs = createRuns(deps);
@@ -109,13 +112,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -131,7 +134,7 @@ export function createService(options: Options) {
     commit,
     handlers: { run: runJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -142,11 +145,13 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -173,13 +178,16 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
-    compareReports,
+    compare,
     shares,
     getTimeline,
     runs,
     evals,
     endings,
+    money,
+    estimates,
     requests,
+    gates,
     slots,
     queue,
     runner,
@@ -192,11 +200,12 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

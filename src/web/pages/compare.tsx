@@ -1,5 +1,5 @@
 import { line } from "../../grading/words.ts";
-import type { Comparison } from "../../reports/compare.ts";
+import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";

@@ -1,5 +1,5 @@
 import { duration, percent } from "../../grading/words.ts";
-import type { Comparison } from "../../reports/compare.ts";
+import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
 import { Fact } from "./figures.tsx";
 
 type Verdict = NonNullable<Comparison["verdict"]>;

@@ -10,7 +10,7 @@ import { ComparePage } from "../pages/compare.tsx";
 import { titleOf } from "../words.ts";
 
 /** Reports side by side. */
-export const comparePages = ({ reports, compareReports }: Service, front: Front) =>
+export const comparePages = ({ reports, compare }: Service, front: Front) =>
   new Elysia({ name: "compare pages" }).get(
     "/compare",
     ({ request, query: { slugs, ...ticked } }) =>
@@ -23,7 +23,7 @@ export const comparePages = ({ reports, compareReports }: Service, front: Front)
         const named = slugs.split(",").filter((slug) => slug !== "");
         if (named.length < 2 || named.length > 10)
           throw badRequest("tick 2 to 10 reports in the list of reports, then compare them");
-        const compared = compareReports(viewer.org, named);
+        const compared = compare.compareReports(viewer.org, named);
         const titles = named.map((slug) => titleOf(reports.getReport(viewer.org, slug).task));
         return privateAnswer("html", toPage(<ComparePage {...{ site, viewer, compared, titles }} />));
       }),
