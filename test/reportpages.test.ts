@@ -370,14 +370,32 @@ describe("reports side by side", () => {
       `href="/reports/${b}"`,
     ])
       expect(body).toContain(shown);
-    const rows = [...body.matchAll(/<th scope="row">([A-Z][\w ]+)<\/th>/g)].map(([, name]) => name);
-    expect(rows.slice(0, 5)).toEqual(["Before", "After", "Score", "Docs quality", "Docs discoverability"]);
+    const table = body.slice(body.indexOf('<table class="list compared">'));
+    const rows = [...table.matchAll(/<th scope="row">([A-Z][\w ]+)<\/th>/g)].map(([, name]) => name);
+    expect(rows.slice(0, 3)).toEqual(["Score", "Docs quality", "Docs discoverability"]);
+    expect(body).toContain("so many runs could show");
+    expect(body).toContain("<summary>Each dimension and metric, tested</summary>");
     expect(body).toContain('<td class="number worse">−51.8</td>');
     const groups = [...body.matchAll(/<th scope="col">(New|Gone|In)([^<]*)<small>(\d)<\/small>/g)];
     expect(groups.map(([, word, rest, n]) => `${word}${rest}${n}`)).toEqual([
       "New in the last 1",
       "Gone in the last 1",
     ]);
+  });
+
+  test("and alone, a report tells of its repeats and of its baseline", async () => {
+    const { body } = await app.send("GET", `/reports/${b}`);
+    for (const shown of [
+      "mean 71 (95 % from 69.7 to 72.3) in 4 runs",
+      "against 91, the mean of 4 runs",
+      "and this does not",
+      '<span class="worse">−51.8</span> against the baseline',
+    ])
+      expect(body).toContain(shown);
+    const single = runWithReport(app, niceGrade, "Single").slug;
+    expect((await app.send("GET", `/reports/${single}`)).body).toContain(
+      "single run: chance cannot be told from change",
+    );
   });
 
   test("of one evaluation, or of different prompts, say why there is no verdict", async () => {

@@ -5,7 +5,8 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { outcomeWords, plain, timeWords } from "../words.ts";
 import { GradeMark, Wide } from "./figures.tsx";
-import { VerdictCard } from "./verdict.tsx";
+import { signed } from "./standing.tsx";
+import { metricNames, VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
@@ -13,12 +14,9 @@ type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[
 /** A number of every report: worse is lower, or with `isCost` higher. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
 
-const metricRows: Record<string, { name: string; words: (value: number) => string }> = {
-  timeSeconds: { name: "Time", words: (value) => `${value} s` },
-  errors: { name: "Errors", words: String },
-  toolCalls: { name: "Tool calls", words: String },
-  costUsd: { name: "Cost", words: (value) => `$${value.toFixed(2)}` },
-  interruptions: { name: "Interruptions", words: String },
+const metricWords: Record<string, (value: number) => string> = {
+  timeSeconds: (value) => `${value} s`,
+  costUsd: (value) => `$${value.toFixed(2)}`,
 };
 
 /** How much the last report is worse than the first, as a share of the larger number; null where one has none. */
@@ -38,10 +36,12 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
   const dimensionRows = dimensions.map(
     ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: String }),
   );
-  const metricTable = metrics.flatMap(({ name, values }): Row[] => {
-    const known = metricRows[name];
-    return known && values.some((value) => value !== null) ? [{ ...known, values, isCost: true }] : [];
-  });
+  const metricTable = metrics
+    .filter(({ values }) => values.some((value) => value !== null))
+    .map(({ name, values }): Row => {
+      const words = metricWords[name] ?? String;
+      return { name: metricNames[name] ?? name, values, isCost: true, words };
+    });
   return (
     <Layout
       site={site}
@@ -111,14 +111,11 @@ function NumberRow({ row }: { row: Row }) {
           {value === null ? "–" : row.words(value)}
         </td>
       ))}
-      <td class={`number ${tone}`}>{change === null ? "–" : signed(change, row.words)}</td>
+      <td class={`number ${tone}`}>
+        {change === null ? "–" : signed(change, (value) => row.words(Number(value.toFixed(2))))}
+      </td>
     </tr>
   );
-}
-
-function signed(change: number, words: Row["words"]): string {
-  if (change === 0) return "same";
-  return `${change > 0 ? "+" : "−"}${words(Number(Math.abs(change).toFixed(2)))}`;
 }
 
 type Point = Comparison["friction"]["shared"][number] & { slugs?: string[] };

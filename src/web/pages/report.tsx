@@ -1,4 +1,5 @@
 import { percent } from "../../grading/words.ts";
+import type { EvalResult } from "../../reports/repeats.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { Way } from "../../reports/way.ts";
 import { Layout } from "../layout.tsx";
@@ -10,13 +11,23 @@ import { Bar, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
 import { Properties, type Side } from "./properties.tsx";
+import { Change, Standing } from "./standing.tsx";
 import { WayMap } from "./way.tsx";
 
 /** `viewer`: none where the report is read under a share link. `path`: where it is read, from the base on. */
-type Props = { site: Site; viewer?: Viewer; path: string; report: Report; way: Way; side: Side };
+type Props = {
+  site: Site;
+  viewer?: Viewer;
+  path: string;
+  report: Report;
+  /** What the repeats of its evaluation came to. */
+  result: EvalResult | null;
+  way: Way;
+  side: Side;
+};
 
 /** A whole report for people: the grade first, then what to change, then the proof. */
-export function ReportPage({ site, viewer, path, report, way, side }: Props) {
+export function ReportPage({ site, viewer, path, report, result, way, side }: Props) {
   const title = titleOf(report.task);
   const names = frictionNames(report);
   const { session } = side;
@@ -30,13 +41,13 @@ export function ReportPage({ site, viewer, path, report, way, side }: Props) {
       crumbs={viewer && [{ name: "Reports", path: "/reports" }, { name: report.slug }]}
     >
       <article class="report">
-        <Head report={report} title={title} />
+        <Head report={report} result={result} title={title} />
         <Properties site={site} report={report} viewer={viewer} side={side} />
         <div class="findings">
           <p class="verdict">{report.verdict}</p>
           <Summary summary={report.summary} />
           <Dimensions report={report} />
-          <Metrics metrics={report.metrics} />
+          <Metrics report={report} />
           <Advice report={report} names={names} />
           <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
           <Goal report={report} session={session} />
@@ -48,7 +59,7 @@ export function ReportPage({ site, viewer, path, report, way, side }: Props) {
   );
 }
 
-function Head({ report, title }: { report: Report; title: string }) {
+function Head({ report, result, title }: Pick<Props, "report" | "result"> & { title: string }) {
   const { score, grade, outcome, status, coverage, nullNotice, keyFinding } = report;
   return (
     <header class="head graded">
@@ -74,6 +85,7 @@ function Head({ report, title }: { report: Report; title: string }) {
         </p>
         <h1>{title}</h1>
         <p class="lead">{keyFinding}</p>
+        {score !== null && <Standing report={report} result={result} />}
         {nullNotice && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
@@ -93,33 +105,43 @@ const Summary = ({ summary }: { summary: Report["summary"] }) => (
   </div>
 );
 
-function Metrics({ metrics }: { metrics: Report["metrics"] }) {
-  const rows: [string, string | number, string][] = [
-    ["Time", metrics.time, metrics.timeDetail],
-    ["Errors", metrics.errors, metrics.errorsDetail],
-    ["Tool calls", metrics.toolCalls, metrics.toolCallsDetail],
-    ["Cost", metrics.cost, metrics.costDetail],
-    ["Interruptions", metrics.interruptions, "Times that a person would have been needed."],
+function Metrics({ report: { metrics, baseline } }: { report: Report }) {
+  const rows: [string, keyof Report["metrics"], string | number, string, (value: number) => string][] = [
+    ["Time", "timeSeconds", metrics.time, metrics.timeDetail, (value) => `${Number(value.toFixed(1))} s`],
+    ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
+    ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
+    ["Cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
+    ["Interruptions", "interruptions", metrics.interruptions, "Times that a person would have been needed.", String],
   ];
   return (
     <section>
       <h2 id="metrics">Metrics</h2>
       <table class="metrics">
         <tbody>
-          {rows.map(([name, value, detail]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td class="value">{value}</td>
-              <td class="detail">{detail}</td>
-            </tr>
-          ))}
+          {rows.map(([name, field, value, detail, words]) => {
+            const before = baseline?.metrics.find((each) => each.name === field);
+            return (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="value">{value}</td>
+                {baseline && baseline.metrics.length > 0 && (
+                  <td class="change">
+                    {before && <Change change={before.change} isCost words={words} />}
+                    {before && <small>of {words(before.median)}</small>}
+                  </td>
+                )}
+                <td class="detail">{detail}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </section>
   );
 }
 
-function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
+function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Report }) {
+  const changeOf = (name: string) => baseline?.dimensions.find((each) => each.name === name)?.change ?? null;
   return (
     <section>
       <h2 id="dimensions">Dimensions</h2>
@@ -134,7 +156,11 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
           <details key={name}>
             <summary>
               <h3>
-                {name} <small>weight {weight}</small>
+                {name}{" "}
+                <small>
+                  weight {weight}
+                  <DimensionChange change={changeOf(name)} />
+                </small>
               </h3>
               <span class="measure">
                 <Bar score={score} grade={grade} />
@@ -149,6 +175,13 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
     </section>
   );
 }
+
+const DimensionChange = ({ change }: { change: number | null }) =>
+  change === null ? null : (
+    <>
+      , <Change change={change} /> against the baseline
+    </>
+  );
 
 const Task = ({ task }: { task: Report["task"] }) => (
   <section>

@@ -1,6 +1,6 @@
 import { duration, percent } from "../../grading/words.ts";
 import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
-import { Fact } from "./figures.tsx";
+import { Fact, Wide } from "./figures.tsx";
 
 type Verdict = NonNullable<Comparison["verdict"]>;
 
@@ -15,12 +15,21 @@ const words: Record<Verdict, string> = {
   inconclusive: "Not clear",
 };
 
+export const metricNames: Record<string, string> = {
+  timeSeconds: "Time",
+  errors: "Errors",
+  toolCalls: "Tool calls",
+  costUsd: "Cost",
+  interruptions: "Interruptions",
+};
+
 /** Points that matter to a person: a change counts from here. */
 const threshold = 5;
 
 /** What a comparison came to, and the evidence for it: whoever reads it can check it. */
 export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | "evidence">) {
-  const { reason, method, delta, p, sides } = evidence;
+  const { reason, method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
+  const changes = [...dimensions, ...metrics].toSorted((a, b) => a.pHolm - b.pHolm);
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
       <p class="word">{verdict === null ? "No verdict" : words[verdict]}</p>
@@ -28,8 +37,19 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
       {delta && <DeltaChart {...delta} />}
       {(method !== null || p !== null) && (
         <dl class="facts">
-          {p !== null && <Fact name="p">{p < 0.001 ? "under 0.001" : p.toFixed(3)}</Fact>}
-          {method !== null && <Fact name="Method">{method}</Fact>}
+          {p !== null && (
+            <Fact name="p">
+              {pWords(p)}
+              {smallestP !== null && `; so many runs could show ${pWords(smallestP)}`}
+            </Fact>
+          )}
+          {successP !== null && <Fact name="p, goal reached">{pWords(successP)}, Fisher’s exact test</Fact>}
+          {method !== null && (
+            <Fact name="Method">
+              {method}
+              {seed !== null && `, random seed ${seed}`}
+            </Fact>
+          )}
         </dl>
       )}
       {sides.length === 2 && (
@@ -60,6 +80,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
                 <th scope="row">{i === 0 ? "Before" : "After"}</th>
                 <td class="number">
                   {side.n}
+                  {side.smallestChange !== null && <small> can show {side.smallestChange} points</small>}
                   {side.infraFailures > 0 && <small> and {side.infraFailures} that could not be made</small>}
                   {side.unfinished > 0 && <small> and {side.unfinished} to come</small>}
                 </td>
@@ -74,9 +95,51 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
           </tbody>
         </table>
       )}
+      {changes.length > 0 && (
+        <details>
+          <summary>Each dimension and metric, tested</summary>
+          <Wide label="Each dimension and metric, tested">
+            <table class="list">
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col" class="number">
+                    Before
+                  </th>
+                  <th scope="col" class="number">
+                    After
+                  </th>
+                  <th scope="col" class="number">
+                    Change, 95 %
+                  </th>
+                  <th scope="col" class="number">
+                    p, corrected
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {changes.map(({ name, before, after, delta, pHolm }) => (
+                  <tr key={name}>
+                    <th scope="row">{metricNames[name] ?? name}</th>
+                    <td class="number">{before}</td>
+                    <td class="number">{after}</td>
+                    <td class="number">
+                      {delta.value}
+                      {delta.low !== null && ` (${delta.low} to ${delta.high})`}
+                    </td>
+                    <td class="number">{pWords(pHolm)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Wide>
+        </details>
+      )}
     </section>
   );
 }
+
+const pWords = (p: number): string => (p < 0.001 ? "under 0.001" : p.toFixed(3));
 
 /** `72.4 (70.1 to 74.7)` */
 const meanWords = ({ mean, low, high }: { mean: number; low: number | null; high: number | null }): string =>

@@ -39,7 +39,7 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 const shown = { misses: true, needsKey: true };
 
 /** Reports and the sessions behind them. */
-export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Service, front: Front) => {
+export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline }: Service, front: Front) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
     const { best, worst, offset = 0, ...filter } = query;
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
@@ -61,7 +61,8 @@ export const reportPages = ({ deps, reports, shares, prompts, getTimeline }: Ser
       made,
     };
     const way = getWay(deps, viewer.org, slug);
-    const body = toPage(<ReportPage {...{ site, viewer, path, report, way, side }} />);
+    const { result } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
+    const body = toPage(<ReportPage {...{ site, viewer, path, report, result, way, side }} />);
     return privateAnswer("html", body, 200, varyAccept);
   }
 

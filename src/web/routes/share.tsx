@@ -22,7 +22,7 @@ const token = Type.String({ description: "What the link bears" });
 type Shared = { site: Site; path: string } & ReturnType<Service["shares"]["getShared"]>;
 
 /** Reports under links that their owners made: for whoever has the link, without signing in. */
-export const sharePages = ({ deps, reports, shares, getTimeline }: Service, front: Front) => {
+export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Service, front: Front) => {
   async function show(request: Request, token: string, make: (shared: Shared) => string): Promise<Response> {
     const site = front.site();
     try {
@@ -51,7 +51,8 @@ export const sharePages = ({ deps, reports, shares, getTimeline }: Service, fron
           const isThere = withSession && findNotice(deps, org, slug) === null;
           const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
           const way = getWay(deps, org, slug);
-          return toPage(<ReportPage {...{ site, path, report, way, side }} />);
+          const { result } = evals.getEvalRequest(org, report.run.evalRequestId);
+          return toPage(<ReportPage {...{ site, path, report, result, way, side }} />);
         }),
       {
         params: Type.Object({ token }),
