@@ -413,3 +413,50 @@ describe("reports side by side", () => {
     expect((await app.send("GET", `/compare?slugs=${a},${b}`, { headers: asB(app) })).status).toBe(404);
   });
 });
+
+describe("trends", () => {
+  let now = Date.parse("2026-11-02T09:00:00Z");
+  const app = testApp({ now: () => now });
+  const { id } = app.service.prompts.createPrompt(app.a.org, {
+    title: "<b>Upload</b>",
+    text: "Upload. https://docs.example.com",
+  });
+  for (const scores of [[80, 82, 81], [84], [70, 72]]) {
+    evaluation(
+      app,
+      id,
+      scores.map((score) => ({ ...niceGrade, score })),
+    );
+    now += 7 * 24 * 3600_000;
+  }
+
+  test("are drawn with their bands, and told in a table", async () => {
+    const { body } = await app.send("GET", `/trends?promptId=${id}&agent=&since=&until=`);
+    expect(body).toContain(
+      "<title>Mean scores of &lt;b>Upload&lt;/b>: 81 from 2026-11-02, 71 from 2026-11-16; every value",
+    );
+    expect(body.match(/<circle /g)).toHaveLength(3);
+    expect(body.match(/<path class="range"/g)).toHaveLength(2);
+    const rows = [
+      ...body.matchAll(/<th scope="row">([\d-]+)<\/th><td class="number">(\d)<\/td><td class="number">([\d.]+)/g),
+    ];
+    expect(rows.map(([, from, n, mean]) => [from, n, mean])).toEqual([
+      ["2026-11-16", "2", "71"],
+      ["2026-11-09", "1", "84"],
+      ["2026-11-02", "3", "81"],
+    ]);
+  });
+
+  test("of a time without runs, or of another organisation, are empty and say what to do", async () => {
+    for (const [query, headers] of [
+      ["?until=2026-01-01", {}],
+      ["", asB(app)],
+    ] as const) {
+      const { status, body } = await app.send("GET", `/trends${query}`, { headers });
+      expect([status, body.includes("Nothing to draw yet")]).toEqual([200, true]);
+    }
+    const refused = ["?promptId=x", "?interval=year", "?since=yesterday", `?promptId=${crypto.randomUUID()}`];
+    const statuses = await Promise.all(refused.map(async (query) => (await app.send("GET", `/trends${query}`)).status));
+    expect(statuses).toEqual([400, 400, 400, 404]);
+  });
+});

@@ -12,6 +12,7 @@ import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
 import { settingsPages } from "./routes/settings.tsx";
 import { sharePages } from "./routes/share.tsx";
+import { trendPages } from "./routes/trends.tsx";
 import { toSite } from "./site.ts";
 
 /** Everything that is served to people, and the documentation for people and agents. */
@@ -23,6 +24,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(reportPages(service, front))
     .use(sharePages(service, front))
     .use(comparePages(service, front))
+    .use(trendPages(service, front))
     .use(runPages(service, front))
     .use(settingsPages(service, front));
 };

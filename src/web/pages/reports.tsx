@@ -7,6 +7,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { agentWords, numberWords, outcomeWords, plain, timeWords } from "../words.ts";
+import { Choice, type PromptName } from "./choice.tsx";
 import { GradeMark } from "./figures.tsx";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
@@ -30,7 +31,7 @@ type Props = {
   viewer: Viewer;
   found: Paged<ReportSummary>;
   query: ReportsQuery;
-  prompts: { id: string; title: string | null }[];
+  prompts: PromptName[];
   agents: string[];
 };
 
@@ -132,25 +133,6 @@ const ReportRow = ({ report, base }: { report: ReportSummary; base: string }) =>
     </tr>
   );
 };
-
-type ChoiceProps = {
-  name: string;
-  label: string;
-  all: string;
-  value?: string;
-  children: (readonly [string, string])[];
-};
-
-const Choice = ({ name, label, all, value, children }: ChoiceProps) => (
-  <select name={name} aria-label={label}>
-    <option value="">{all}</option>
-    {children.map(([each, words]) => (
-      <option key={each} value={each} selected={each === value}>
-        {words}
-      </option>
-    ))}
-  </select>
-);
 
 const Empty = ({ base, isFiltered }: { base: string; isFiltered: boolean }) => (
   <div class="empty">
