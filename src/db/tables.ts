@@ -454,6 +454,31 @@ export const reports = sqliteTable(
   ],
 );
 
+/** Addresses under which a report can be read without signing in. Only the SHA-256 of a token is kept. */
+export const shareLinks = sqliteTable(
+  "share_links",
+  {
+    tokenHash: blob("token_hash", { mode: "buffer" }).primaryKey(),
+    id: text().notNull().unique(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    /** Whether the session behind the report is shown too. */
+    withSession: yes("with_session").notNull(),
+    createdAt: at("created_at").notNull(),
+    expiresAt: at("expires_at").notNull(),
+    revokedAt: at("revoked_at"),
+  },
+  (t) => [
+    index("share_links_by_report").on(t.orgId, t.reportId, t.id),
+    foreignKey({
+      name: "share_links_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    check("share_links_hash", sql`length(${t.tokenHash}) = 32`),
+  ],
+);
+
 /** Each grade of a report that was graded more than once, the one that it shows among them. */
 export const gradings = sqliteTable(
   "gradings",
