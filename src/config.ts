@@ -10,6 +10,7 @@ import {
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type PeopleSettings, peopleSettings, readPeopleSettings } from "./peoplesettings.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
@@ -154,6 +155,7 @@ const settings = {
       .filter((item) => item !== "")
       .map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
   ),
+  ...peopleSettings,
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -207,6 +209,7 @@ export type Config = Readonly<{
   /** What the environment says about each provider of models. */
   modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
   egressAllow: readonly string[];
+  people: PeopleSettings;
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -258,6 +261,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
+    people: readPeopleSettings((name) => read(name, settings[name] as Setting<never>)),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

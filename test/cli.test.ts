@@ -129,7 +129,7 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     maxRunsADay: 200,
   });
   const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
-  expect(await set()).toEqual(refused("nothing to change was given; give a time zone or a limit"));
+  expect(await set()).toEqual(refused("nothing to change was given; give a name, a time zone or a limit"));
   expect(await set("--time-zone", "Mars/Base")).toEqual(
     refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
   );

@@ -235,47 +235,34 @@ test("a report as Markdown reads as plain text", () => {
   expect(lines).toContain("<https://docs.example.com/quickstart> · proof: events 1, 2");
 });
 
-test("every page is described with its types, and nothing else is under Pages", async () => {
+test("every page is described: with what it is, what it needs and what it says where it cannot be shown", async () => {
   const { body } = await testApp().send("GET", "/openapi.json");
-  type Operation = { tags: string[]; operationId: string; responses: Record<string, { content?: object }> };
-  const pages = Object.entries<{ get?: Operation }>(body.paths)
-    .filter(([, { get: operation }]) => operation?.tags.includes("Pages"))
-    .map(([path, { get: operation }]) => [
-      path,
-      Object.entries(operation?.responses ?? {})
-        .filter(([, { content }]) => content)
-        .map(([status, { content }]) => [status, Object.keys(content ?? {})]),
-    ]);
-  expect(Object.fromEntries(pages)).toEqual({
-    "/": [["200", ["text/html"]]],
-    "/style.css": [["200", ["text/css"]]],
-    "/client.js": [["200", ["text/javascript"]]],
-    "/llms.txt": [["200", ["text/plain"]]],
-    "/robots.txt": [["200", ["text/plain"]]],
-    "/sitemap.xml": [["200", ["application/xml"]]],
-    "/docs": [["200", ["text/html", "text/markdown"]]],
-    "/docs.md": [["200", ["text/markdown"]]],
-    "/docs/api": [["200", ["text/html"]]],
-    "/swagger": [["200", ["text/html"]]],
-    "/docs/{page}": [
-      ["200", ["text/html", "text/markdown"]],
-      ["404", ["text/html"]],
-    ],
-    "/reports/{slug}": [
-      ["200", ["text/html", "text/markdown"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-    "/reports/{slug}/session": [
-      ["200", ["text/html"]],
-      ["400", ["text/html"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-    "/runs/{runId}": [
-      ["200", ["text/html"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-  });
+  type Operation = {
+    tags: string[];
+    security?: object[];
+    responses: Record<string, { content?: Record<string, object> }>;
+  };
+  const own: Record<string, string[]> = {
+    "/style.css": ["text/css"],
+    "/client.js": ["text/javascript"],
+    "/llms.txt": ["text/plain"],
+    "/robots.txt": ["text/plain"],
+    "/sitemap.xml": ["application/xml"],
+    "/docs": ["text/html", "text/markdown"],
+    "/docs.md": ["text/markdown"],
+    "/docs/{page}": ["text/html", "text/markdown"],
+    "/reports/{slug}": ["text/html", "text/markdown"],
+  };
+  const rest = ["/healthz", "/readyz", "/openapi.json"];
+  for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))
+    for (const [method, { tags, security, responses }] of Object.entries(methods)) {
+      const name = `${method} ${path}`;
+      const isPage = !path.startsWith("/api/") && !rest.includes(path);
+      expect([name, tags.includes("Pages")]).toEqual([name, isPage]);
+      if (!isPage) continue;
+      const types = (status: string) => Object.keys(responses[status]?.content ?? {});
+      expect([name, types("200")]).toEqual([name, own[path] ?? ["text/html"]]);
+      expect([name, types("401")]).toEqual([name, security?.length === 0 ? [] : ["text/html"]]);
+      if (/\{(slug|runId)\}/.test(path)) expect([name, types("404")]).toEqual([name, ["text/html"]]);
+    }
 });

@@ -22,22 +22,29 @@ export function addOrg(program: Command, configOf: () => Config): void {
   org
     .command("set <name>")
     .description("change an organisation; a limit of 0 goes back to the configuration's")
+    .option("--name <name>", "what it is called from now on")
     .option("--time-zone <zone>", "for its schedules and reports")
     .option("--runs-at-once <n>", "most runs at once")
     .option("--runs-a-day <n>", "most runs begun within 24 hours; more wait")
     .option("--json", "print the organisation as JSON")
     .addHelpText("after", '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200')
-    .action((name: string, given: { timeZone?: string; runsAtOnce?: string; runsADay?: string; json?: boolean }) => {
-      const changed = withData(configOf(), ({ orgs }) =>
-        orgs.updateOrg(orgs.getOrgByName(name).id, {
-          timeZone: given.timeZone,
-          maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
-          maxRunsADay: toLimit("--runs-a-day", given.runsADay),
-        }),
-      );
-      say(`organisation ${changed.name} changed; a service that runs takes it up within 30 seconds`);
-      print(given.json ? JSON.stringify(changed) : changed.id);
-    });
+    .action(
+      (
+        name: string,
+        given: { name?: string; timeZone?: string; runsAtOnce?: string; runsADay?: string; json?: boolean },
+      ) => {
+        const changed = withData(configOf(), ({ orgs }) =>
+          orgs.updateOrg(orgs.getOrgByName(name).id, {
+            name: given.name,
+            timeZone: given.timeZone,
+            maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
+            maxRunsADay: toLimit("--runs-a-day", given.runsADay),
+          }),
+        );
+        say(`organisation ${changed.name} changed; a service that runs takes it up within 30 seconds`);
+        print(given.json ? JSON.stringify(changed) : changed.id);
+      },
+    );
   org
     .command("setup-link <name>")
     .description("make the address at which an organisation without people gets its first owner; it goes to stdout")

@@ -67,6 +67,20 @@ export function toHtml({ body }: Doc, site: Site): string {
   );
 }
 
+/** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */
+export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {
+  return doc.body
+    .split(/^## /m)
+    .filter((section) => section.startsWith(words))
+    .map((section) => {
+      const end = section.indexOf("\n");
+      return {
+        title: section.slice(words.length, end).trim(),
+        html: toHtml({ ...doc, body: section.slice(end) }, site),
+      };
+    });
+}
+
 /** The index of all pages as Markdown. */
 export function indexMarkdown(site: Site): string {
   const lists = [...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => {

@@ -5,10 +5,13 @@ import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { accountPages } from "./routes/account.tsx";
+import { memberPages } from "./routes/members.tsx";
 import { peoplePages } from "./routes/people.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
+import { settingsPages } from "./routes/settings.tsx";
 import { toSite } from "./site.ts";
 
 /** Everything that is served to people, and the documentation for people and agents. */
@@ -17,8 +20,11 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
   return new Elysia({ name: "pages" })
     .use(publicPages(front, openApi))
     .use(peoplePages(service, front))
+    .use(accountPages(service, front))
+    .use(memberPages(service, front))
     .use(reportPages(service, front))
-    .use(runPages(service, front));
+    .use(runPages(service, front))
+    .use(settingsPages(service, front));
 };
 
 /** An error as a page, for a caller that asks for HTML outside the API; null for all others. */

@@ -45,3 +45,11 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
     {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
   </span>
 );
+
+/** A table that may be wider than the page: it scrolls by itself, by keyboard too. */
+export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse
+  <section class="wide" tabIndex={0} aria-label={label}>
+    {children}
+  </section>
+);

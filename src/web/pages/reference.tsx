@@ -1,6 +1,7 @@
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import { DocsNav } from "./doc.tsx";
+import { Wide } from "./figures.tsx";
 
 type Schema = {
   $ref?: string;
@@ -198,7 +199,7 @@ const Fields = ({ schema }: { schema: Schema }) => (
 type Row = { name: string; required: boolean; note: string | null; schema: Schema };
 
 const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
-  <div class="wide">
+  <Wide label={caption}>
     <table class="list fields">
       <caption>{caption}</caption>
       <tbody>
@@ -219,7 +220,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
         ))}
       </tbody>
     </table>
-  </div>
+  </Wide>
 );
 
 /** A type in words; one that is told elsewhere as a link to it. */

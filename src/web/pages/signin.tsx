@@ -25,7 +25,7 @@ export function DoorPage({
         <h1>{title}</h1>
         {lead && <p class="lead">{lead}</p>}
         {wrong && (
-          <p class="refused" role="alert">
+          <p class="notice bad" role="alert">
             {wrong}
           </p>
         )}

@@ -8,17 +8,19 @@ import { hidden } from "../describe.ts";
 import { type Front, fromOf } from "../front.tsx";
 import { toPage } from "../layout.tsx";
 import { sentenceOf } from "../pages/error.tsx";
+import { InvitePage, ResetPage } from "../pages/invite.tsx";
 import { SetupPage } from "../pages/setup.tsx";
 import { SignInPage } from "../pages/signin.tsx";
 
 /** Shows a form again with what was refused; what nobody foresaw goes on as it came. */
-function againWith(error: unknown, make: (wrong: string) => Parameters<typeof toPage>[0]): Response {
+export function againWith(error: unknown, make: (wrong: string) => Parameters<typeof toPage>[0]): Response {
   if (!(error instanceof AppError)) throw error;
   const wait = error.retryAfterSeconds === undefined ? undefined : { "retry-after": String(error.retryAfterSeconds) };
   return privateAnswer("html", toPage(make(sentenceOf(error.detail))), statusOf(error), wait);
 }
 
-const html = (made: Parameters<typeof toPage>[0]) => privateAnswer("html", toPage(made));
+/** A page for one reader. */
+export const html = (made: Parameters<typeof toPage>[0]) => privateAnswer("html", toPage(made));
 
 const Token = Type.Object({ token: Type.String({ maxLength: 500 }) });
 
@@ -78,6 +80,60 @@ export const peoplePages = ({ people }: Service, front: Front) =>
           } catch (error) {
             const path = `/setup/${params.token}`;
             return againWith(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
+          }
+        }),
+      { params: Token, ...hidden },
+    )
+    .get(
+      "/invite/:token",
+      ({ request, params }) =>
+        front.greet(request, ({ signedIn }, site) => {
+          const invited = people.readInvitation(params.token);
+          const path = `/invite/${params.token}`;
+          return html(<InvitePage {...{ site, path, invited, person: signedIn?.person ?? null }} />);
+        }),
+      { params: Token, ...hidden },
+    )
+    .post(
+      "/invite/:token",
+      ({ request, params }) =>
+        front.take(request, async ({ signedIn }, form, site) => {
+          const invited = people.readInvitation(params.token);
+          const name = form.get("name") ?? "";
+          const given = { name, password: form.get("password") ?? "" };
+          try {
+            const cookies = await people.acceptInvitation(params.token, signedIn, given, fromOf(request));
+            return front.withCookies(front.seeOther("/"), cookies);
+          } catch (error) {
+            const path = `/invite/${params.token}`;
+            const person = signedIn?.person ?? null;
+            return againWith(error, (wrong) => <InvitePage {...{ site, path, invited, person, name, wrong }} />);
+          }
+        }),
+      { params: Token, ...hidden },
+    )
+    .get(
+      "/reset/:token",
+      ({ request, params }) =>
+        front.greet(request, (_, site) => {
+          const person = people.readReset(params.token);
+          return html(<ResetPage {...{ site, path: `/reset/${params.token}`, person }} />);
+        }),
+      { params: Token, ...hidden },
+    )
+    .post(
+      "/reset/:token",
+      ({ request, params }) =>
+        front.take(request, async (_, form, site) => {
+          const person = people.readReset(params.token);
+          try {
+            const password = form.get("password") ?? "";
+            const cookies = await people.resetPassword(params.token, password, fromOf(request));
+            return front.withCookies(front.seeOther("/"), cookies);
+          } catch (error) {
+            return againWith(error, (wrong) => (
+              <ResetPage {...{ site, path: `/reset/${params.token}`, person, wrong }} />
+            ));
           }
         }),
       { params: Token, ...hidden },
