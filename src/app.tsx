@@ -8,6 +8,7 @@ import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { gateRoutes } from "./gates/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -78,7 +79,8 @@ export function createApp(service: Service, surface?: Surface) {
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service.reports, deps, orgOf))
+    .use(reportRoutes(service.reports, service.compare, deps, orgOf))
+    .use(gateRoutes(service.gates, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
         200: Whoami,

@@ -12,19 +12,23 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createCompare } from "./reports/compare.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -79,6 +83,7 @@ export function createService(options: Options) {
     onScheduled: () => slots.wake(),
   });
   const reports = createReports(deps);
+  const compare = createCompare(deps, reports);
   const runs = createRuns(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
@@ -103,13 +108,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -125,7 +130,7 @@ export function createService(options: Options) {
     commit,
     handlers: { run: runJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -136,11 +141,13 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -167,10 +174,14 @@ export function createService(options: Options) {
     models,
     prompts,
     reports,
+    compare,
     runs,
     evals,
     endings,
+    money,
+    estimates,
     requests,
+    gates,
     slots,
     queue,
     runner,
@@ -183,11 +194,12 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

@@ -20,9 +20,11 @@ test("without an environment every setting has its default", () => {
     agentMemoryBytes: 1024 ** 3,
     modelLimits: { calls: 60, tokens: 1_000_000, costUsd: 2 },
     maxToolCalls: 200,
+    maxBytesOut: 50 * 1024 ** 2,
+    workspaceBytes: 1024 ** 3,
     allowPrivate: [],
     agentModel: null,
-    judgeModel: null,
+    judgeModels: [],
     modelPrices: {},
     secretKey: null,
     modelPlaces: {
@@ -60,9 +62,11 @@ test("every setting is read", () => {
       EVALD_MAX_TOKENS: "9000",
       EVALD_MAX_COST_USD: "0",
       EVALD_MAX_TOOL_CALLS: "7",
+      EVALD_MAX_UPLOAD_MB: "1",
+      EVALD_WORKSPACE_MB: "3",
       EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
       EVALD_AGENT_MODEL: "anthropic/claude-opus-4-8",
-      EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free",
+      EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free, openai/gpt-5",
       EVALD_MODEL_PRICES:
         '{"openai-compatible/llama3": {"in": 0.2, "out": 0.6}, "openai/x": {"in": 1, "out": 2, "cached": 0}}',
       EVALD_SECRET_KEY: "07".repeat(32),
@@ -101,6 +105,8 @@ test("every setting is read", () => {
     agentMemoryBytes: 2 * 1024 ** 3,
     modelLimits: { calls: 5, tokens: 9000, costUsd: null },
     maxToolCalls: 7,
+    maxBytesOut: 1024 ** 2,
+    workspaceBytes: 3 * 1024 ** 2,
     allowPrivate: [
       { host: "docs.internal", port: null },
       { host: "docs.internal", port: 8080 },
@@ -111,7 +117,7 @@ test("every setting is read", () => {
       { host: "::1", port: null },
     ],
     agentModel: "anthropic/claude-opus-4-8",
-    judgeModel: "openai-compatible/meta/llama-4:free",
+    judgeModels: ["openai-compatible/meta/llama-4:free", "openai/gpt-5"],
     modelPrices: {
       "openai-compatible/llama3": { in: 0.2, out: 0.6, cached: 0.2 },
       "openai/x": { in: 1, out: 2, cached: 0 },

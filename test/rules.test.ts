@@ -25,6 +25,7 @@ const floors: [string, RegExp][] = [
   ["app", /^src\/(app\.tsx|service\.ts|openapi\.ts)$/],
   ["routes", /^src\/(web\/|mcp\/|[a-z]+\/(routes|tools)\.tsx?$)/],
   ["auth", /^src\/auth\//],
+  ["gates", /^src\/gates\//],
   ["runs", /^src\/runs\//],
   ["reports", /^src\/reports\//],
   ["prompts", /^src\/prompts\//],
@@ -79,7 +80,11 @@ test("a feature is imported by its own file, never by its routes or tools", () =
 test.each([
   ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|web\/|[a-z]+\/routes\.tsx?$)/],
   ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/mcp\//],
-  ["Drizzle", /^drizzle-orm/, /^src\/(db|auth|jobs|prompts|providers|models|runs|reports)\/|^src\/cli\/doctor\.ts$/],
+  [
+    "Drizzle",
+    /^drizzle-orm/,
+    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports)\/|^src\/cli\/doctor\.ts$/,
+  ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(
     offenders(

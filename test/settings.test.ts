@@ -2,19 +2,10 @@ import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 
-const origin = "http://localhost:3000";
 const settings = async (env: Record<string, string> = {}) => {
   const app = testApp({ env });
-  const me = { authorization: "", cookie: (await signedIn(app)).cookie() };
-  const post = (path: string, form: Record<string, string | string[]>, headers: Record<string, string> = {}) =>
-    app.send("POST", path, {
-      headers: { ...me, origin, "content-type": "application/x-www-form-urlencoded", ...headers },
-      body: new URLSearchParams(
-        Object.entries(form).flatMap(([k, v]) => [v].flat().map((each) => [k, each])),
-      ).toString(),
-    });
-  const get = async (path: string) => (await app.send("GET", path, { headers: me })).body as string;
-  return { ...app, post, get };
+  const { get, post } = await signedIn(app);
+  return { ...app, post, get: async (path: string) => (await get(path)).body as string };
 };
 
 describe("the organisation", () => {

@@ -16,6 +16,7 @@ import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agent
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import type { Dimension, Grade, Metrics } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
+import type { Limits } from "../prompts/limits.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -32,6 +33,8 @@ export const roles = ["owner", "admin", "member"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 
 export type Role = (typeof roles)[number];
+export const gateStatuses = ["running", "passed", "failed", "error"] as const;
+
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -45,6 +48,8 @@ export type RunTask = {
   productUrl?: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
+  /** What the prompt asked for; older runs lack it. */
+  limits?: Limits | null;
 };
 
 /** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
@@ -69,6 +74,11 @@ export const orgs = sqliteTable(
     /** Runs at once and runs within 24 hours; null: the configuration's. */
     maxRunsAtOnce: integer("max_runs_at_once"),
     maxRunsADay: integer("max_runs_a_day"),
+    /** What models may cost in a calendar month of its time zone, and in one run; null: no limit of its own. */
+    maxUsdAMonth: real("max_usd_a_month"),
+    maxUsdARun: real("max_usd_a_run"),
+    /** Models that judge its sessions, best first; null: the configuration's. */
+    judgeModels: json<string[]>("judge_models"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -251,7 +261,10 @@ export const prompts = sqliteTable(
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
     agent: text(),
     model: text(),
+    limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
+    baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
     nextSlotAt: at("next_slot_at"),
@@ -312,6 +325,8 @@ export const runs = sqliteTable(
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
+    /** What is kept back for it of its organisation's money while it is under way; null: nothing. */
+    reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request that bore the key, hex. */
     idempotencyHash: text("idempotency_hash"),
@@ -320,6 +335,7 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
+    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -370,6 +386,19 @@ export const sessionEvents = sqliteTable(
     check("session_events_type", oneOf(t.type, eventTypes)),
     check("session_events_source", oneOf(t.source, eventSources)),
   ],
+);
+
+/** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
+export const spending = sqliteTable(
+  "spending",
+  {
+    orgId: text("org_id").notNull(),
+    from: at("from").notNull(),
+    usd: real().notNull(),
+    /** Calls whose cost nobody knows. */
+    unpricedCalls: integer("unpriced_calls").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.from] })],
 );
 
 export const reports = sqliteTable(
@@ -494,6 +523,52 @@ export const slots = sqliteTable(
     check("slots_outcome", oneOf(t.outcome, slotOutcomes)),
     check("slots_ran", sql`(${t.outcome} = 'ran') = (${t.evalRequestId} is not null)`),
     check("slots_reason", sql`(${t.outcome} = 'ran') = (${t.reason} is null)`),
+  ],
+);
+
+/** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
+export const gates = sqliteTable(
+  "gates",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    headRequestId: text("head_request_id").notNull(),
+    /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
+    baseRequestId: text("base_request_id"),
+    baseRunIds: json<string[]>("base_run_ids"),
+    /** The model that its runs ask for; a run that has ended names the one that answered. */
+    model: text(),
+    /** Runs a side at most. */
+    runs: integer().notNull(),
+    adaptive: yes("adaptive").notNull(),
+    minScore: real("min_score"),
+    budgetUsd: real("budget_usd"),
+    status: text({ enum: gateStatuses }).notNull(),
+    reason: text(),
+    comparison: json<object>("comparison"),
+    createdAt: at("created_at").notNull(),
+    decidedAt: at("decided_at"),
+  },
+  (t) => [
+    unique("gates_of_org").on(t.orgId, t.id),
+    unique("gates_of_request").on(t.orgId, t.headRequestId),
+    index("gates_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("gates_running").on(t.id).where(sql`${t.status} = 'running'`),
+    foreignKey({ name: "gates_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "gates_head",
+      columns: [t.orgId, t.headRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "gates_base",
+      columns: [t.orgId, t.baseRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("gates_status", oneOf(t.status, gateStatuses)),
+    check("gates_decided", sql`(${t.status} = 'running') = (${t.decidedAt} is null)`),
+    check("gates_reason", sql`(${t.status} = 'running') = (${t.reason} is null)`),
   ],
 );
 

@@ -134,6 +134,33 @@ const RunTask = Type.Object(
   { description: "The prompt as it stood then, variables filled in" },
 );
 
+const bound = Type.Number();
+export const ReportBaseline = Type.Object(
+  {
+    kind: OneOf(["pinned", "window"], "pinned by a person, or the last ten comparable published runs before this one"),
+    evalRequestId: Nullable(Id),
+    n: Type.Integer({ description: "Its runs" }),
+    from: Time,
+    to: Time,
+    differences: Type.Array(Type.String(), { description: "Why it is not comparable; then the rest is empty" }),
+    score: Nullable(
+      Type.Object({
+        mean: bound,
+        change: bound,
+        low: bound,
+        high: bound,
+        isUsual: Type.Boolean({
+          description: "Whether it lies between low and high, as one more run of the baseline does in 19 of 20 cases",
+        }),
+      }),
+    ),
+    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: bound, change: bound })),
+    metrics: Type.Array(Type.Object({ name: Type.String(), median: bound, change: bound })),
+  },
+  { title: "ReportBaseline", description: "How far this one run is from its baseline; a verdict needs repeats" },
+);
+export type ReportBaseline = Static<typeof ReportBaseline>;
+
 export const Report = Type.Object(
   {
     ...RunReport.properties,
@@ -154,6 +181,7 @@ export const Report = Type.Object(
     prompt: PromptSummary,
     agent: RunAgent,
     judge: Nullable(ReportJudge),
+    baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
   },

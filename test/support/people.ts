@@ -31,9 +31,11 @@ export function browse(app: App, cookie = "") {
   };
   return {
     get: (path: string, headers: Record<string, string> = {}) => ask("GET", path, { headers }),
-    post: (path: string, form: Record<string, string> = {}, headers: Record<string, string> = {}) =>
+    post: (path: string, form: Record<string, string | string[]> = {}, headers: Record<string, string> = {}) =>
       ask("POST", path, {
-        body: new URLSearchParams(form).toString(),
+        body: new URLSearchParams(
+          Object.entries(form).flatMap(([k, v]) => [v].flat().map((each) => [k, each])),
+        ).toString(),
         headers: {
           "content-type": "application/x-www-form-urlencoded",
           origin: new URL(app.baseUrl).origin,
