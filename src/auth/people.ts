@@ -8,7 +8,9 @@ import { createAttempts } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
 import { type From, toHeaders, told } from "./enginecalls.ts";
 import { createLinks, readSecret } from "./links.ts";
+import { createMail } from "./mail.ts";
 import { createMembers } from "./members.ts";
+import { createSso } from "./sso.ts";
 
 const setupLifeMs = 3 * 24 * 3600_000;
 
@@ -117,6 +119,9 @@ export function createPeople(deps: Deps) {
   return {
     ...createMembers(deps, inside),
     ...createAccount(deps, inside),
+    ...createMail(deps),
+    ...createSso(deps, secret),
+    attempts,
     membershipsOf,
     findPerson,
     signIn,

@@ -11,10 +11,11 @@ type InviteProps = {
   person: Person | null;
   name?: string;
   wrong?: string;
+  ssoName: string | null;
 };
 
 /** Takes an invitation up: with a new account, with the one that the person has, or signed in already. */
-export function InvitePage({ site, path, invited, person, name, wrong }: InviteProps) {
+export function InvitePage({ site, path, invited, person, name, wrong, ssoName }: InviteProps) {
   const { orgName, email, role, isKnown } = invited;
   const isOther = person !== null && person.email !== email;
   return (
@@ -32,6 +33,13 @@ export function InvitePage({ site, path, invited, person, name, wrong }: InviteP
         </form>
       ) : (
         <form method="post" action={site.base + path}>
+          {!person && ssoName !== null && (
+            <p>
+              <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(path)}`}>
+                Continue with {ssoName}
+              </a>
+            </p>
+          )}
           {!person && (
             <>
               {!isKnown && <Field name="name" label="Your name" autocomplete="name" value={name} />}

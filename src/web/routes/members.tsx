@@ -49,9 +49,11 @@ export const memberPages = ({ people }: Service, front: Front) => {
     .post(
       "/settings/members/invite",
       ({ request }) =>
-        change(request, async ({ org }, form) => {
-          await people.invite(org, form.get("email") ?? "", form.get("role") ?? "", fromOf(request));
-          return "invited";
+        change(request, async ({ org, orgName, person }, form) => {
+          const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
+          const made = await people.invite(org, email, role, fromOf(request));
+          if (!people.sendsMail) return "invited";
+          return (await people.mailInvitation(made.email, orgName, person.name, made.path)) ? "mailed" : "unmailed";
         }),
       hidden,
     )
