@@ -12,13 +12,18 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createExports } from "./exchange/export.ts";
+import { createImports } from "./exchange/import.ts";
 import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createRegradeJob } from "./regrades/job.ts";
+import { createRegrades } from "./regrades/regrades.ts";
 import { createCompare } from "./reports/compare.ts";
+import { createGradings } from "./reports/gradings.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
@@ -29,6 +34,7 @@ import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
 import { createSpending } from "./runs/spending.ts";
+import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -84,7 +90,10 @@ export function createService(options: Options) {
   });
   const reports = createReports(deps);
   const compare = createCompare(deps, reports);
+  const gradings = createGradings(deps, reports);
   const runs = createRuns(deps);
+  const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
+  const imports = createImports(deps);
   const evals = createEvals(deps);
   const queue = createQueue(deps);
   const commit = createCommit(db);
@@ -123,12 +132,13 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
+  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
     queue,
     commit,
-    handlers: { run: runJob },
+    handlers: { run: runJob, regrade: regradeJob },
     concurrency: config.concurrency,
     limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
@@ -145,6 +155,14 @@ export function createService(options: Options) {
     queue,
     commit,
     onQueued: runner.wake,
+  });
+  const regrades = createRegrades(deps, {
+    costOf: regradeJob.costOf,
+    models,
+    queue,
+    commit,
+    onQueued: runner.wake,
+    onEnded: runner.dropLost,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
   const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
@@ -175,6 +193,7 @@ export function createService(options: Options) {
     prompts,
     reports,
     compare,
+    gradings,
     runs,
     evals,
     endings,
@@ -182,6 +201,9 @@ export function createService(options: Options) {
     estimates,
     requests,
     gates,
+    regrades,
+    exports,
+    imports,
     slots,
     queue,
     runner,

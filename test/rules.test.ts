@@ -26,13 +26,14 @@ const floors: [string, RegExp][] = [
   ["routes", /^src\/(web\/|mcp\/|[a-z]+\/(routes|tools)\.tsx?$)/],
   ["auth", /^src\/auth\//],
   ["gates", /^src\/gates\//],
+  ["regrades and exchange", /^src\/(regrades|exchange)\//],
   ["runs", /^src\/runs\//],
   ["reports", /^src\/reports\//],
   ["prompts", /^src\/prompts\//],
   ["providers and models", /^src\/(providers|models)\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
   ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|modelsettings|peoplesettings|errors|deps|schema|paging|body|api|log)\.ts$/],
+  ["ground", /^src\/(config|modelsettings|peoplesettings|weights|errors|deps|schema|paging|body|api|log)\.ts$/],
 ];
 const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
 
@@ -83,7 +84,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(

@@ -12,9 +12,9 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agents/agent.ts";
+import { type DeclaredCheck, eventSources, eventTypes, outcomes, type SessionEvent } from "../agents/agent.ts";
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
-import type { Dimension, Grade, Metrics } from "../grading/score.ts";
+import type { Dimension, Friction, Grade, Metrics, Recommendation } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
 import type { Limits } from "../prompts/limits.ts";
 
@@ -22,6 +22,8 @@ export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
 export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+/** Where sessions are graded again: waiting, under way, done, ended for a reason, or called off. */
+export const regradeStatuses = ["pending", "running", "completed", "failed", "cancelled"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
 /** How an attempt of a job ended: with a result, for good without one, to be tried again, given back by a stop, lost with its process, or called off. */
 export const attemptEnds = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
@@ -50,6 +52,12 @@ export type RunTask = {
   reviewBeforePublishing: boolean;
   /** What the prompt asked for; older runs lack it. */
   limits?: Limits | null;
+};
+
+/** A grade with the ids of its friction points and recommendations, under which they are shown. */
+export type StoredGrade = Omit<Grade, "frictions" | "recommendations"> & {
+  frictions: (Friction & { id: string })[];
+  recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
 
 /** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
@@ -424,6 +432,10 @@ export const reports = sqliteTable(
     dimensions: json<Dimension[]>("dimensions").notNull(),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
+    /** Which of its gradings this row, its friction points and recommendations show; null: it was graded once. */
+    gradingId: text("grading_id"),
+    /** A person chose it: a newer one does not take its place. */
+    gradingPinned: yes("grading_pinned").notNull().default(false),
     createdAt: at("created_at").notNull(),
   },
   (t) => [
@@ -435,6 +447,83 @@ export const reports = sqliteTable(
     check("reports_outcome", oneOf(t.outcome, outcomes)),
     check("reports_score", sql`${t.score} between 0 and 100`),
     check("reports_null_score", sql`(${t.score} is null) = (${t.nullNotice} is not null)`),
+  ],
+);
+
+/** Each grade of a report that was graded more than once, the one that it shows among them. */
+export const gradings = sqliteTable(
+  "gradings",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    /** The hash of its methodology; of several by the same one, `repeat` counts from 1. */
+    hash: text().notNull(),
+    repeat: integer().notNull(),
+    grade: json<StoredGrade>("grade").notNull(),
+    /** The events of its judging, where that is not the one of the session. */
+    judging: json<SessionEvent[]>("judging"),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("gradings_of_org").on(t.orgId, t.id),
+    unique("gradings_of_report").on(t.reportId, t.hash, t.repeat),
+    index("gradings_by_hash").on(t.orgId, t.hash, t.reportId),
+    foreignKey({
+      name: "gradings_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+  ],
+);
+
+/** Stored sessions that are graded again: which, by what, and how far it is. */
+export const regrades = sqliteTable(
+  "regrades",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    promptId: text("prompt_id"),
+    /** Reports made from then on, and before `until`. */
+    since: at("since").notNull(),
+    until: at("until").notNull(),
+    methodology: text().notNull(),
+    judge: text(),
+    /** Of the methodology and judge, as they were when it was asked for. */
+    hash: text().notNull(),
+    repeats: integer().notNull(),
+    maxUsd: real("max_usd"),
+    status: text({ enum: regradeStatuses }).notNull(),
+    /** The jobs of one are numbered; this is the one to come or under way. */
+    batch: integer().notNull(),
+    /** The id of the last report that was dealt with; empty: none was. */
+    cursor: text().notNull(),
+    total: integer().notNull(),
+    graded: integer().notNull(),
+    unchanged: integer().notNull(),
+    withoutEvents: integer("without_events").notNull(),
+    notJudged: integer("not_judged").notNull(),
+    spentUsd: real("spent_usd").notNull(),
+    /** Calls of the judge whose cost nobody knows. */
+    unpriced: integer().notNull(),
+    failureReason: text("failure_reason"),
+    createdAt: at("created_at").notNull(),
+    completedAt: at("completed_at"),
+  },
+  (t) => [
+    index("regrades_newest").on(t.orgId, t.id),
+    foreignKey({
+      name: "regrades_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    check("regrades_status", oneOf(t.status, regradeStatuses)),
+    check(
+      "regrades_terminal",
+      sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'cancelled'))`,
+    ),
   ],
 );
 

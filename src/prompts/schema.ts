@@ -35,7 +35,7 @@ export const PromptSummary = Type.Object(
 );
 export type PromptSummary = Static<typeof PromptSummary>;
 
-const DeclaredCheck = Type.Object(
+export const DeclaredCheck = Type.Object(
   {
     url: HttpUrl("Address to ask at the end, by GET"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
@@ -44,7 +44,7 @@ const DeclaredCheck = Type.Object(
   { description: "A part of the end goal that a machine can test" },
 );
 
-const AdditionalUrl = Type.Object(
+export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Where a session may start") },
   {
     additionalProperties: true,
