@@ -1,8 +1,18 @@
 import { redactKeys } from "../schema.ts";
 
 const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-(goog-)?api-key$/i;
-const bearer = /\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi;
 const gone = "[redacted]";
+/** Credentials that are known by their looks alone, whosever they are. */
+const shapes: [RegExp, string][] = [
+  [/\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
+  [/-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)/g, gone],
+  // The end of one whose beginning was cut off.
+  [/(?:[A-Za-z0-9+/=]|\s|\\[nr]){16,}-----END [A-Z0-9 ]*PRIVATE KEY-----/g, gone],
+  [/\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, gone],
+  [/\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/g, gone],
+  [/\b(aws_?secret(?:_?access)?_?key["']?\s*[=:]\s*["']?)[A-Za-z0-9/+=]{40}/gi, `$1${gone}`],
+  [/\b([a-z][a-z0-9+.-]*:\/\/[^\s/:@"']*:)[^\s/@"']+@/gi, `$1${gone}@`],
+];
 
 /** Ways in which a secret may be written: plain, in base64 at each of its three offsets, in hex, encoded for an address or in JSON. */
 function spellings(secret: string): string[] {
@@ -39,7 +49,7 @@ export function createRedaction() {
     clean(text: string, name = ""): string {
       if (secretNames.test(name)) return gone;
       const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
-      return redactKeys(left).replace(bearer, `$1 ${gone}`);
+      return shapes.reduce((rest, [shape, instead]) => rest.replace(shape, instead), redactKeys(left));
     },
   };
 }
