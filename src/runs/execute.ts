@@ -229,7 +229,11 @@ export function createRunJob(
         }
         // What was done until then is kept, unless it is that which failed.
         if (isStored) await writer.close(stop);
-        throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+        const { message, retry, retryAfterMs, cause } = toJobFailure(
+          ended.signal.aborted ? ended.signal.reason : error,
+        );
+        // What a provider or a process said of its failure may hold a key.
+        throw new JobFailure(writer.clean(message), retry, retryAfterMs, cause);
       } finally {
         bounds.stop();
       }

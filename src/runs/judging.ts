@@ -69,9 +69,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
   }
 
   /** Why a call brought no answer that can be used; throws what is worth trying again. */
-  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease): string {
-    if (trouble && trouble.failureCause !== "infrastructure") return trouble.detail;
-    const { status, message, retryAfterMs } = readFailure(error, now());
+  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
+    if (trouble && trouble.failureCause !== "infrastructure") return clean(trouble.detail);
+    const { status, retryAfterMs, ...said } = readFailure(error, now());
+    const message = clean(said.message);
     const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
     if (!isFault || lease.faults >= maxFaults) return message;
     throw new JobFailure(`infrastructure: the judge could not be asked: ${message}`, "fault", retryAfterMs);
@@ -130,7 +131,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
         } catch (error) {
           stop.throwIfAborted();
           const isUnread = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
-          if (!isUnread) return usable ? { answer: usable } : { reason: toReason(error, trouble, lease) };
+          if (!isUnread)
+            return usable
+              ? { answer: usable }
+              : { reason: toReason(error, trouble, lease, (words) => redaction.clean(words)) };
           text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
           objection = "the answer was no JSON object of the schema, or not whole";
         }
