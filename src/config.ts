@@ -11,6 +11,7 @@ import {
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type OwnWeights, weightsSetting } from "./weights.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
@@ -150,6 +151,11 @@ const settings = {
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
     pricesSetting,
   ),
+  EVALD_METHODOLOGY: setting(
+    "",
+    "weights of your own for the dimensions of a score: JSON with an id and the weights, or a file of it",
+    weightsSetting,
+  ),
   EVALD_SECRET_KEY: {
     ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
     secret: true,
@@ -212,6 +218,8 @@ export type Config = Readonly<{
   /** Best first; empty: nobody judges. */
   judgeModels: readonly string[];
   modelPrices: Prices;
+  /** null: those of evald. */
+  methodology: OwnWeights | null;
   /** 32 bytes; null: organisations keep no model keys. */
   secretKey: Uint8Array | null;
   /** What the environment says about each provider of models. */
@@ -267,6 +275,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),

@@ -39,6 +39,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       id: expect.stringMatching(uuid),
       name: "ci",
       display: `${key.slice(0, 10)}…${key.trim().slice(-4)}`,
+      scopes: null,
       createdAt: expect.any(String),
       expiresAt: new Date(Date.parse(listed[0].createdAt) + 30 * 24 * 3600_000).toISOString(),
       revokedAt: null,
@@ -46,7 +47,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     },
   ]);
   expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
-  expect((await run("key", "list")).stdout).toMatch(/ ci +never used +revoked\n$/);
+  expect((await run("key", "list")).stdout).toMatch(/ ci +all +never used +revoked\n$/);
 
   const provider = (
     await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
@@ -109,7 +110,9 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     model: null,
     limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
+    baselineRequestId: null,
     nextRunsAt: null,
+    warnings: [],
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
@@ -137,7 +140,7 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     maxRunsADay: 200,
   });
   const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
-  expect(await set()).toEqual(refused("nothing to change was given; give a time zone, a limit or a judge"));
+  expect(await set()).toEqual(refused("nothing to change was given; give a name, a time zone, a limit or a judge"));
   expect(await set("--time-zone", "Mars/Base")).toEqual(
     refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
   );
@@ -279,7 +282,7 @@ test("every command has a help text with what it does and with examples that the
     const below = commandsOf(await help(command)).filter((name) => name !== "help");
     leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
   }
-  expect(leaves.length).toBe(20);
+  expect(leaves.length).toBe(21);
   for (const command of leaves) {
     const text = await help(...command);
     expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);

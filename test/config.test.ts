@@ -1,6 +1,15 @@
 import { expect, test } from "bun:test";
 import { readConfig, settingTable } from "../src/config.ts";
 
+const weights = {
+  "Goal achievement": 50,
+  "Docs discoverability": 20,
+  "Docs quality": 10,
+  "Error recovery": 15,
+  Efficiency: 0,
+  Autonomy: 5,
+};
+
 test("without an environment every setting has its default", () => {
   expect(readConfig({ PATH: "/bin" })).toEqual({
     dataDir: "./data",
@@ -26,6 +35,7 @@ test("without an environment every setting has its default", () => {
     agentModel: null,
     judgeModels: [],
     modelPrices: {},
+    methodology: null,
     secretKey: null,
     modelPlaces: {
       anthropic: { key: null, baseUrl: "https://api.anthropic.com/v1" },
@@ -68,6 +78,7 @@ test("every setting is read", () => {
       EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free, openai/gpt-5",
       EVALD_MODEL_PRICES:
         '{"openai-compatible/llama3": {"in": 0.2, "out": 0.6}, "openai/x": {"in": 1, "out": 2, "cached": 0}}',
+      EVALD_METHODOLOGY: JSON.stringify({ id: "acme-1", weights }),
       EVALD_SECRET_KEY: "07".repeat(32),
       ANTHROPIC_API_KEY: " sk-ant-1\n",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:4000/",
@@ -113,6 +124,7 @@ test("every setting is read", () => {
       "openai-compatible/llama3": { in: 0.2, out: 0.6, cached: 0.2 },
       "openai/x": { in: 1, out: 2, cached: 0 },
     },
+    methodology: { id: "acme-1", weights },
     secretKey: new Uint8Array(32).fill(7),
     modelPlaces: {
       anthropic: { key: "sk-ant-1", baseUrl: "http://127.0.0.1:4000/v1" },
@@ -197,6 +209,22 @@ test.each([
   ["EVALD_JUDGE_MODEL", "google/../files", /^EVALD_JUDGE_MODEL is "google\/\.\.\/files", but must be a provider and/],
   ["EVALD_MODEL_PRICES", '{"openai/x": {"in": "1", "out": 2}}', /openai\/x needs a number of at least 0 for in$/],
   ["EVALD_MODEL_PRICES", "/nowhere/prices.json", /ENOENT/],
+  ["EVALD_METHODOLOGY", "/nowhere/weights.json", /ENOENT/],
+  ["EVALD_METHODOLOGY", "null", /ENOENT/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "1", weights }), /the id must match \[a-z\]/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights, curves: {} }), /"curves" is not known$/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights: { ...weights, Speed: 1 } }), /"Speed" is not known$/],
+  [
+    "EVALD_METHODOLOGY",
+    JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 5.5 } }),
+    /"Autonomy" needs a whole/,
+  ],
+  [
+    "EVALD_METHODOLOGY",
+    JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 6 } }),
+    /the weights are 101 in all$/,
+  ],
+  ["EVALD_METHODOLOGY", '{"id": "a"}', /"Goal achievement" needs a whole number from 0 to 100$/],
   [
     "EVALD_SECRET_KEY",
     "tooshort",

@@ -1,4 +1,4 @@
-import { and, eq, gt, sql } from "drizzle-orm";
+import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { tx } from "../db/open.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -27,7 +27,7 @@ export type Org = {
 };
 
 export type OrgPatch = Partial<
-  Pick<Org, "timeZone" | "maxRunsAtOnce" | "maxRunsADay" | "maxUsdAMonth" | "maxUsdARun" | "judgeModels">
+  Pick<Org, "name" | "timeZone" | "maxRunsAtOnce" | "maxRunsADay" | "maxUsdAMonth" | "maxUsdARun" | "judgeModels">
 >;
 
 export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">) {
@@ -117,8 +117,9 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     /** A new time zone moves the next slot of every schedule; one that is due already stays. Throws bad_request that names the value, or that there is none. */
     updateOrg(id: OrgId, patch: OrgPatch): Org {
       const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
+      const name = patch.name === undefined ? undefined : toName(patch.name);
       if (Object.values(patch).every((value) => value === undefined))
-        throw badRequest("nothing to change was given; give a time zone, a limit or a judge");
+        throw badRequest("nothing to change was given; give a name, a time zone, a limit or a judge");
       if (timeZone !== undefined) checkTimeZone(timeZone);
       for (const limit of [maxRunsAtOnce, maxRunsADay])
         if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
@@ -130,7 +131,19 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
         if (!parseModelId(model)) throw badRequest(`${JSON.stringify(model)} must be ${modelSyntax}`);
       const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
       tx(db, (t) => {
-        t.update(orgs).set(patch).where(eq(orgs.id, id)).run();
+        if (
+          name !== undefined &&
+          t
+            .select()
+            .from(orgs)
+            .where(and(eq(orgs.name, name), ne(orgs.id, id)))
+            .get()
+        )
+          throw conflict(`an organisation named ${JSON.stringify(name)} exists already`);
+        t.update(orgs)
+          .set({ ...patch, name })
+          .where(eq(orgs.id, id))
+          .run();
         for (const each of moved) moveSlot.run(each);
       });
       return getOrg(id);

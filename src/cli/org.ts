@@ -4,6 +4,7 @@ import { badRequest } from "../errors.ts";
 import { print, say, table, withData } from "./terminal.ts";
 
 type SetOptions = {
+  name?: string;
   timeZone?: string;
   runsAtOnce?: string;
   runsADay?: string;
@@ -13,7 +14,7 @@ type SetOptions = {
   json?: boolean;
 };
 
-/** Adds `org create` and `org list`. */
+/** Adds `org create`, `org set`, `org setup-link` and `org list`. */
 export function addOrg(program: Command, configOf: () => Config): void {
   const org = program.command("org").description("organisations: everything belongs to one");
   org
@@ -32,6 +33,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
   org
     .command("set <name>")
     .description("change an organisation; a limit of 0 goes back to the configuration's")
+    .option("--name <name>", "what it is called from now on")
     .option("--time-zone <zone>", "for its schedules and reports")
     .option("--runs-at-once <n>", "most runs at once")
     .option("--runs-a-day <n>", "most runs begun within 24 hours; more wait")
@@ -49,6 +51,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
     .action((name: string, given: SetOptions) => {
       const changed = withData(configOf(), ({ orgs }) =>
         orgs.updateOrg(orgs.getOrgByName(name).id, {
+          name: given.name,
           timeZone: given.timeZone,
           maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
           maxRunsADay: toLimit("--runs-a-day", given.runsADay),
@@ -59,6 +62,18 @@ export function addOrg(program: Command, configOf: () => Config): void {
       );
       say(`organisation ${changed.name} changed; a service that runs takes it up within 30 seconds`);
       print(given.json ? JSON.stringify(changed) : changed.id);
+    });
+  org
+    .command("setup-link <name>")
+    .description("make the address at which an organisation without people gets its first owner; it goes to stdout")
+    .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
+    .action((name: string) => {
+      const { path, at } = withData(configOf(), ({ orgs, people, deps }) => ({
+        path: people.setupPath(orgs.getOrgByName(name).id),
+        at: deps.baseUrl(),
+      }));
+      say("good once, for three days; whoever opens it can become the owner");
+      print(at + path);
     });
   org
     .command("list")

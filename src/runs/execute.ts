@@ -14,6 +14,7 @@ import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
+import { listMethodologies } from "../grading/methodology.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
@@ -47,6 +48,7 @@ export function createRunJob(
   { db, config, now, log }: Deps,
   { agents, queue, reports, models, host, judging, money, allow, userAgent }: Parts,
 ): JobHandler {
+  const [methodology] = listMethodologies(config.methodology);
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
     if (!row) throw new Error(`job without its run ${id}`);
@@ -55,7 +57,7 @@ export function createRunJob(
 
   const gradeOf = (session: SessionId) => {
     try {
-      return gradeSession(readSession(db, session));
+      return gradeSession(readSession(db, session), methodology);
     } catch (error) {
       if (diskFault(error) !== null) throw error;
       log.error({ run: session.runId, err: error }, "a session could not be graded");

@@ -13,7 +13,7 @@ import { JobFailure } from "../jobs/runner.ts";
 import type { createModels } from "../models/models.ts";
 import { readRetryAfter } from "../net/retryafter.ts";
 import { createRedaction } from "./redaction.ts";
-import { openSession, readSession, type SessionId } from "./session.ts";
+import { openSession, readSession, type SessionId, storable } from "./session.ts";
 import type { Money } from "./spending.ts";
 
 /** One call, and one more with what was wrong. */
@@ -34,7 +34,7 @@ type Parts = {
   gateway: GatewayOpener;
 };
 /** `usd`: what may be spent on it; null: no bound. */
-type Asked = { org: OrgId; text: string; goal: string; usd: number | null };
+type Asked = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 type Tell = (event: AgentEvent) => void;
 
 export type Judging = ReturnType<typeof createJudging>;
@@ -97,7 +97,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
       drainMs,
       model: access,
       limits: { ...limits, costUsd: task.usd },
-      mustHavePrice: task.usd !== null,
+      mustHavePrice: task.mustHavePrice,
       onEvent: (event) => {
         if (event.type === "usage" || event.type === "error") tell(event);
       },
@@ -185,12 +185,8 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
         events.at(-1),
       );
       const tell: Tell = (event) => writer.append(event, "runner");
-      const task = {
-        org: run.orgId as OrgId,
-        text: run.task.text,
-        goal: (run.task.endGoal ?? run.task.text).slice(0, 8000),
-        usd: leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd),
-      };
+      const usd = leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd);
+      const task = { ...toTask(run), usd, mustHavePrice: usd !== null };
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });
       // On the disk before money is spent: from here on the agent is not sent again.
@@ -210,7 +206,58 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
         await writer.close(stop);
       }
     },
+
+    /**
+     * Has a stored session judged once more, by another judge or by the same one, within an amount of USD. Answers with the events of that, which
+     * are not stored with the session; `onSpent` hears what each call cost as soon as that is known. Throws as `judge`.
+     */
+    async judgeAgain(
+      run: typeof runs.$inferSelect,
+      session: SessionEvent[],
+      { model, maxUsd }: { model: string; maxUsd: number },
+      lease: Lease,
+      stop: AbortSignal,
+      onSpent: (costUsd: number | null) => void,
+    ): Promise<SessionEvent[]> {
+      const last = session.at(-1);
+      if (!last) return [];
+      const task = { ...toTask(run), usd: maxUsd, mustHavePrice: false };
+      const { hide, clean } = createRedaction();
+      hide(models.secretsOf(task.org));
+      const events: SessionEvent[] = [];
+      const tell: Tell = ({ type, ...fields }) => {
+        const { data } = storable(fields, clean);
+        const place = { seq: last.seq + 1 + events.length, at: now(), tMs: last.tMs, source: "runner" };
+        events.push({ ...data, type, ...place } as SessionEvent);
+      };
+      const about = { model, rubric: rubricHash, goal: task.goal };
+      tell({ type: "milestone", name: "judging", detail: about });
+      const spend: Tell = (event) => {
+        tell(event);
+        if (event.type === "usage") onSpent(event.costUsd);
+      };
+      const access = accessOf(task.org, model);
+      const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
+      if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "a session was not judged again");
+      tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
+      return events;
+    },
   };
+}
+
+const toTask = ({ orgId, task }: typeof runs.$inferSelect) => ({
+  org: orgId as OrgId,
+  text: task.text,
+  goal: (task.endGoal ?? task.text).slice(0, 8000),
+});
+
+/** Whether a judge has anything to say of a session: an agent with a model tried something, and came to an end. */
+export function isJudgeable(session: SessionEvent[]): boolean {
+  const end = session.findLast((event) => event.type === "end");
+  const isModel = session.some(
+    (event) => event.type === "milestone" && event.name === "started" && event.detail.kind === "model",
+  );
+  return isModel && end !== undefined && !unmade.includes(end.outcome);
 }
 
 /** The schema as plain JSON: what TypeBox keeps beside it is nothing for a provider. */

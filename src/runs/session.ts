@@ -135,7 +135,7 @@ const cuts = [
 ];
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
-function storable(
+export function storable(
   fields: Record<string, unknown>,
   cleaned: (text: string, name?: string) => string,
 ): { data: Record<string, unknown>; bytes: number } {
