@@ -340,6 +340,16 @@ describe("the end", () => {
     expect((await sandboxed.ended).exitCode).toBe(3);
   });
 
+  test("what a command says after it has used its way out is whole, however much it is", async () => {
+    const { exitCode, out, err } = await inSandbox({
+      argv: shell("curl -s http://docs.test/ >&2; head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2"),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    expect([exitCode, out.length]).toEqual([0, 5_000_000]);
+    expect(err.length).toBeGreaterThan(3_000_000);
+  });
+
   test("the bridge ends with its command, whatever that left open", async () => {
     const hold =
       "import socket, time; s = socket.create_connection(('127.0.0.1', 3128)); print('up', flush=True); time.sleep(60)";
