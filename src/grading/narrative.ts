@@ -18,7 +18,7 @@ export function narrate(facts: Facts, measured: Measured, frictions: Friction[],
     verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
     summary: {
       whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
-      whatDidnt: line(after(failedWords(frictions), said?.summary.whatDidnt), 2000),
+      whatDidnt: line(after(`${withoutWords(facts)}${failedWords(frictions)}`, said?.summary.whatDidnt), 2000),
     },
   };
 }
@@ -103,6 +103,9 @@ function worked(facts: Facts, { dimensions }: Measured): string {
       .join(" ") || "Nothing that was measured worked."
   );
 }
+
+const withoutWords = ({ missing }: Facts) =>
+  missing.length === 0 ? "" : `The agent had to do without ${list(missing.map((each) => line(each, 300)))}. `;
 
 function failedWords(frictions: Friction[]): string {
   if (frictions.length === 0) return "Nothing stood in the agent's way.";
