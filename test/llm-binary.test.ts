@@ -228,7 +228,7 @@ test("without a sandbox the agent has no commands and no files, and says so", as
     ],
   });
   expect(report.summary.whatDidnt).toMatch(
-    /^The agent had to do without commands and files .* and a browser \(chromium/,
+    /The agent had to do without: commands and files .* and a browser \(chromium/,
   );
   const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
   expect(failed).toMatchObject({

@@ -62,7 +62,8 @@ export type Artefact = { name: string; bytes: number; data?: string; missing?: s
  */
 export type AgentEvent =
   | { type: "thought"; text: string; by: "rule" | "model" }
-  | { type: "message"; text: string }
+  /** `id`: of the call of a tool whose output it is, told while the tool works. */
+  | { type: "message"; text: string; id?: string }
   | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
   | {
       type: "tool_result";

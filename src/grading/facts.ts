@@ -52,7 +52,7 @@ export type Facts = {
   model: string | null;
   goal: string | null;
   starts: string[];
-  /** What the agent had to do without on this machine, with the reason. */
+  /** Tools that the agent did not have, and why. */
   missing: string[];
   outcome: Outcome;
   judgement: Judgement | null;
