@@ -20,8 +20,8 @@ type Props = {
 
 const may: Record<Role, string> = {
   owner: "everything: members, limits, deleting, share links",
-  admin: "prompts, keys, providers and models as well",
-  member: "reads, and runs prompts",
+  admin: "API keys and model keys as well",
+  member: "reads, writes prompts, and runs them",
 };
 
 /** Who is in the organisation, and who was asked. Owners change it. */
