@@ -3,6 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
 import { errors, type OrgOf, operation, scopes } from "./api.ts";
+import { notePeer } from "./auth/address.ts";
 import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
@@ -133,8 +134,9 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(routes);
 
-  function handle(asked: Request): Response | Promise<Response> {
+  function handle(asked: Request, peer?: string): Response | Promise<Response> {
     const request = withClearPath(asked);
+    if (peer !== undefined) notePeer(request, peer);
     const answer = app.fetch(request);
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }

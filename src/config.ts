@@ -5,6 +5,7 @@ import {
   type ModelPlace,
   type ModelProvider,
   modelSetting,
+  modelsSetting,
   type Prices,
   pricesSetting,
   readModelPlaces,
@@ -130,6 +131,8 @@ const settings = {
     "calls of tools that an agent with a model may make in one run",
     integer(1, 100_000),
   ),
+  EVALD_MAX_UPLOAD_MB: setting("50", "what an agent with a model may send out in one run, in MiB", integer(1, 100_000)),
+  EVALD_WORKSPACE_MB: setting("1024", "room for the files of one run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
     value
       .split(",")
@@ -138,7 +141,11 @@ const settings = {
       .map(allowRule),
   ),
   EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
-  EVALD_JUDGE_MODEL: setting("", "model that judges sessions, as in openai/gpt-5", modelSetting),
+  EVALD_JUDGE_MODEL: setting(
+    "",
+    "models that judge sessions, separated by commas, as in openai/gpt-5; the first of another family than the agent's does",
+    modelsSetting,
+  ),
   EVALD_MODEL_PRICES: setting(
     "",
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
@@ -203,10 +210,13 @@ export type Config = Readonly<{
   /** Of one run; `costUsd` null: no limit. */
   modelLimits: { calls: number; tokens: number; costUsd: number | null };
   maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
-  judgeModel: string | null;
+  /** Best first; empty: nobody judges. */
+  judgeModels: readonly string[];
   modelPrices: Prices;
   /** null: those of evald. */
   methodology: OwnWeights | null;
@@ -259,9 +269,11 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       costUsd: read("EVALD_MAX_COST_USD", settings.EVALD_MAX_COST_USD) || null,
     },
     maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
+    maxBytesOut: read("EVALD_MAX_UPLOAD_MB", settings.EVALD_MAX_UPLOAD_MB) * 1024 * 1024,
+    workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
-    judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
+    judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
     methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),

@@ -5,6 +5,7 @@ import { type Agent, objectionTo } from "./agents/agent.ts";
 import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
+import { createPeople } from "./auth/people.ts";
 import type { AllowRule, Config } from "./config.ts";
 import { createCommit } from "./db/commit.ts";
 import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
@@ -23,12 +24,14 @@ import { createRegrades } from "./regrades/regrades.ts";
 import { createGradings } from "./reports/gradings.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createJudging } from "./runs/judging.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
 import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
@@ -72,6 +75,7 @@ export function createService(options: Options) {
   const deps: Deps = { db, config, log, now, newId, baseUrl };
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
+  const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
   const prompts = createPrompts(deps, {
@@ -110,13 +114,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -125,7 +129,7 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
-  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
+  const regradeJob = createRegradeJob(deps, { models, money, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
@@ -133,7 +137,7 @@ export function createService(options: Options) {
     commit,
     handlers: { run: runJob, regrade: regradeJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -144,6 +148,7 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
@@ -178,6 +183,7 @@ export function createService(options: Options) {
     deps,
     orgs,
     keys,
+    people,
     providers,
     models,
     prompts,
@@ -186,6 +192,8 @@ export function createService(options: Options) {
     runs,
     evals,
     endings,
+    money,
+    estimates,
     requests,
     regrades,
     exports,

@@ -249,6 +249,7 @@ const samples: Record<string, RegExp[]> = {
     /^[0-9a-f-]{36}\n$/,
   ],
   "schedules.md": [/^[0-9a-f-]{36}\n$/, /^[0-9a-f-]{36}\n$/, /^\[\]\n$/],
+  "people.md": [/^[0-9a-f-]{36}\nhttp\S+\/setup\/\S+\n$/],
 };
 
 test("every sample that bash can run prints what it should, page after page, against the executable", async () => {

@@ -146,6 +146,9 @@ describe("an export as JSON lines", () => {
         expect([path, JSON.stringify((await here)?.body)]).toEqual([path, expected]);
       }
     }
+    // What the judge cost was paid there.
+    expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
+    expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
     // Of the other one, one has not ended.
     expect([await runs(other), await runs(source)]).toEqual(["5", "6"]);
@@ -502,9 +505,8 @@ describe("for other programs", () => {
 
   test("Markdown is what the page of each report is", async () => {
     const { app, runs } = told();
-    const headers = { authorization: `Basic ${btoa(`x:${app.a.key}`)}` };
     const pages = await Promise.all(
-      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`, { headers })).body),
+      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`)).body),
     );
     expect(await exported(app, "?format=markdown")).toBe(pages.join("\n---\n\n"));
   });
@@ -523,7 +525,7 @@ test("hostile words in a file stay words, on the page too", async () => {
   const app = testApp();
   importInto(app, sealed(rows));
   for (const path of [`/reports/${source.slug}`, `/reports/${source.slug}/session`]) {
-    const headers = { authorization: `Basic ${btoa(`x:${app.a.key}`)}`, accept: "text/html" };
+    const headers = { accept: "text/html" };
     const { status, body } = await app.send("GET", path, { headers });
     expect(status).toBe(200);
     expect(body).not.toContain("<script>alert");

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { reportMarkdown } from "../src/web/markdown.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
 
 const csp =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const none = { authorization: "" };
-const basic = (password: string, user = "me") => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 
 type App = ReturnType<typeof testApp>;
 const get = (app: App, path: string, headers: Record<string, string> = {}) =>
@@ -22,31 +22,32 @@ describe("reports and runs", () => {
   test.each(paths.map((path) => [path.replace(slug, "SLUG").replace(runId, "RUN"), path]))(
     "%s is for its organisation",
     async (_, path) => {
-      const challenge = 'Basic realm="evald: any user name, an API key as the password", charset="UTF-8"';
-      for (const authorization of [
-        "",
-        basic("evals_wrong"),
-        basic(""),
-        "Basic !!!",
-        "Bearer nothing",
-        `Digest ${app.a.key}`,
-      ]) {
+      for (const authorization of ["", "Bearer nothing", "Bearer evals_wrong", `Basic ${btoa(`me:${app.a.key}`)}`]) {
         const { status, headers, body } = await get(app, path, { authorization });
-        expect([authorization, status, headers.get("www-authenticate")]).toEqual([authorization, 401, challenge]);
-        expect(body).toContain("An API key is needed");
+        expect([authorization, status, headers.get("www-authenticate")]).toEqual([authorization, 401, "Bearer"]);
+        expect(body).toContain("Sign in first");
         expect(headers.get("content-security-policy")).toBe(csp);
       }
-      for (const authorization of [basic(app.a.key), basic(app.a.key, ""), `Bearer ${app.a.key}`]) {
-        const { status, headers } = await get(app, path, { authorization });
-        expect([status, headers.get("cache-control"), headers.get("content-security-policy")]).toEqual([
-          200,
-          "private, no-store",
-          csp,
-        ]);
+      const stranger = await get(app, path, { accept: "text/html" });
+      expect([stranger.status, stranger.headers.get("location")]).toEqual([
+        303,
+        `/sign-in?next=${encodeURIComponent(path)}`,
+      ]);
+      const person = await signedIn(app, { role: "member" });
+      for (const [name, value] of [
+        ["authorization", `Bearer ${app.a.key}`],
+        ["cookie", person.cookie()],
+      ] as const) {
+        const answer = await get(app, path, { [name]: value });
+        expect([
+          answer.status,
+          answer.headers.get("cache-control"),
+          answer.headers.get("content-security-policy"),
+        ]).toEqual([200, "private, no-store", csp]);
       }
-      const foreign = await get(app, path, { authorization: basic(app.b.key) });
+      const foreign = await get(app, path, { authorization: `Bearer ${app.b.key}` });
       const absent = await get(app, path.replace(slug, "none-00000000").replace(runId, crypto.randomUUID()), {
-        authorization: basic(app.b.key),
+        authorization: `Bearer ${app.b.key}`,
       });
       expect([foreign.status, absent.status]).toEqual([404, 404]);
       expect(foreign.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -55,9 +56,11 @@ describe("reports and runs", () => {
 
   test("a revoked key no longer opens a page", async () => {
     const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
-    expect((await get(app, paths[0]!, { authorization: basic(key) })).status).toBe(200);
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
+    const blind = app.service.keys.createKey(app.a.org, "blind", { scopes: ["run"] });
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${blind.key}` })).status).toBe(401);
     app.service.keys.revokeKey(app.a.org, apiKey.id);
-    expect((await get(app, paths[0]!, { authorization: basic(key) })).status).toBe(401);
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });
 
   test("the report shows grade, score, dimensions, friction with proof, advice", async () => {

@@ -36,6 +36,7 @@ test("a prompt is created with what is given, and with null for the rest", async
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
     reviewBeforePublishing: false,
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
@@ -60,6 +61,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: [{ url: "https://api.test/files", status: 200, contains: "a.txt" }],
     agent: "explorer",
     model: null,
+    limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
   };
   const { body: made } = await create(whole);
@@ -96,6 +98,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
   };
   const emptied = await change(made.id, nothing);
   expect(emptied.body).toEqual({
@@ -279,6 +282,7 @@ test("variables are filled in once: an argument is never read as a variable", as
     productUrl: null,
     startUrls: [],
     declaredChecks: [],
+    limits: null,
     reviewBeforePublishing: false,
   });
   expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(templateArgs);

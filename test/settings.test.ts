@@ -1,23 +1,16 @@
 import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 
-const origin = "http://localhost:3000";
-const settings = (env: Record<string, string> = {}) => {
+const settings = async (env: Record<string, string> = {}) => {
   const app = testApp({ env });
-  const post = (path: string, form: Record<string, string | string[]>, headers: Record<string, string> = {}) =>
-    app.send("POST", path, {
-      headers: { origin, "content-type": "application/x-www-form-urlencoded", ...headers },
-      body: new URLSearchParams(
-        Object.entries(form).flatMap(([k, v]) => [v].flat().map((each) => [k, each])),
-      ).toString(),
-    });
-  const get = async (path: string) => (await app.send("GET", path)).body as string;
-  return { ...app, post, get };
+  const { get, post } = await signedIn(app);
+  return { ...app, post, get: async (path: string) => (await get(path)).body as string };
 };
 
 describe("the organisation", () => {
   test("gets another name, zone and limits; empty is the service's", async () => {
-    const { post, get, service, a } = settings();
+    const { post, get, service, a } = await settings();
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
     const { status, body } = await post("/settings", whole);
     expect([status, body.includes("Saved."), body.includes("Acme &amp; Sons")]).toEqual([200, true, true]);
@@ -37,7 +30,7 @@ describe("the organisation", () => {
     [{ maxRunsAtOnce: "many" }, "Runs at once: &quot;many&quot; is no limit"],
     [{ maxRunsADay: "0" }, "0 is no limit"],
   ])("%p is refused, and what was typed stands there", async (wrong, detail) => {
-    const { post, service, a } = settings();
+    const { post, service, a } = await settings();
     const before = service.orgs.getOrg(a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
     const { status, body } = await post("/settings", typed);
@@ -50,7 +43,7 @@ describe("the organisation", () => {
 
 describe("API keys", () => {
   test("a key is made, shown once with ways to use it, works within its scopes, and is revoked", async () => {
-    const { post, get, send, service, a } = settings();
+    const { post, get, send, service, a } = await settings();
     const { status, body, headers } = await post("/settings/keys", { name: "ci", scope: ["read", "run"], days: "30" });
     const key = /<code id="new-key">(evals_\w{36})<\/code>/.exec(body)?.[1] ?? "";
     expect([status, headers.get("cache-control")]).toEqual([200, "private, no-store"]);
@@ -71,7 +64,7 @@ describe("API keys", () => {
   });
 
   test("all scopes are no bounds, none is refused", async () => {
-    const { post, service, a } = settings();
+    const { post, service, a } = await settings();
     await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
     expect(service.keys.listKeys(a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
     for (const [form, detail] of [
@@ -86,7 +79,7 @@ describe("API keys", () => {
   });
 
   test("another organisation's key is not found", async () => {
-    const { post, service, b } = settings();
+    const { post, service, b } = await settings();
     expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, {})).status).toBe(404);
     expect(service.keys.listKeys(b.org)[0]?.revokedAt).toBeNull();
   });
@@ -94,7 +87,7 @@ describe("API keys", () => {
 
 describe("models", () => {
   test("a key is stored encrypted, and forgotten; no page shows it", async () => {
-    const { post, get, service, a } = settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
+    const { post, get, service, a } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk-ant-very-secret-0123456789";
     const stored = await post("/settings/models", { provider: "anthropic", key, baseUrl: "" });
     expect([stored.status, stored.body.includes("The key (…6789) is stored")]).toEqual([200, true]);
@@ -105,15 +98,15 @@ describe("models", () => {
   });
 
   test("what cannot be stored says why, and a key that was typed is not sent back", async () => {
-    const { post } = settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
+    const { post } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk secret with blanks";
     const { status, body } = await post("/settings/models", { provider: "openai", key, baseUrl: "" });
     expect([status, body.includes("The key must be a key: one line")]).toEqual([400, true]);
     expect(body).not.toContain(key);
     expect((await post("/settings/models", { provider: "acme", key })).status).toBe(400);
-    expect((await settings().post("/settings/models", { provider: "openai", key: "sk-1234567890ab" })).body).toContain(
-      "EVALD_SECRET_KEY must be set",
-    );
+    expect(
+      (await (await settings()).post("/settings/models", { provider: "openai", key: "sk-1234567890ab" })).body,
+    ).toContain("EVALD_SECRET_KEY must be set");
   });
 
   test("a model is tried with one small call", async () => {
@@ -129,7 +122,7 @@ describe("models", () => {
           usage: { prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 },
         }),
     });
-    const { post } = settings({ OPENAI_COMPATIBLE_BASE_URL: `${server.url}v1` });
+    const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: `${server.url}v1` });
     const { status, body } = await post("/settings/models/test", { model: "openai-compatible/llama3" });
     expect([
       status,
@@ -141,7 +134,7 @@ describe("models", () => {
 });
 
 test("a form that does not stand on a page of this service changes nothing", async () => {
-  const { post, service, a } = settings();
+  const { post, service, a } = await settings();
   for (const foreign of ["https://evil.example", "null", "http://localhost:3001"]) {
     const { status } = await post("/settings/keys", { name: "x", scope: "read", days: "" }, { origin: foreign });
     expect([foreign, status]).toEqual([foreign, 403]);

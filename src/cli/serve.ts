@@ -82,12 +82,14 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-function listen(handle: (request: Request) => Response | Promise<Response>, { host, port }: Config) {
+type Handle = (request: Request, peer?: string) => Response | Promise<Response>;
+
+function listen(handle: Handle, { host, port }: Config) {
   try {
     return Bun.serve({
       hostname: host,
       port,
-      fetch: handle,
+      fetch: (request, server) => handle(request, server.requestIP(request)?.address),
       maxRequestBodySize,
       reusePort: false,
       idleTimeout: 60,

@@ -16,6 +16,7 @@ import { type DeclaredCheck, eventSources, eventTypes, outcomes, type SessionEve
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import type { Dimension, Friction, Grade, Metrics, Recommendation } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
+import type { Limits } from "../prompts/limits.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
@@ -29,6 +30,11 @@ export const attemptEnds = ["done", "failed", "retried", "released", "lost", "ca
 /** What became of a due slot: its runs were asked for, its moment passed while the service was down, the last ones were still running, or they could not be asked for. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
+/** What a person may do in an organisation, from the most to the least. */
+export const roles = ["owner", "admin", "member"] as const;
+const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
+
+export type Role = (typeof roles)[number];
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -42,6 +48,8 @@ export type RunTask = {
   productUrl?: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
+  /** What the prompt asked for; older runs lack it. */
+  limits?: Limits | null;
 };
 
 /** A grade with the ids of its friction points and recommendations, under which they are shown. */
@@ -58,6 +66,8 @@ const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
 
 /** Epoch milliseconds. */
 const at = (name: string) => integer(name);
+/** The same for the tables of people, whose library speaks in dates. */
+const date = (name: string) => integer(name, { mode: "timestamp_ms" });
 const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 const yes = (name: string) => integer(name, { mode: "boolean" });
 
@@ -70,6 +80,11 @@ export const orgs = sqliteTable(
     /** Runs at once and runs within 24 hours; null: the configuration's. */
     maxRunsAtOnce: integer("max_runs_at_once"),
     maxRunsADay: integer("max_runs_a_day"),
+    /** What models may cost in a calendar month of its time zone, and in one run; null: no limit of its own. */
+    maxUsdAMonth: real("max_usd_a_month"),
+    maxUsdARun: real("max_usd_a_run"),
+    /** Models that judge its sessions, best first; null: the configuration's. */
+    judgeModels: json<string[]>("judge_models"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -94,6 +109,107 @@ export const apiKeys = sqliteTable(
     lastUsedAt: at("last_used_at"),
   },
   (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
+);
+
+/** People stand above organisations: one may be a member of several. `email` is in lower case. */
+export const people = sqliteTable(
+  "people",
+  {
+    id: text().primaryKey(),
+    name: text().notNull(),
+    email: text().notNull().unique(),
+    emailVerified: yes("email_verified").notNull(),
+    image: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (t) => [check("people_email", sql`${t.email} = lower(${t.email})`)],
+);
+
+const personId = () =>
+  text("person_id")
+    .notNull()
+    .references(() => people.id, { onDelete: "cascade" });
+
+/** The ways in which a person signs in: by a password (argon2id), or by the identity provider, whose tokens are not kept. */
+export const accounts = sqliteTable(
+  "accounts",
+  {
+    id: text().primaryKey(),
+    personId: personId(),
+    providerId: text("provider_id").notNull(),
+    accountId: text("account_id").notNull(),
+    password: text(),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+  },
+  (t) => [unique("accounts_of_provider").on(t.providerId, t.accountId), index("accounts_of_person").on(t.personId)],
+);
+
+/** A browser in which a person is signed in. The token alone opens nothing: the cookie bears a signature that is not stored. */
+export const signIns = sqliteTable(
+  "sign_ins",
+  {
+    id: text().primaryKey(),
+    token: text().notNull().unique(),
+    personId: personId(),
+    /** The organisation that the person looks at. */
+    orgId: text("org_id").references(() => orgs.id),
+    ipAddress: text("ip_address"),
+    userAgent: text("user_agent"),
+    createdAt: date("created_at").notNull(),
+    updatedAt: date("updated_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (t) => [index("sign_ins_of_person").on(t.personId)],
+);
+
+/** Failed tries to sign in, counted by what they have in common: an address or an account. */
+export const signInFailures = sqliteTable("sign_in_failures", {
+  key: text().primaryKey(),
+  count: integer().notNull(),
+  since: at("since").notNull(),
+});
+
+export const members = sqliteTable(
+  "members",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    personId: personId(),
+    role: text({ enum: roles }).notNull(),
+    createdAt: date("created_at").notNull(),
+  },
+  (t) => [
+    unique("members_once").on(t.orgId, t.personId),
+    index("members_of_person").on(t.personId),
+    check("members_role", oneOf(t.role, roles)),
+  ],
+);
+
+export const invitations = sqliteTable(
+  "invitations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    email: text().notNull(),
+    role: text({ enum: roles }).notNull(),
+    status: text({ enum: invitationStatuses }).notNull(),
+    inviterId: text("inviter_id")
+      .notNull()
+      .references(() => people.id, { onDelete: "cascade" }),
+    createdAt: date("created_at").notNull(),
+    expiresAt: date("expires_at").notNull(),
+  },
+  (t) => [
+    index("invitations_newest").on(t.orgId, t.id),
+    check("invitations_role", oneOf(t.role, roles)),
+    check("invitations_status", oneOf(t.status, invitationStatuses)),
+  ],
 );
 
 /** Keys of model providers, one an organisation and provider, encrypted: what they are cannot be read from here. */
@@ -151,6 +267,7 @@ export const prompts = sqliteTable(
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
     agent: text(),
     model: text(),
+    limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
@@ -212,6 +329,8 @@ export const runs = sqliteTable(
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
+    /** What is kept back for it of its organisation's money while it is under way; null: nothing. */
+    reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request that bore the key, hex. */
     idempotencyHash: text("idempotency_hash"),
@@ -220,6 +339,7 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
+    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -270,6 +390,19 @@ export const sessionEvents = sqliteTable(
     check("session_events_type", oneOf(t.type, eventTypes)),
     check("session_events_source", oneOf(t.source, eventSources)),
   ],
+);
+
+/** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
+export const spending = sqliteTable(
+  "spending",
+  {
+    orgId: text("org_id").notNull(),
+    from: at("from").notNull(),
+    usd: real().notNull(),
+    /** Calls whose cost nobody knows. */
+    unpricedCalls: integer("unpriced_calls").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.from] })],
 );
 
 export const reports = sqliteTable(
@@ -367,7 +500,7 @@ export const regrades = sqliteTable(
     graded: integer().notNull(),
     unchanged: integer().notNull(),
     withoutEvents: integer("without_events").notNull(),
-    notJudged: integer("not_judged").notNull(),
+    failed: integer().notNull(),
     spentUsd: real("spent_usd").notNull(),
     /** Calls of the judge whose cost nobody knows. */
     unpriced: integer().notNull(),

@@ -12,6 +12,7 @@ import {
   runs,
   sessionEvents,
 } from "../db/tables.ts";
+import { Limits } from "../prompts/limits.ts";
 import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
 import { FrictionPoint, ReportJudge, RunReport } from "../reports/schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
@@ -34,6 +35,7 @@ const task = Type.Object({
   productUrl: Type.Optional(Nullable(Type.String())),
   declaredChecks: Type.Array(DeclaredCheck),
   reviewBeforePublishing: Type.Boolean(),
+  limits: Type.Optional(Nullable(Limits)),
 });
 /** What a type of event adds; none of it may stand in for what the service itself says of an event. */
 const reserved = ["seq", "at", "tMs", "type", "source"];
@@ -92,12 +94,13 @@ export const shapes = {
       templateVars: Type.Array(Type.String()),
       templateDefaults: texts,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
+      limits: Limits,
     },
   },
   eval_request: { table: evalRequests, without: ["orgId"], more: {} },
   run: {
     table: runs,
-    without: ["orgId", "idempotencyKey", "idempotencyHash"],
+    without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd"],
     more: { urlMap: texts, templateArgs: texts, task, status: OneOf(["completed", "failed", "superseded"]) },
   },
   event: { table: sessionEvents, without: ["orgId"], more: { data } },

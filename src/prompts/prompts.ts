@@ -5,6 +5,7 @@ import { AppError, badRequest, notFound } from "../errors.ts";
 import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import { checkHttpUrl } from "../schema.ts";
+import { checkLimits } from "./limits.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 
@@ -46,7 +47,7 @@ type Parts = {
 };
 
 export function createPrompts(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
+  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
   { agents, agentModel, checkModel, onScheduled }: Parts,
 ) {
   const byId = db
@@ -81,6 +82,7 @@ export function createPrompts(
       declaredChecks: row.declaredChecks,
       agent: row.agent,
       model: row.model,
+      limits: row.limits,
       reviewBeforePublishing: row.reviewBeforePublishing,
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => new Date(at).toISOString()) : null,
     };
@@ -101,6 +103,7 @@ export function createPrompts(
     const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && lacking.length > 0)
       throw badRequest(`frequency: a scheduled prompt needs templateDefaults for its variables: ${lacking.join(", ")}`);
+    checkLimits(row.limits, config);
     const agent = agents.find(({ id }) => id === row.agent);
     const ids = agents.map(({ id }) => id).join(" or ");
     if (row.agent !== null && !agent)
@@ -181,6 +184,7 @@ export function createPrompts(
         declaredChecks: input.declaredChecks ?? null,
         agent: input.agent ?? null,
         model: input.model ?? null,
+        limits: input.limits ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
         createdAt,
         nextSlotAt: null,

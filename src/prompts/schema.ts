@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { Limits } from "./limits.ts";
 
 const words = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
@@ -73,6 +74,7 @@ const choices = {
     }),
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
+  limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
 };
 
@@ -85,6 +87,7 @@ const choicesExample = {
   declaredChecks: null,
   agent: null,
   model: null,
+  limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
 };
 

@@ -6,16 +6,30 @@ import { pageQuery } from "../paging.ts";
 import { runUrls } from "../reports/reports.ts";
 import { PathId } from "../schema.ts";
 import type { Endings } from "./endings.ts";
+import type { Estimates } from "./estimates.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
+import {
+  Attempt,
+  Estimate,
+  idempotencyKeyShape,
+  Run,
+  RunRequest,
+  RunResponse,
+  runsQuery,
+  Slot,
+  Spending,
+} from "./schema.ts";
 import type { Slots } from "./slots.ts";
+import type { Money } from "./spending.ts";
 
 type Parts = {
   runs: Runs;
   requests: Requests;
   endings: Endings;
   slots: Slots;
+  money: Money;
+  estimates: Estimates;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -31,7 +45,7 @@ const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey
 
 const path = Type.Object({ runId: PathId("uuid of the run") });
 
-export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
+export const runRoutes = ({ runs, requests, endings, slots, money, estimates, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "runs" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -150,4 +164,26 @@ export const runRoutes = ({ runs, requests, endings, slots, baseUrl, nameOf }: P
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),
       }),
+    })
+    .get(
+      "/api/v1/prompts/:promptId/estimate",
+      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Tell how long a run of a prompt will take, and what it will cost", {
+          200: Estimate,
+          ...errors(404),
+        }),
+      },
+    )
+    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+      ...operation(
+        "System",
+        "getSpending",
+        "Tell what models have cost the organisation this month, and what they may",
+        {
+          200: Spending,
+          ...errors(),
+        },
+      ),
     });

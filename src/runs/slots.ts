@@ -1,5 +1,6 @@
 import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
+import { codeOf } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, orgs, prompts, runs, slots } from "../db/tables.ts";
@@ -24,11 +25,7 @@ const missed = {
 };
 
 /** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
-function isPassing(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if ("code" in cause && /^SQLITE_(?!CONSTRAINT)/.test(String(cause.code))) return true;
-  return false;
-}
+const isPassing = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));
 
 type Parts = { prompts: Prompts; requests: Requests; commit: Commit; onError?: (error: unknown) => void };
 type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;

@@ -5,6 +5,7 @@ import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
+import people from "./docs/people.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
 import rest from "./docs/rest.md" with { type: "text" };
@@ -30,6 +31,7 @@ export const docs: Doc[] = [
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
   toDoc("configuration", "Running evald", configuration),
+  toDoc("people", "Running evald", people),
   toDoc("models", "Running evald", models),
   toDoc("operations", "Running evald", operations),
 ];

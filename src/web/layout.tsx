@@ -5,13 +5,14 @@ import { httpUrl } from "../schema.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
+import people from "./styles/people.css" with { type: "text" };
 import reference from "./styles/reference.css" with { type: "text" };
 import settings from "./styles/settings.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, reference, settings].join("\n");
+export const css = [base, shell, people, reference, settings].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
@@ -112,6 +113,9 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
       </a>
       <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
         API
+      </a>
+      <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
+        Sign in
       </a>
     </nav>
   </header>

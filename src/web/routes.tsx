@@ -5,6 +5,7 @@ import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { peoplePages } from "./routes/people.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
@@ -16,6 +17,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
   const front = createFront(service);
   return new Elysia({ name: "pages" })
     .use(publicPages(front, openApi))
+    .use(peoplePages(service, front))
     .use(reportPages(service, front))
     .use(runPages(service, front))
     .use(settingsPages(service, front));

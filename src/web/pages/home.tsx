@@ -1,11 +1,12 @@
 import { Layout } from "../layout.tsx";
 import { type Site, summary } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 
 /** What this is and where to go from here. */
-export function HomePage({ site }: { site: Site }) {
+export function HomePage({ site, viewer }: { site: Site; viewer: Viewer | null }) {
   const { base, baseUrl } = site;
   return (
-    <Layout site={site} path="/" title="evald" description={summary} isPublic>
+    <Layout site={site} viewer={viewer ?? undefined} path="/" title="evald" description={summary} isPublic>
       <div class="home">
         <h1>How well do AI agents get along with your developer tool?</h1>
         <p class="lead">
@@ -33,8 +34,7 @@ export function HomePage({ site }: { site: Site }) {
         <h2>See a report</h2>
         <p>
           Every run has a page at <code>{baseUrl}/runs/…</code> and every report one at <code>{baseUrl}/reports/…</code>
-          . The API names both addresses. The browser asks for a name and a password: take any name, and an API key as
-          the password.
+          . The API names both addresses. <a href={`${base}/sign-in`}>Sign in</a> to see them; programs send an API key:
         </p>
         <pre>
           <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" \\\n  "${baseUrl}/api/v1/runs?limit=1"`}</code>

@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { notFound } from "../../errors.ts";
-import { assetAnswer, prefersMarkdown, publicAnswer, varyAccept } from "../answer.ts";
+import { assetAnswer, prefersMarkdown, privateAnswer, publicAnswer, varyAccept } from "../answer.ts";
 import { page } from "../describe.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { errorAnswer, type Front } from "../front.tsx";
@@ -12,12 +12,13 @@ import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
 import { llmsTxt, robotsTxt, sitemapXml } from "../site.ts";
 
 /** What everyone may read: the start page, the documentation, and what pages are made of. */
-export const publicPages = ({ site, seeOther }: Front, openApi: () => OpenApiDocument) =>
+export const publicPages = ({ site, seeOther, greet }: Front, openApi: () => OpenApiDocument) =>
   new Elysia({ name: "public pages" })
     .get(
       "/",
-      ({ request }) => publicAnswer(request, "html", toPage(<HomePage site={site()} />)),
-      page("home", "What this service is"),
+      ({ request }) =>
+        greet(request, ({ viewer }, here) => privateAnswer("html", toPage(<HomePage site={here} viewer={viewer} />))),
+      page("home", "The home of the organisation of whoever is signed in; for others what this service is"),
     )
     .get(
       "/style.css",
