@@ -9,6 +9,7 @@ import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
+import { gateRoutes } from "./gates/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -80,7 +81,8 @@ export function createApp(service: Service, surface?: Surface) {
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service.reports, service.gradings, deps, orgOf))
+    .use(reportRoutes(service, deps, orgOf))
+    .use(gateRoutes(service.gates, orgOf))
     .use(exchangeRoutes(service.exports, orgOf))
     .use(regradeRoutes({ ...service, nameOf }, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {

@@ -110,7 +110,9 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     model: null,
     limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
+    baselineRequestId: null,
     nextRunsAt: null,
+    warnings: [],
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");

@@ -505,8 +505,9 @@ describe("for other programs", () => {
 
   test("Markdown is what the page of each report is", async () => {
     const { app, runs } = told();
+    const headers = { authorization: `Bearer ${app.a.key}` };
     const pages = await Promise.all(
-      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`)).body),
+      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`, { headers })).body),
     );
     expect(await exported(app, "?format=markdown")).toBe(pages.join("\n---\n\n"));
   });
@@ -525,7 +526,7 @@ test("hostile words in a file stay words, on the page too", async () => {
   const app = testApp();
   importInto(app, sealed(rows));
   for (const path of [`/reports/${source.slug}`, `/reports/${source.slug}/session`]) {
-    const headers = { accept: "text/html" };
+    const headers = { authorization: `Bearer ${app.a.key}`, accept: "text/html" };
     const { status, body } = await app.send("GET", path, { headers });
     expect(status).toBe(200);
     expect(body).not.toContain("<script>alert");

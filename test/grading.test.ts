@@ -15,6 +15,7 @@ import {
   tested,
 } from "./fixtures/grading/session.ts";
 import { bad } from "./fixtures/grading/wayward.ts";
+import { randomOf } from "./support/random.ts";
 
 const dimensionOf = (events: SessionEvent[], name: string) =>
   gradeSession(events).dimensions.find((each) => each.name === name)?.score ?? null;
@@ -23,17 +24,6 @@ const covered = (pages: number) => milestone("goal_covered", { url: `${site}/`, 
 const rules = (...events: AgentEvent[]) => session(started(), ...events, end("not_judged"));
 const titles = (frictions: Friction[]) => frictions.map(({ title }) => title);
 const startPage = [http("t1", "/", { provenance: "given", foundOn: null }), read("/", "Acme docs")];
-
-/** Numbers in 0 to 1 from a seed (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 test("a session becomes this grade", () => {
   const friction = { quote: null, lostSeconds: null, lostUsd: null };

@@ -122,7 +122,7 @@ describe("reports and runs", () => {
   test("the session is paged, filtered and searched", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
     expect(all.body).toContain('<tr id="e0" class="event-thought">');
-    expect(all.body).toContain("Next page, from event 100");
+    expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
     const rest = await app.send("GET", `/reports/${slug}/session?fromSeq=100`);
     expect(rest.body).not.toContain('id="e99"');
     expect(rest.body).toContain('<tr id="e120" class="event-end">');
@@ -133,17 +133,19 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
-  test("a run that is not finished loads itself again, a finished one does not", async () => {
-    const refresh = '<meta http-equiv="refresh" content="2"/>';
+  test("a run that is not finished goes on by itself, a finished one does not", async () => {
+    const refresh = '<noscript><meta http-equiv="refresh" content="5"/></noscript>';
     const done = await app.send("GET", `/runs/${runId}`);
     expect(done.body).toContain(`href="/reports/${slug}"`);
     expect(done.body).not.toContain(refresh);
+    expect(done.body).not.toContain("hx-sse:connect");
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Wait. https://docs.example.com" });
     const asked = { urlMap: {}, trigger: "api" } as const;
     const [waiting] = (await app.service.requests.requestEval(app.a.org, prompt.id, asked)).runIds;
     const page = await app.send("GET", `/runs/${waiting}`);
     expect(page.body).toContain(refresh);
-    expect(page.body).toContain("Waiting for its turn");
+    expect(page.body).toContain(`hx-sse:connect="/runs/${waiting}/events?after=0.-1"`);
+    expect(page.body).toContain('<span class="status-mark run-pending">Waiting</span>');
   });
 });
 
@@ -189,7 +191,7 @@ describe("words of a target", () => {
     for (const path of [`/reports/${slug}`, `/reports/${slug}/session`]) {
       const { body } = await app.send("GET", path);
       expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img|iframe|b)\b/i);
-      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|data:image\/svg)/.test(href))).toEqual([]);
+      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|\?|data:image\/svg)/.test(href))).toEqual([]);
       expect(body).not.toMatch(/<[a-z][^>]*\son\w+=/i);
     }
     const { body } = await app.send("GET", `/reports/${slug}`);
@@ -251,7 +253,7 @@ test("every page is described: with what it is, what it needs and what it says w
     "/docs": ["text/html", "text/markdown"],
     "/docs.md": ["text/markdown"],
     "/docs/{page}": ["text/html", "text/markdown"],
-    "/reports/{slug}": ["text/html", "text/markdown"],
+    "/reports/{slug}": ["text/html", "text/markdown", "application/json"],
   };
   const rest = ["/healthz", "/readyz", "/openapi.json"];
   for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))

@@ -38,6 +38,8 @@ test("a prompt is created with what is given, and with null for the rest", async
     model: null,
     limits: null,
     reviewBeforePublishing: false,
+    baselineRequestId: null,
+    warnings: [],
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
   });
@@ -63,9 +65,10 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     model: null,
     limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
+    baselineRequestId: null,
   };
   const { body: made } = await create(whole);
-  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
+  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z", warnings: [] };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
   expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
 
@@ -99,6 +102,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     agent: null,
     model: null,
     limits: null,
+    baselineRequestId: null,
   };
   const emptied = await change(made.id, nothing);
   expect(emptied.body).toEqual({

@@ -25,6 +25,7 @@ const floors: [string, RegExp][] = [
   ["app", /^src\/(app\.tsx|service\.ts|openapi\.ts)$/],
   ["routes", /^src\/(web\/|mcp\/|[a-z]+\/(routes|tools)\.tsx?$)/],
   ["auth", /^src\/auth\//],
+  ["gates", /^src\/gates\//],
   ["regrades and exchange", /^src\/(regrades|exchange)\//],
   ["runs", /^src\/runs\//],
   ["reports", /^src\/reports\//],
@@ -83,7 +84,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|providers|models|runs|reports|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(

@@ -76,6 +76,13 @@ const choices = {
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
   limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
+  baselineRequestId: Nullable(
+    Type.String({
+      format: "uuid",
+      description:
+        "Eval request that others are held against; null: the last ten comparable published runs. It must have two runs with a score",
+    }),
+  ),
 };
 
 const choicesExample = {
@@ -89,6 +96,7 @@ const choicesExample = {
   model: null,
   limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
+  baselineRequestId: null,
 };
 
 export const Prompt = Type.Object(
@@ -101,6 +109,7 @@ export const Prompt = Type.Object(
         description: "The next three slots of its schedule; null if it is not scheduled",
       }),
     ),
+    warnings: Type.Array(Type.String(), { description: "What to know before relying on its evaluations" }),
   },
   {
     title: "Prompt",
@@ -109,6 +118,7 @@ export const Prompt = Type.Object(
         ...promptExample,
         ...choicesExample,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
+        warnings: [],
       },
     ],
   },

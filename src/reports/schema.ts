@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { eventSources, eventTypes, outcomes } from "../agents/agent.ts";
+import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
@@ -135,6 +135,33 @@ const RunTask = Type.Object(
   { description: "The prompt as it stood then, variables filled in" },
 );
 
+const bound = Type.Number();
+export const ReportBaseline = Type.Object(
+  {
+    kind: OneOf(["pinned", "window"], "pinned by a person, or the last ten comparable published runs before this one"),
+    evalRequestId: Nullable(Id),
+    n: Type.Integer({ description: "Its runs" }),
+    from: Time,
+    to: Time,
+    differences: Type.Array(Type.String(), { description: "Why it is not comparable; then the rest is empty" }),
+    score: Nullable(
+      Type.Object({
+        mean: bound,
+        change: bound,
+        low: bound,
+        high: bound,
+        isUsual: Type.Boolean({
+          description: "Whether it lies between low and high, as one more run of the baseline does in 19 of 20 cases",
+        }),
+      }),
+    ),
+    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: bound, change: bound })),
+    metrics: Type.Array(Type.Object({ name: Type.String(), median: bound, change: bound })),
+  },
+  { title: "ReportBaseline", description: "How far this one run is from its baseline; a verdict needs repeats" },
+);
+export type ReportBaseline = Static<typeof ReportBaseline>;
+
 export const Report = Type.Object(
   {
     ...RunReport.properties,
@@ -155,6 +182,7 @@ export const Report = Type.Object(
     prompt: PromptSummary,
     agent: RunAgent,
     judge: Nullable(ReportJudge),
+    baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
   },
@@ -240,32 +268,3 @@ export const GradingList = Type.Object(
   { title: "GradingList" },
 );
 export type GradingList = Static<typeof GradingList>;
-
-const TraceEvent = Type.Object(
-  {
-    seq: Type.Integer({ minimum: 0 }),
-    at: Time,
-    tMs: Type.Integer({ description: "Milliseconds since the session began" }),
-    type: OneOf(eventTypes),
-    source: OneOf(eventSources),
-  },
-  { title: "TraceEvent", additionalProperties: true, description: "The other fields are those of the type" },
-);
-
-export const Trace = Type.Object(
-  {
-    events: Type.Array(TraceEvent),
-    total: Type.Integer({ description: "Events that match" }),
-    nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
-    notice: Nullable(Type.String({ description: "Why events are missing" })),
-  },
-  { title: "Trace" },
-);
-export type Trace = Static<typeof Trace>;
-
-export const traceQuery = {
-  types: Type.Optional(Type.String({ description: `Event types, separated by commas: ${eventTypes.join(", ")}` })),
-  fromSeq: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
-  search: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Text that an event must contain" })),
-};

@@ -29,7 +29,7 @@ const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
 type Parts = { models: ReturnType<typeof createModels>; queue: Queue; money: Pick<Money, "grantOf"> };
 /** `usd`: what may be spent on it; null: no bound. */
-type Asked = { org: OrgId; text: string; goal: string; usd: number | null };
+type Asked = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 type Tell = (event: AgentEvent) => void;
 
 export type Judging = ReturnType<typeof createJudging>;
@@ -95,7 +95,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
     const way = (await gateway).openSession({
       model: access,
       limits: { ...limits, costUsd: task.usd },
-      mustHavePrice: task.usd !== null,
+      mustHavePrice: task.mustHavePrice,
       onEvent: (event) => {
         if (event.type === "usage" || event.type === "error") tell(event);
       },
@@ -178,7 +178,8 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
         events.at(-1),
       );
       const tell: Tell = (event) => writer.append(event, "runner");
-      const task = toTask(run, leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd));
+      const usd = leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd);
+      const task = { ...toTask(run), usd, mustHavePrice: usd !== null };
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });
       // On the disk before money is spent: from here on the agent is not sent again.
@@ -213,7 +214,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
     ): Promise<SessionEvent[]> {
       const last = session.at(-1);
       if (!last) return [];
-      const task = toTask(run, maxUsd);
+      const task = { ...toTask(run), usd: maxUsd, mustHavePrice: false };
       const { hide, clean } = createRedaction();
       hide(models.secretsOf(task.org));
       const events: SessionEvent[] = [];
@@ -239,11 +240,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
   };
 }
 
-const toTask = ({ orgId, task }: typeof runs.$inferSelect, usd: number | null): Asked => ({
+const toTask = ({ orgId, task }: typeof runs.$inferSelect) => ({
   org: orgId as OrgId,
   text: task.text,
   goal: (task.endGoal ?? task.text).slice(0, 8000),
-  usd,
 });
 
 /** Whether a judge has anything to say of a session: an agent with a model tried something, and came to an end. */

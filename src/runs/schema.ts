@@ -3,6 +3,7 @@ import { outcomes } from "../agents/agent.ts";
 import { attemptEnds, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
 import { pageQuery } from "../paging.ts";
 import { PromptSummary, promptExample } from "../prompts/schema.ts";
+import { EvalResult } from "../reports/repeats.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
@@ -134,30 +135,34 @@ export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
 export const evalStatuses = runStatuses;
 export type EvalStatus = (typeof evalStatuses)[number];
 
-export const EvalRequest = Type.Object({
-  id: Id,
-  prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
-  trigger: OneOf(triggers),
-  status: OneOf(evalStatuses, "completed, failed and superseded are final"),
-  requestedAt: Time,
-  runs: Type.Array(
-    Type.Object({
-      runId: Id,
-      status: OneOf(runStatuses),
-      statusUrl: Url,
-      runUrl: Url,
-      report: Nullable(
-        Type.Object({
-          slug: Type.String({ description: "For get_report" }),
-          score: Nullable(Type.Number()),
-          grade: Nullable(Type.String()),
-          outcome: OneOf(outcomes),
-        }),
-      ),
-      failureReason: Nullable(Type.String()),
-    }),
-  ),
-});
+export const EvalRequest = Type.Object(
+  {
+    id: Id,
+    prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
+    trigger: OneOf(triggers),
+    status: OneOf(evalStatuses, "completed, failed and superseded are final"),
+    requestedAt: Time,
+    runs: Type.Array(
+      Type.Object({
+        runId: Id,
+        status: OneOf(runStatuses),
+        statusUrl: Url,
+        runUrl: Url,
+        report: Nullable(
+          Type.Object({
+            slug: Type.String({ description: "For get_report" }),
+            score: Nullable(Type.Number()),
+            grade: Nullable(Type.String()),
+            outcome: OneOf(outcomes),
+          }),
+        ),
+        failureReason: Nullable(Type.String()),
+      }),
+    ),
+    result: EvalResult,
+  },
+  { title: "EvalRequest" },
+);
 export type EvalRequest = Static<typeof EvalRequest>;
 
 export const Attempt = Type.Object(

@@ -10,6 +10,11 @@ import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./sc
 type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
+/** The result is left to be seen: every word of the list of tools is paid for in every conversation. */
+const BriefEvalRequest = Type.Object({
+  ...EvalRequest.properties,
+  result: Type.Object({}, { description: "Mean, spread, success rate, medians, and the change that they could show" }),
+});
 
 export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
   tool({
@@ -44,6 +49,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       status: EvalRequest.properties.status,
       runs: EvalRequest.properties.runs,
       estimate: Type.String({ description: "What a run takes and costs" }),
+      warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
@@ -66,7 +72,9 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
         signal,
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
       });
-      return { evalRequestId, status: request.status, runs: request.runs, estimate };
+      const { status } = request;
+      const warnings = prompts.warningsOf(caller.org, promptId, of);
+      return { evalRequestId, status, runs: request.runs, estimate, warnings };
     },
   }),
   tool({
@@ -79,7 +87,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       status: Type.Optional(OneOf(evalStatuses)),
       ...pageArguments,
     }),
-    output: Type.Object({ evalRequests: Type.Array(EvalRequest), ...pageResult }),
+    output: Type.Object({ evalRequests: Type.Array(BriefEvalRequest), ...pageResult }),
     annotations: readOnly,
     run({ promptId, status, limit, offset }, { caller }) {
       if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);

@@ -31,7 +31,7 @@ CREATE TABLE `regrades` (
 	`graded` integer NOT NULL,
 	`unchanged` integer NOT NULL,
 	`without_events` integer NOT NULL,
-	`failed` integer NOT NULL,
+	`not_judged` integer NOT NULL,
 	`spent_usd` real NOT NULL,
 	`unpriced` integer NOT NULL,
 	`failure_reason` text,
