@@ -172,6 +172,8 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     for (const [type, row] of rowsOf(span)) {
       const kept: Record<string, unknown> = {};
       for (const name of columns.get(type) ?? []) kept[name] = row[name];
+      const baseline = kept.baselineRequestId;
+      if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
       // No secret should stand in what is stored; what a person wrote into a prompt is another thing.
       const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
       hash.update(line);

@@ -138,6 +138,8 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
 /** The rows of a file, what belongs together at once; the last one comes once the whole file was found to be sound. Throws bad_request, by the line. */
 function* bundlesOf(file: string): Generator<Bundle> {
   const seen = new Set<string>();
+  /** Of prompts, which stand before the requests that they name. */
+  const baselines: [line: number, id: unknown][] = [];
   let bundle: Bundle = [];
   let bytes = 0;
   for (const line of linesOf(file)) {
@@ -162,8 +164,11 @@ function* bundlesOf(file: string): Generator<Bundle> {
     if (type === "event" && before?.type === "event" && !comesAfter(row, before.row))
       throw bad("the events of a run must stand in their order");
     checkReferences(line, seen);
+    if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
   }
   checkBundle(bundle);
+  for (const [n, id] of baselines)
+    if (!seen.has(`eval_request ${id}`)) throw badRequest(`line ${n}: its baseline ${id} does not stand in the file`);
   if (bundle.length > 0) yield bundle;
 }
 
