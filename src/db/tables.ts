@@ -550,7 +550,7 @@ export const regrades = sqliteTable(
     graded: integer().notNull(),
     unchanged: integer().notNull(),
     withoutEvents: integer("without_events").notNull(),
-    notJudged: integer("not_judged").notNull(),
+    failed: integer().notNull(),
     spentUsd: real("spent_usd").notNull(),
     /** Calls of the judge whose cost nobody knows. */
     unpriced: integer().notNull(),
