@@ -38,6 +38,12 @@ export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: 
           <input {...tied(`default.${name}`)} value={draft.defaults[name] ?? ""} maxLength={2000} />
         </Field>
       ))}
+      {Object.entries(draft.defaults)
+        .filter(([name]) => !preview.variables.includes(name))
+        .map(([name, value]) => (
+          // Its variable may come back.
+          <input key={name} type="hidden" name={`default.${name}`} value={value} />
+        ))}
       {wrong && <p class="wrong">{wrong}</p>}
     </fieldset>
   </>
