@@ -8,6 +8,8 @@ import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { exchangeRoutes } from "./exchange/routes.ts";
+import { gateRoutes } from "./gates/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -16,6 +18,7 @@ import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
+import { regradeRoutes } from "./regrades/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
@@ -78,7 +81,10 @@ export function createApp(service: Service, surface?: Surface) {
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service.reports, deps, orgOf))
+    .use(reportRoutes(service, deps, orgOf))
+    .use(gateRoutes(service.gates, orgOf))
+    .use(exchangeRoutes(service.exports, orgOf))
+    .use(regradeRoutes({ ...service, nameOf }, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
         200: Whoami,

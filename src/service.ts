@@ -12,15 +12,23 @@ import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createExports } from "./exchange/export.ts";
+import { createImports } from "./exchange/import.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPromptLists } from "./prompts/lists.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createRegradeJob } from "./regrades/job.ts";
+import { createRegrades } from "./regrades/regrades.ts";
+import { createCompare } from "./reports/compare.ts";
+import { createGradings } from "./reports/gradings.ts";
 import { createLatest } from "./reports/latest.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createFollow } from "./runs/follow.ts";
@@ -29,6 +37,8 @@ import { createRunLists } from "./runs/lists.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
+import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -88,8 +98,12 @@ export function createService(options: Options) {
   });
   const promptLists = createPromptLists(deps);
   const reports = createReports(deps);
-  const latest = createLatest(deps, reports);
+  const compare = createCompare(deps, reports);
+  const latest = createLatest(deps, compare);
+  const gradings = createGradings(deps, reports);
   const runs = createRuns(deps);
+  const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
+  const imports = createImports(deps);
   const evals = createEvals(deps);
   const runLists = createRunLists(deps);
   const stopping = new AbortController();
@@ -116,13 +130,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -131,14 +145,15 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
+  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
     queue,
     commit,
-    handlers: { run: runJob },
+    handlers: { run: runJob, regrade: regradeJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -149,11 +164,21 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
   });
+  const regrades = createRegrades(deps, {
+    costOf: regradeJob.costOf,
+    models,
+    queue,
+    commit,
+    onQueued: runner.wake,
+    onEnded: runner.dropLost,
+  });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -183,12 +208,20 @@ export function createService(options: Options) {
     promptLists,
     reports,
     latest,
+    compare,
+    gradings,
     runs,
     evals,
     runLists,
     follow,
     endings,
+    money,
+    estimates,
     requests,
+    gates,
+    regrades,
+    exports,
+    imports,
     slots,
     queue,
     runner,
@@ -201,12 +234,13 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

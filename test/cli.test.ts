@@ -23,6 +23,10 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       timeZone: "Europe/Berlin",
       maxRunsAtOnce: null,
       maxRunsADay: null,
+      maxUsdAMonth: null,
+      maxUsdARun: null,
+      judgeModels: null,
+      spentUsd: 0,
       createdAt: expect.any(String),
     },
   ]);
@@ -80,6 +84,10 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
         "https://b.example/",
         "--runs",
         "5",
+        "--limit",
+        "toolCalls=80",
+        "--limit",
+        "costUsd=0.5",
         "--json",
       )
     ).stdout,
@@ -100,8 +108,11 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
+    baselineRequestId: null,
     nextRunsAt: null,
+    warnings: [],
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
@@ -129,7 +140,7 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     maxRunsADay: 200,
   });
   const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
-  expect(await set()).toEqual(refused("nothing to change was given; give a name, a time zone or a limit"));
+  expect(await set()).toEqual(refused("nothing to change was given; give a name, a time zone, a limit or a judge"));
   expect(await set("--time-zone", "Mars/Base")).toEqual(
     refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
   );
@@ -137,6 +148,21 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     expect(await set(`--runs-a-day=${limit}`)).toEqual(
       refused(`--runs-a-day: ${JSON.stringify(limit)} is no limit; use a whole number, or 0 for the configuration's`),
     );
+  const money = ["--max-usd-a-month", "50", "--max-usd-a-run", "0.5", "--judge-model", "openai/gpt-5, google/x"];
+  expect(JSON.parse((await set(...money, "--json"))[1])).toMatchObject({
+    maxUsdAMonth: 50,
+    maxUsdARun: 0.5,
+    judgeModels: ["openai/gpt-5", "google/x"],
+  });
+  expect(await run("org", "list")).toEqual([0, expect.stringMatching(/SPENT THIS MONTH\n.* \$0\.00 of \$50\n$/), ""]);
+  expect(JSON.parse((await set("--max-usd-a-month", "0", "--judge-model", "", "--json"))[1])).toMatchObject({
+    maxUsdAMonth: null,
+    judgeModels: null,
+  });
+  expect(await set("--max-usd-a-run", "much")).toEqual(
+    refused('--max-usd-a-run: "much" is no amount; use USD, as in 50 or 0.5, or 0 for none'),
+  );
+  expect((await set("--judge-model", "gpt-5"))[2]).toStartWith('evald: "gpt-5" must be a provider and a model');
   expect(await set("--runs-at-once", "1000001")).toEqual(
     refused("1000001 is no limit; use a whole number from 1 to 1000000"),
   );
@@ -207,6 +233,11 @@ test("what cannot be done says why, on stderr, with exit code 1; a wrong call ha
     2,
     "",
     "error: option '--runs <n>' argument '51' is invalid. It must be a whole number from 1 to 50.\n",
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--limit", "toolCalls=0")).toEqual([
+    2,
+    "",
+    "error: option '--limit <name=number>' argument 'toolCalls=0' is invalid. toolCalls must be an integer from 1 to 9007199254740991.\n",
   ]);
   expect(await run("key", "create", "--org", "Acme")).toEqual([
     2,

@@ -7,7 +7,8 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ApiError } from "../src/api.ts";
 import { Prompt, PromptSummary } from "../src/prompts/schema.ts";
-import { Report, ReportSummary, Trace } from "../src/reports/schema.ts";
+import { Regrade } from "../src/regrades/schema.ts";
+import { GradingList, Report, ReportSummary, Trace } from "../src/reports/schema.ts";
 import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 
@@ -125,6 +126,9 @@ test("every answer is as its schema describes it", async () => {
     [Type.Array(ReportSummary), await got("/api/v1/reports")],
     [Report, (await service.send("PATCH", `/api/v1/reports/${done.report.slug}`, { body: { status: "draft" } })).body],
     [Trace, await got(`/api/v1/reports/${done.report.slug}/trace`)],
+    [GradingList, await got(`/api/v1/reports/${done.report.slug}/gradings`)],
+    [Regrade, (await service.send("POST", "/api/v1/regrades", { body: { since: "2026-01-01" } })).body],
+    [Type.Array(Regrade), await got("/api/v1/regrades")],
     [ApiError, await got("/api/v1/runs/none")],
   ];
   expect(

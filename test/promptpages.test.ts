@@ -29,6 +29,8 @@ const full = {
   "check.url": "https://api.example.com/v1/files",
   "check.status": "201",
   "check.contains": "a.txt",
+  "limit.toolCalls": "80",
+  "limit.costUsd": "0.5",
   reviewBeforePublishing: "on",
 };
 
@@ -50,6 +52,7 @@ describe("a prompt on a page", () => {
       additionalUrls: [{ team: "sdk", url: `${docs}/llms.txt`, name: "Index", kind: "docs" }],
       declaredChecks: [{ url: "https://api.example.com/v1/files", status: 201, contains: "a.txt" }],
       targetProviderId: null,
+      limits: { toolCalls: 80, costUsd: 0.5 },
       agent: null,
       model: null,
       reviewBeforePublishing: true,
@@ -117,6 +120,8 @@ describe("a prompt on a page", () => {
     ["runsPerEval", { runsPerEval: "51" }, "Must be an integer from 1 to 50"],
     ["additionalUrls", { "url.url": ["ftp://x", ""] }, "Row 1: Must be an absolute http(s) URL"],
     ["declaredChecks", { "check.status": "many" }, "Row 1: Must be an integer from 100 to 599"],
+    ["limits", { "limit.toolCalls": "many" }, "toolCalls: Must be an integer"],
+    ["limits", { "limit.toolCalls": "201" }, "toolCalls: 201 is more than 200"],
     ["agent", { agent: "robot" }, "is not available here"],
     ["model", { model: "openai/gpt-5" }, "no agent that is available here uses a model".replace("no", "No")],
     ["targetProviderId", { targetProviderId: crypto.randomUUID() }, "No provider has the id"],
@@ -223,7 +228,9 @@ describe("Run now", () => {
     await person.post("/prompts", { text: `Look. ${docs}` });
     const { id } = newest(app);
     const { body } = await person.get(`/prompts/${id}`);
-    expect(body).toContain("I agree that openai/gpt-5 is paid for: nobody knows yet what a run costs, at most $3.00.");
+    expect(body).toContain(
+      "I agree that openai/gpt-5 is paid for: a run takes at most 10 min, for at most $3.00, by its limits.",
+    );
     const refused = await person.post(`/prompts/${id}/run`, { runs: "1" });
     expect([refused.status, app.service.runs.countRuns(app.a.org)]).toEqual([400, 0]);
     expect((await person.post(`/prompts/${id}/run`, { runs: "1", agreed: "on" })).status).toBe(303);

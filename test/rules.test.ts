@@ -25,13 +25,15 @@ const floors: [string, RegExp][] = [
   ["app", /^src\/(app\.tsx|service\.ts|openapi\.ts)$/],
   ["routes", /^src\/(web\/|mcp\/|[a-z]+\/(routes|tools)\.tsx?$)/],
   ["auth", /^src\/auth\//],
+  ["gates", /^src\/gates\//],
+  ["regrades and exchange", /^src\/(regrades|exchange)\//],
   ["runs", /^src\/runs\//],
   ["reports", /^src\/reports\//],
   ["prompts", /^src\/prompts\//],
   ["providers and models", /^src\/(providers|models)\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
   ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|modelsettings|errors|deps|schema|paging|body|api|log)\.ts$/],
+  ["ground", /^src\/(config|modelsettings|weights|errors|deps|schema|paging|body|api|log)\.ts$/],
 ];
 const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
 
@@ -79,7 +81,11 @@ test("a feature is imported by its own file, never by its routes or tools", () =
 test.each([
   ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|web\/|[a-z]+\/routes\.tsx?$)/],
   ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/mcp\//],
-  ["Drizzle", /^drizzle-orm/, /^src\/(db|auth|jobs|prompts|providers|models|runs|reports)\/|^src\/cli\/doctor\.ts$/],
+  [
+    "Drizzle",
+    /^drizzle-orm/,
+    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+  ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(
     offenders(

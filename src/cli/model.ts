@@ -19,9 +19,14 @@ export function addModel(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald model list --org Acme")
     .action(({ org, json }: Options) => {
       const config = configOf();
-      const all = withData(config, (service) => service.models.listModels(orgOf(service, org)));
+      const { all, judges } = withData(config, (service) => {
+        const own = orgOf(service, org);
+        const ofOrg = service.orgs.getOrg(own).judgeModels;
+        return { all: service.models.listModels(own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
+      });
       say(`agents use ${config.agentModel ?? "no model unless a prompt names one"} (EVALD_AGENT_MODEL)`);
-      say(`sessions are judged by ${config.judgeModel ?? "no model"} (EVALD_JUDGE_MODEL)`);
+      const setBy = judges.ofOrg ? "the organisation's own" : "EVALD_JUDGE_MODEL";
+      say(`sessions are judged by ${judges.models.join(" or ") || "no model"} (${setBy})`);
       const rows = all.map((each) => [each.provider, each.source, each.key, each.baseUrl ?? ""]);
       print(json ? JSON.stringify(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
     });

@@ -12,15 +12,18 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import { type DeclaredCheck, eventSources, eventTypes, outcomes } from "../agents/agent.ts";
+import { type DeclaredCheck, eventSources, eventTypes, outcomes, type SessionEvent } from "../agents/agent.ts";
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
-import type { Dimension, Grade, Metrics } from "../grading/score.ts";
+import type { Dimension, Friction, Grade, Metrics, Recommendation } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
+import type { Limits } from "../prompts/limits.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
 export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
+/** Where sessions are graded again: waiting, under way, done, ended for a reason, or called off. */
+export const regradeStatuses = ["pending", "running", "completed", "failed", "cancelled"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
 /** How an attempt of a job ended: with a result, for good without one, to be tried again, given back by a stop, lost with its process, or called off. */
 export const attemptEnds = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
@@ -32,6 +35,8 @@ export const roles = ["owner", "admin", "member"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 
 export type Role = (typeof roles)[number];
+export const gateStatuses = ["running", "passed", "failed", "error"] as const;
+
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
@@ -45,6 +50,14 @@ export type RunTask = {
   productUrl?: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
+  /** What the prompt asked for; older runs lack it. */
+  limits?: Limits | null;
+};
+
+/** A grade with the ids of its friction points and recommendations, under which they are shown. */
+export type StoredGrade = Omit<Grade, "frictions" | "recommendations"> & {
+  frictions: (Friction & { id: string })[];
+  recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
 
 /** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
@@ -69,6 +82,11 @@ export const orgs = sqliteTable(
     /** Runs at once and runs within 24 hours; null: the configuration's. */
     maxRunsAtOnce: integer("max_runs_at_once"),
     maxRunsADay: integer("max_runs_a_day"),
+    /** What models may cost in a calendar month of its time zone, and in one run; null: no limit of its own. */
+    maxUsdAMonth: real("max_usd_a_month"),
+    maxUsdARun: real("max_usd_a_run"),
+    /** Models that judge its sessions, best first; null: the configuration's. */
+    judgeModels: json<string[]>("judge_models"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -251,7 +269,10 @@ export const prompts = sqliteTable(
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
     agent: text(),
     model: text(),
+    limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
+    baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
     /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
     nextSlotAt: at("next_slot_at"),
@@ -313,6 +334,8 @@ export const runs = sqliteTable(
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
+    /** What is kept back for it of its organisation's money while it is under way; null: nothing. */
+    reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request that bore the key, hex. */
     idempotencyHash: text("idempotency_hash"),
@@ -324,6 +347,7 @@ export const runs = sqliteTable(
     index("runs_by_agent").on(t.orgId, t.agent, t.id),
     // Of few: nearly all runs are completed.
     index("runs_without_report").on(t.orgId, t.status, t.id).where(sql`${t.status} in ('failed', 'superseded')`),
+    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -376,6 +400,19 @@ export const sessionEvents = sqliteTable(
   ],
 );
 
+/** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
+export const spending = sqliteTable(
+  "spending",
+  {
+    orgId: text("org_id").notNull(),
+    from: at("from").notNull(),
+    usd: real().notNull(),
+    /** Calls whose cost nobody knows. */
+    unpricedCalls: integer("unpriced_calls").notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.orgId, t.from] })],
+);
+
 export const reports = sqliteTable(
   "reports",
   {
@@ -399,6 +436,10 @@ export const reports = sqliteTable(
     dimensions: json<Dimension[]>("dimensions").notNull(),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
+    /** Which of its gradings this row, its friction points and recommendations show; null: it was graded once. */
+    gradingId: text("grading_id"),
+    /** A person chose it: a newer one does not take its place. */
+    gradingPinned: yes("grading_pinned").notNull().default(false),
     createdAt: at("created_at").notNull(),
   },
   (t) => [
@@ -410,6 +451,83 @@ export const reports = sqliteTable(
     check("reports_outcome", oneOf(t.outcome, outcomes)),
     check("reports_score", sql`${t.score} between 0 and 100`),
     check("reports_null_score", sql`(${t.score} is null) = (${t.nullNotice} is not null)`),
+  ],
+);
+
+/** Each grade of a report that was graded more than once, the one that it shows among them. */
+export const gradings = sqliteTable(
+  "gradings",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    /** The hash of its methodology; of several by the same one, `repeat` counts from 1. */
+    hash: text().notNull(),
+    repeat: integer().notNull(),
+    grade: json<StoredGrade>("grade").notNull(),
+    /** The events of its judging, where that is not the one of the session. */
+    judging: json<SessionEvent[]>("judging"),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("gradings_of_org").on(t.orgId, t.id),
+    unique("gradings_of_report").on(t.reportId, t.hash, t.repeat),
+    index("gradings_by_hash").on(t.orgId, t.hash, t.reportId),
+    foreignKey({
+      name: "gradings_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+  ],
+);
+
+/** Stored sessions that are graded again: which, by what, and how far it is. */
+export const regrades = sqliteTable(
+  "regrades",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    promptId: text("prompt_id"),
+    /** Reports made from then on, and before `until`. */
+    since: at("since").notNull(),
+    until: at("until").notNull(),
+    methodology: text().notNull(),
+    judge: text(),
+    /** Of the methodology and judge, as they were when it was asked for. */
+    hash: text().notNull(),
+    repeats: integer().notNull(),
+    maxUsd: real("max_usd"),
+    status: text({ enum: regradeStatuses }).notNull(),
+    /** The jobs of one are numbered; this is the one to come or under way. */
+    batch: integer().notNull(),
+    /** The id of the last report that was dealt with; empty: none was. */
+    cursor: text().notNull(),
+    total: integer().notNull(),
+    graded: integer().notNull(),
+    unchanged: integer().notNull(),
+    withoutEvents: integer("without_events").notNull(),
+    notJudged: integer("not_judged").notNull(),
+    spentUsd: real("spent_usd").notNull(),
+    /** Calls of the judge whose cost nobody knows. */
+    unpriced: integer().notNull(),
+    failureReason: text("failure_reason"),
+    createdAt: at("created_at").notNull(),
+    completedAt: at("completed_at"),
+  },
+  (t) => [
+    index("regrades_newest").on(t.orgId, t.id),
+    foreignKey({
+      name: "regrades_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    check("regrades_status", oneOf(t.status, regradeStatuses)),
+    check(
+      "regrades_terminal",
+      sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'cancelled'))`,
+    ),
   ],
 );
 
@@ -498,6 +616,52 @@ export const slots = sqliteTable(
     check("slots_outcome", oneOf(t.outcome, slotOutcomes)),
     check("slots_ran", sql`(${t.outcome} = 'ran') = (${t.evalRequestId} is not null)`),
     check("slots_reason", sql`(${t.outcome} = 'ran') = (${t.reason} is null)`),
+  ],
+);
+
+/** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
+export const gates = sqliteTable(
+  "gates",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    headRequestId: text("head_request_id").notNull(),
+    /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
+    baseRequestId: text("base_request_id"),
+    baseRunIds: json<string[]>("base_run_ids"),
+    /** The model that its runs ask for; a run that has ended names the one that answered. */
+    model: text(),
+    /** Runs a side at most. */
+    runs: integer().notNull(),
+    adaptive: yes("adaptive").notNull(),
+    minScore: real("min_score"),
+    budgetUsd: real("budget_usd"),
+    status: text({ enum: gateStatuses }).notNull(),
+    reason: text(),
+    comparison: json<object>("comparison"),
+    createdAt: at("created_at").notNull(),
+    decidedAt: at("decided_at"),
+  },
+  (t) => [
+    unique("gates_of_org").on(t.orgId, t.id),
+    unique("gates_of_request").on(t.orgId, t.headRequestId),
+    index("gates_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("gates_running").on(t.id).where(sql`${t.status} = 'running'`),
+    foreignKey({ name: "gates_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "gates_head",
+      columns: [t.orgId, t.headRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "gates_base",
+      columns: [t.orgId, t.baseRequestId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    check("gates_status", oneOf(t.status, gateStatuses)),
+    check("gates_decided", sql`(${t.status} = 'running') = (${t.decidedAt} is null)`),
+    check("gates_reason", sql`(${t.status} = 'running') = (${t.reason} is null)`),
   ],
 );
 

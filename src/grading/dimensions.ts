@@ -1,7 +1,8 @@
 import type { CheckGroup } from "../agents/agent.ts";
+import type { DimensionName } from "../weights.ts";
 import { autonomy, recovery } from "./conduct.ts";
 import { type Facts, failed, type Http, isProbe, type SeenCheck } from "./facts.ts";
-import { clamp, type DimensionName, fallingLine, letterOf, logCurve, round1, table } from "./methodology.ts";
+import { clamp, fallingLine, letterOf, logCurve, type Methodology, round1, table } from "./methodology.ts";
 import type { Dimension } from "./score.ts";
 import { count, duration, lowerFirst, percent, sameAddress, samePage } from "./words.ts";
 
@@ -16,7 +17,7 @@ export type Measured = {
 };
 
 /** Every dimension with evidence, and the weighted mean of those. */
-export function measure(facts: Facts): Measured {
+export function measure(facts: Facts, { weights: all, notMetCap }: Methodology): Measured {
   const measures = [
     goal(facts),
     discoverability(facts),
@@ -27,16 +28,16 @@ export function measure(facts: Facts): Measured {
   ].filter((each) => each !== null);
   const dimensions = measures.map(({ name, exact, desc }) => {
     const score = round1(exact);
-    return { name, weight: `${table.weights[name]}%`, score, grade: letterOf(score), desc };
+    return { name, weight: `${all[name]}%`, score, grade: letterOf(score), desc };
   });
-  const weights = measures.reduce((sum, { name }) => sum + table.weights[name], 0);
-  const points = dimensions.reduce((sum, each, i) => sum + each.score * table.weights[measures[i]!.name], 0);
+  const weights = measures.reduce((sum, { name }) => sum + all[name], 0);
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * all[measures[i]!.name], 0);
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
     exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
     coverage: weights / 100,
-    score: mean !== null && facts.outcome === "goal_not_met" ? Math.min(mean, table.notMetCap) : mean,
+    score: mean !== null && facts.outcome === "goal_not_met" ? Math.min(mean, notMetCap) : mean,
   };
 }
 

@@ -8,6 +8,7 @@ import type { Grade } from "../grading/score.ts";
 import type { Page, Paged } from "../paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { toInstant } from "../schema.ts";
+import { createBaselines } from "./baseline.ts";
 import { createFriction } from "./friction.ts";
 import type { Report, ReportFilter, ReportSummary, RunReport, SeenFrictionPoint } from "./schema.ts";
 
@@ -94,6 +95,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
   };
 
   const friction = createFriction({ db });
+  const baselines = createBaselines({ db });
 
   const iso = (at: number) => new Date(at).toISOString();
 
@@ -121,7 +123,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     const report = readReport(row, 0);
     const run = readRun(row, runAt);
     const prompt = readPrompt(row, promptAt);
-    return {
+    const whole = {
       ...toRunReport(report, reportUrl(baseUrl(), slug)),
       createdAt: iso(report.createdAt),
       run: {
@@ -149,6 +151,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         .all({ reportId: report.id })
         .map(({ orgId: _, reportId: __, ...recommendation }) => recommendation),
     };
+    return { ...whole, baseline: baselines.ofReport(org, whole) };
   }
 
   return {

@@ -4,6 +4,7 @@ import { reportStatuses } from "../db/tables.ts";
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { JudgeVariance } from "./judgevariance.ts";
 
 export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
@@ -109,7 +110,7 @@ const GoalPart = Type.Object({
   why: Type.String({ description: "In the judge's words" }),
 });
 
-const ReportJudge = Type.Object(
+export const ReportJudge = Type.Object(
   {
     model: Type.String(),
     costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),
@@ -134,6 +135,33 @@ const RunTask = Type.Object(
   { description: "The prompt as it stood then, variables filled in" },
 );
 
+const bound = Type.Number();
+export const ReportBaseline = Type.Object(
+  {
+    kind: OneOf(["pinned", "window"], "pinned by a person, or the last ten comparable published runs before this one"),
+    evalRequestId: Nullable(Id),
+    n: Type.Integer({ description: "Its runs" }),
+    from: Time,
+    to: Time,
+    differences: Type.Array(Type.String(), { description: "Why it is not comparable; then the rest is empty" }),
+    score: Nullable(
+      Type.Object({
+        mean: bound,
+        change: bound,
+        low: bound,
+        high: bound,
+        isUsual: Type.Boolean({
+          description: "Whether it lies between low and high, as one more run of the baseline does in 19 of 20 cases",
+        }),
+      }),
+    ),
+    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: bound, change: bound })),
+    metrics: Type.Array(Type.Object({ name: Type.String(), median: bound, change: bound })),
+  },
+  { title: "ReportBaseline", description: "How far this one run is from its baseline; a verdict needs repeats" },
+);
+export type ReportBaseline = Static<typeof ReportBaseline>;
+
 export const Report = Type.Object(
   {
     ...RunReport.properties,
@@ -154,6 +182,7 @@ export const Report = Type.Object(
     prompt: PromptSummary,
     agent: RunAgent,
     judge: Nullable(ReportJudge),
+    baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
   },
@@ -196,9 +225,49 @@ const ReportFilter = Type.Object(reportFilter);
 export type ReportFilter = Static<typeof ReportFilter>;
 
 export const ReportPatch = Type.Object(
-  { status: OneOf(reportStatuses) },
+  {
+    status: Type.Optional(OneOf(reportStatuses)),
+    gradingId: Type.Optional(
+      Nullable(
+        Type.String({
+          format: "uuid",
+          description: "The grading to show from now on; null: the newest, whichever it is",
+        }),
+      ),
+    ),
+  },
   { title: "ReportPatch", examples: [{ status: "archived" }] },
 );
+export type ReportPatch = Static<typeof ReportPatch>;
+
+/** One grade of a report among several. */
+const Grading = Type.Object(
+  {
+    id: Id,
+    repeat: Type.Integer({ minimum: 1, description: "Of those by the same methodology and judge" }),
+    isShown: Type.Boolean({ description: "It is what the report shows" }),
+    isPinned: Type.Boolean({ description: "A person chose it: a newer one does not take its place" }),
+    createdAt: Time,
+    methodology: RunReport.properties.methodology,
+    score: RunReport.properties.score,
+    grade: RunReport.properties.grade,
+    outcome: RunReport.properties.outcome,
+    coverage: RunReport.properties.coverage,
+    keyFinding: Type.String(),
+    judge: Nullable(ReportJudge),
+  },
+  { title: "Grading" },
+);
+export type Grading = Static<typeof Grading>;
+
+export const GradingList = Type.Object(
+  {
+    gradings: Type.Array(Grading, { description: "Oldest first" }),
+    judgeVariance: Type.Array(JudgeVariance, { description: "Of each judge that judged the session more than once" }),
+  },
+  { title: "GradingList" },
+);
+export type GradingList = Static<typeof GradingList>;
 
 const TraceEvent = Type.Object(
   {

@@ -4,21 +4,39 @@ import { errors, listOf, type OrgOf, operation } from "../api.ts";
 import { jsonBody } from "../body.ts";
 import { pageQuery } from "../paging.ts";
 import { runUrls } from "../reports/reports.ts";
-import { PathId } from "../schema.ts";
+import { OneOf, PathId } from "../schema.ts";
 import { streamAnswer } from "../web/live.ts";
 import type { Endings } from "./endings.ts";
+import type { Estimates } from "./estimates.ts";
+import type { Evals } from "./evals.ts";
 import { type Follow, placeWords, toPlace } from "./follow.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
-import { Attempt, idempotencyKeyShape, Run, RunRequest, RunResponse, runsQuery, Slot } from "./schema.ts";
+import {
+  Attempt,
+  Estimate,
+  EvalRequest,
+  evalStatuses,
+  idempotencyKeyShape,
+  Run,
+  RunRequest,
+  RunResponse,
+  runsQuery,
+  Slot,
+  Spending,
+} from "./schema.ts";
 import type { Slots } from "./slots.ts";
+import type { Money } from "./spending.ts";
 
 type Parts = {
   runs: Runs;
+  evals: Evals;
   requests: Requests;
   endings: Endings;
   slots: Slots;
   follow: Follow;
+  money: Money;
+  estimates: Estimates;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -59,7 +77,10 @@ Object.assign(followOperation.detail.responses, {
   204: { description: "All has been told" },
 });
 
-export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
+export const runRoutes = (
+  { runs, evals, requests, endings, slots, follow, money, estimates, baseUrl, nameOf }: Parts,
+  orgOf: OrgOf,
+) =>
   new Elysia({ name: "runs" })
     .post(
       "/api/v1/prompts/:promptId/run",
@@ -124,6 +145,35 @@ export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nam
         }),
       },
     )
+    .get(
+      "/api/v1/eval-requests",
+      ({ request, query, set }) => {
+        const { promptId, status, limit = 20, offset } = query;
+        const page = { limit, offset: offset ?? 0 };
+        const { items, total } = evals.listEvalRequests(orgOf(request), { promptId, status }, page);
+        set.headers["x-total-count"] = String(total);
+        return items;
+      },
+      {
+        query: Type.Object({
+          promptId: Type.Optional(Type.String({ format: "uuid", description: "Only evaluations of this prompt" })),
+          status: Type.Optional(OneOf(evalStatuses)),
+          ...pageQuery,
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Rows at most" })),
+        }),
+        ...operation("Runs", "listEvalRequests", "List evaluations with their runs and results, newest first", {
+          200: listOf(EvalRequest, "Eval requests, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
+      params: Type.Object({ id: PathId("uuid of the eval request") }),
+      ...operation("Runs", "getEvalRequest", "Get one evaluation: its runs, and what they came to", {
+        200: EvalRequest,
+        ...errors(404),
+      }),
+    })
     .get("/api/v1/runs/:runId", ({ request, params }) => runs.getRun(orgOf(request), params.runId), {
       params: path,
       ...operation("Runs", "getRun", "Get the status of a run, and its report once it is completed", {
@@ -195,4 +245,26 @@ export const runRoutes = ({ runs, requests, endings, slots, follow, baseUrl, nam
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),
       }),
+    })
+    .get(
+      "/api/v1/prompts/:promptId/estimate",
+      ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
+      {
+        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Tell how long a run of a prompt will take, and what it will cost", {
+          200: Estimate,
+          ...errors(404),
+        }),
+      },
+    )
+    .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
+      ...operation(
+        "System",
+        "getSpending",
+        "Tell what models have cost the organisation this month, and what they may",
+        {
+          200: Spending,
+          ...errors(),
+        },
+      ),
     });

@@ -1,7 +1,7 @@
-import { eq } from "drizzle-orm";
+import { asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { tx } from "../../src/db/open.ts";
-import { runs } from "../../src/db/tables.ts";
+import { attempts, jobs, runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/score.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
 import { openSession, type SessionId } from "../../src/runs/session.ts";
@@ -30,22 +30,43 @@ export function evaluation(
     const end = ends[i] as Grade | string;
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
     if (!run) throw new Error("the run is not there");
-    const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
-    if (typeof end === "string") {
-      db.update(runs)
-        .set({ ...done, status: "failed", failureReason: end })
-        .where(eq(runs.id, runId))
-        .run();
-      return { runId, slug: "", evalRequestId };
-    }
-    storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
-    db.transaction((tx) => service.reports.insertReport(tx, run, 1, end));
-    db.update(runs)
-      .set({ ...done, status: "completed" })
-      .where(eq(runs.id, runId))
-      .run();
+    if (typeof end !== "string") storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
+    endRun({ service, db }, run, end);
     return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
   });
+}
+
+/** Ends a run as it is said, without a session. */
+function endRun(
+  { service, db }: Pick<App, "service" | "db">,
+  run: typeof runs.$inferSelect,
+  end: Grade | string,
+): void {
+  const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
+  if (typeof end !== "string") db.transaction((tx) => service.reports.insertReport(tx, run, 1, end));
+  db.update(runs)
+    .set({ ...done, ...(typeof end === "string" ? { status: "failed", failureReason: end } : { status: "completed" }) })
+    .where(eq(runs.id, run.id))
+    .run();
+}
+
+/** Ends every run that waits, oldest first, with a score or the reason why there is none, and with what it cost. */
+export function finishRuns(
+  app: App,
+  end: (run: typeof runs.$inferSelect) => number | string,
+  costUsd: number | null = 0,
+): void {
+  for (const run of app.db.select().from(runs).where(eq(runs.status, "pending")).orderBy(asc(runs.id)).all()) {
+    const how = end(run);
+    endRun(app, run, typeof how === "string" ? how : { ...niceGrade, score: how });
+    const job = app.db.select().from(jobs).where(eq(jobs.subject, run.id)).get();
+    const at = app.service.deps.now();
+    app.db
+      .insert(attempts)
+      .values({ jobId: job?.id ?? "", attempt: 1, owner: "test", begunAt: at, endedAt: at, ended: "done", costUsd })
+      .run();
+    app.db.update(jobs).set({ state: "done", endedAt: at }).where(eq(jobs.subject, run.id)).run();
+  }
 }
 
 function storeSession(deps: App["service"]["deps"], id: SessionId, title: string): void {

@@ -1,5 +1,4 @@
 import { dollars, duration, line, percent } from "../../grading/words.ts";
-import type { Repeats } from "../../reports/repeats.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { Layout } from "../layout.tsx";
 import { failureWords, triggerWords } from "../runwords.ts";
@@ -10,7 +9,7 @@ import { outcomeWords } from "../words.ts";
 import { Fact, GradeMark } from "./figures.tsx";
 import { Status } from "./status.tsx";
 
-type Part = { site: Site; request: EvalRequest; repeats: Repeats; now: number };
+type Part = { site: Site; request: EvalRequest; now: number };
 
 /** The runs of one evaluation, and what they came to together. */
 export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
@@ -43,8 +42,8 @@ const rangeWords = (low: number | null, high: number | null, words: (value: numb
   low === null || high === null ? null : `95 % interval ${words(low)} to ${words(high)}`;
 
 /** The part of the page that changes while runs go on. */
-export function EvalPart({ site: { base }, request, repeats, now }: Part) {
-  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd } = repeats;
+export function EvalPart({ site: { base }, request, now }: Part) {
+  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = request.result;
   const runs = request.runs;
   return (
     <>
@@ -89,6 +88,9 @@ export function EvalPart({ site: { base }, request, repeats, now }: Part) {
         </div>
       </dl>
       {n > 0 && n < 4 && <p class="muted">It takes 4 runs on each side to tell a change from chance; these are {n}.</p>}
+      {smallestChange !== null && (
+        <p class="muted">Against as many runs, a change of {smallestChange} points or more would show.</p>
+      )}
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">

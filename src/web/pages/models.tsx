@@ -16,7 +16,9 @@ type Props = {
   site: Site;
   viewer: Viewer;
   models: ModelSource[];
-  config: Pick<Config, "agentModel" | "judgeModel" | "secretKey">;
+  /** Judges of the organisation's own; null: the service's. */
+  judges: string[] | null;
+  config: Pick<Config, "agentModel" | "judgeModels" | "secretKey">;
   done?: string;
   wrong?: string;
   typed?: URLSearchParams;
@@ -24,7 +26,7 @@ type Props = {
 };
 
 /** Which models agents and the judge use, and the keys for them. */
-export function ModelsPage({ models, config, typed, mayChange, ...frame }: Props) {
+export function ModelsPage({ models, judges, config, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const canStore = config.secretKey !== null;
   return (
@@ -36,7 +38,9 @@ export function ModelsPage({ models, config, typed, mayChange, ...frame }: Props
         </div>
         <div>
           <dt>Sessions are judged by</dt>
-          <dd>{config.judgeModel ?? "no model: reports say that the goal was not judged"}</dd>
+          <dd>
+            {(judges ?? config.judgeModels).join(", or ") || "no model: reports say that the goal was not judged"}
+          </dd>
         </div>
       </dl>
       <p class="muted">

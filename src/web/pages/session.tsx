@@ -143,7 +143,7 @@ export function summaryOf(type: Event["type"], fields: Record<string, unknown>):
     usage: () => `${text("model")}: ${text("inputTokens")} tokens in, ${text("outputTokens")} out`,
     error: () => `${text("where")}: ${text("message")}`,
     interruption: () => text("question"),
-    limit: () => `${text("limit")}: ${text("value")} ${text("unit")}`,
+    limit: () => `${fields.near === true ? "nearly " : ""}${text("limit")}: ${text("value")} ${text("unit")}`,
     milestone: () => `${plain(text("name"))} ${json("detail")}`,
     end: () => `${plain(text("outcome"))}: ${text("reason")}`,
   };

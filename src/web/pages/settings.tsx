@@ -54,6 +54,8 @@ export function SettingsFrame({ site, viewer, path, done, wrong, children }: Fra
 
 type Props = Pick<FrameProps, "site" | "viewer" | "done" | "wrong"> & {
   org: Org;
+  /** What models cost the organisation this month. */
+  spentUsd: number;
   /** What holds where the organisation says nothing of its own. */
   defaults: { runsAtOnce: number; runsADay: number | null };
   /** What was typed, when it could not be taken. */
@@ -62,7 +64,7 @@ type Props = Pick<FrameProps, "site" | "viewer" | "done" | "wrong"> & {
 };
 
 /** Name, time zone and limits of an organisation. */
-export function OrgPage({ org, defaults, typed, mayChange, ...frame }: Props) {
+export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }: Props) {
   const value = (name: string, stored: string | number | null) => typed?.get(name) ?? String(stored ?? "");
   return (
     <SettingsFrame {...frame} path="/settings">
@@ -123,6 +125,49 @@ export function OrgPage({ org, defaults, typed, mayChange, ...frame }: Props) {
             </label>
             <span class="hint" id="day-hint">
               Runs begun within 24 hours. What is asked for above it waits; nothing is lost.
+            </span>
+          </p>
+        </fieldset>
+        <fieldset disabled={!mayChange}>
+          <legend>Models</legend>
+          <p class="field">
+            <label>
+              USD a month
+              <input
+                name="maxUsdAMonth"
+                inputMode="decimal"
+                placeholder="no bound"
+                value={value("maxUsdAMonth", org.maxUsdAMonth)}
+                aria-describedby="month-hint"
+              />
+            </label>
+            <span class="hint" id="month-hint">
+              ${spentUsd.toFixed(2)} was spent this month. A run that would go beyond is ended and says so.
+            </span>
+          </p>
+          <p class="field">
+            <label>
+              USD a run
+              <input
+                name="maxUsdARun"
+                inputMode="decimal"
+                placeholder="the service's"
+                value={value("maxUsdARun", org.maxUsdARun)}
+              />
+            </label>
+          </p>
+          <p class="field">
+            <label>
+              Judges
+              <input
+                name="judgeModels"
+                placeholder="the service's"
+                value={value("judgeModels", org.judgeModels?.join(", ") ?? null)}
+                aria-describedby="judge-hint"
+              />
+            </label>
+            <span class="hint" id="judge-hint">
+              Models as provider/model, best first; the first of another family than the agent's judges.
             </span>
           </p>
         </fieldset>

@@ -19,7 +19,7 @@ const dayMs = 24 * 3600_000;
 type Came = { done?: string; wrong?: string; typed?: URLSearchParams };
 
 /** The organisation, its API keys and its models. */
-export const settingsPages = ({ deps, orgs, keys, models }: Service, front: Front) => {
+export const settingsPages = ({ deps, orgs, keys, models, money }: Service, front: Front) => {
   const { config, now } = deps;
 
   const orgPage = (viewer: Viewer, site: Site, came: Came = {}, status = 200) =>
@@ -29,6 +29,7 @@ export const settingsPages = ({ deps, orgs, keys, models }: Service, front: Fron
         <OrgPage
           {...{ site, viewer, ...came }}
           org={orgs.getOrg(viewer.org)}
+          spentUsd={money.getSpending(viewer.org).spentUsd}
           defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
           mayChange={mayActAs(viewer, "owner")}
         />,
@@ -60,6 +61,7 @@ export const settingsPages = ({ deps, orgs, keys, models }: Service, front: Fron
         <ModelsPage
           {...{ site, viewer, config, ...came }}
           models={models.listModels(viewer.org)}
+          judges={orgs.getOrg(viewer.org).judgeModels}
           mayChange={mayActAs(viewer, "admin")}
         />,
       ),
@@ -99,6 +101,9 @@ export const settingsPages = ({ deps, orgs, keys, models }: Service, front: Fron
                 timeZone: form.get("timeZone") ?? undefined,
                 maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Runs at once"),
                 maxRunsADay: toLimit(form, "maxRunsADay", "Runs a day"),
+                maxUsdAMonth: toUsd(form, "maxUsdAMonth", "USD a month"),
+                maxUsdARun: toUsd(form, "maxUsdARun", "USD a run"),
+                judgeModels: toNames(form, "judgeModels"),
               });
               return orgPage({ ...viewer, orgName: orgs.getOrg(viewer.org).name }, site, { done: "Saved." });
             },
@@ -220,5 +225,23 @@ function toLimit(form: URLSearchParams, name: string, label: string): number | n
     throw badRequest(`${label}: ${JSON.stringify(text)} is no limit; use a whole number, or nothing for the service's`);
   return Number(text);
 }
+
+function toUsd(form: URLSearchParams, name: string, label: string): number | null {
+  const text = (form.get(name) ?? "").trim();
+  if (text === "") return null;
+  if (!/^\d{1,7}(\.\d{1,6})?$/.test(text))
+    throw badRequest(
+      `${label}: ${JSON.stringify(text)} is no amount; use USD, as in 50 or 0.5, or nothing for no bound`,
+    );
+  return Number(text);
+}
+
+const toNames = (form: URLSearchParams, name: string): string[] | null => {
+  const names = (form.get(name) ?? "")
+    .split(",")
+    .map((each) => each.trim())
+    .filter(Boolean);
+  return names.length === 0 ? null : names;
+};
 
 const sentence = (detail: string) => `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`;
