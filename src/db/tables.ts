@@ -304,7 +304,7 @@ export const evalRequests = sqliteTable(
   (t) => [
     unique("eval_requests_of_org").on(t.orgId, t.id),
     index("eval_requests_by_prompt").on(t.orgId, t.promptId, t.id),
-    index("eval_requests_by_trigger").on(t.orgId, t.trigger, t.id),
+    index("eval_requests_by_trigger").on(t.orgId, t.trigger, t.id, t.promptId),
     foreignKey({
       name: "eval_requests_prompt",
       columns: [t.orgId, t.promptId],
