@@ -27,6 +27,8 @@ import { createCompare } from "./reports/compare.ts";
 import { createGradings } from "./reports/gradings.ts";
 import { createLatest } from "./reports/latest.ts";
 import { createReports } from "./reports/reports.ts";
+import { createShares } from "./reports/shares.ts";
+import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
@@ -99,8 +101,10 @@ export function createService(options: Options) {
   const promptLists = createPromptLists(deps);
   const reports = createReports(deps);
   const compare = createCompare(deps, reports);
-  const latest = createLatest(deps, compare);
+  const shares = createShares(deps);
+  const getTimeline = createTimelines(deps);
   const gradings = createGradings(deps, reports);
+  const latest = createLatest(deps, compare);
   const runs = createRuns(deps);
   const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
   const imports = createImports(deps);
@@ -207,9 +211,11 @@ export function createService(options: Options) {
     prompts,
     promptLists,
     reports,
-    latest,
     compare,
+    shares,
+    getTimeline,
     gradings,
+    latest,
     runs,
     evals,
     runLists,

@@ -304,7 +304,7 @@ export const evalRequests = sqliteTable(
   (t) => [
     unique("eval_requests_of_org").on(t.orgId, t.id),
     index("eval_requests_by_prompt").on(t.orgId, t.promptId, t.id),
-    index("eval_requests_by_trigger").on(t.orgId, t.trigger, t.id, t.promptId),
+    index("eval_requests_by_trigger").on(t.orgId, t.trigger, t.id),
     foreignKey({
       name: "eval_requests_prompt",
       columns: [t.orgId, t.promptId],
@@ -344,10 +344,10 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
+    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_agent").on(t.orgId, t.agent, t.id),
     // Of few: nearly all runs are completed.
     index("runs_without_report").on(t.orgId, t.status, t.id).where(sql`${t.status} in ('failed', 'superseded')`),
-    index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
@@ -451,6 +451,31 @@ export const reports = sqliteTable(
     check("reports_outcome", oneOf(t.outcome, outcomes)),
     check("reports_score", sql`${t.score} between 0 and 100`),
     check("reports_null_score", sql`(${t.score} is null) = (${t.nullNotice} is not null)`),
+  ],
+);
+
+/** Addresses under which a report can be read without signing in. Only the SHA-256 of a token is kept. */
+export const shareLinks = sqliteTable(
+  "share_links",
+  {
+    tokenHash: blob("token_hash", { mode: "buffer" }).primaryKey(),
+    id: text().notNull().unique(),
+    orgId: text("org_id").notNull(),
+    reportId: text("report_id").notNull(),
+    /** Whether the session behind the report is shown too. */
+    withSession: yes("with_session").notNull(),
+    createdAt: at("created_at").notNull(),
+    expiresAt: at("expires_at").notNull(),
+    revokedAt: at("revoked_at"),
+  },
+  (t) => [
+    index("share_links_by_report").on(t.orgId, t.reportId, t.id),
+    foreignKey({
+      name: "share_links_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    check("share_links_hash", sql`length(${t.tokenHash}) = 32`),
   ],
 );
 

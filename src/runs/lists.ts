@@ -108,7 +108,8 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       promptId && !byTrigger
         ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
         : undefined,
-      trigger && (byTrigger ? eq(evalRequests.trigger, trigger) : sql`+${evalRequests.trigger} = ${trigger}`),
+      trigger &&
+        (byTrigger && !promptId ? eq(evalRequests.trigger, trigger) : sql`+${evalRequests.trigger} = ${trigger}`),
       agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
     );
     return { where, byTrigger };

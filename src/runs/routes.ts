@@ -34,9 +34,9 @@ type Parts = {
   requests: Requests;
   endings: Endings;
   slots: Slots;
-  follow: Follow;
   money: Money;
   estimates: Estimates;
+  follow: Follow;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -78,7 +78,7 @@ Object.assign(followOperation.detail.responses, {
 });
 
 export const runRoutes = (
-  { runs, evals, requests, endings, slots, follow, money, estimates, baseUrl, nameOf }: Parts,
+  { runs, evals, requests, endings, slots, money, estimates, follow, baseUrl, nameOf }: Parts,
   orgOf: OrgOf,
 ) =>
   new Elysia({ name: "runs" })

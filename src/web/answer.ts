@@ -4,6 +4,7 @@ const contentTypes = {
   html: "text/html; charset=utf-8",
   markdown: "text/markdown; charset=utf-8",
   text: "text/plain; charset=utf-8",
+  json: "application/json",
   css: "text/css; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   xml: "application/xml; charset=utf-8",

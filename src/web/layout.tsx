@@ -5,17 +5,20 @@ import { httpUrl } from "../schema.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
+import compare from "./styles/compare.css" with { type: "text" };
 import home from "./styles/home.css" with { type: "text" };
 import people from "./styles/people.css" with { type: "text" };
 import prompts from "./styles/prompts.css" with { type: "text" };
 import reference from "./styles/reference.css" with { type: "text" };
+import report from "./styles/report.css" with { type: "text" };
 import runs from "./styles/runs.css" with { type: "text" };
+import session from "./styles/session.css" with { type: "text" };
 import settings from "./styles/settings.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, home, prompts, runs, people, reference, settings].join("\n");
+export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);

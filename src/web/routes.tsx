@@ -5,6 +5,7 @@ import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { comparePages } from "./routes/compare.tsx";
 import { homePages } from "./routes/home.tsx";
 import { peoplePages } from "./routes/people.tsx";
 import { promptPages } from "./routes/prompts.tsx";
@@ -12,6 +13,8 @@ import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
 import { settingsPages } from "./routes/settings.tsx";
+import { sharePages } from "./routes/share.tsx";
+import { trendPages } from "./routes/trends.tsx";
 import { toSite } from "./site.ts";
 
 /** Everything that is served to people, and the documentation for people and agents. */
@@ -23,6 +26,9 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(homePages(service, front))
     .use(promptPages(service, front))
     .use(reportPages(service, front))
+    .use(sharePages(service, front))
+    .use(comparePages(service, front))
+    .use(trendPages(service, front))
     .use(runPages(service, front))
     .use(settingsPages(service, front));
 };

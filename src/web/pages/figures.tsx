@@ -29,6 +29,10 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
 
 const shownEvents = 6;
 
+/** Where an event stands in `session`, the page with the events, a little of what came before above it. */
+export const toEventHref = (session: string, seq: number): string =>
+  `${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`;
+
 /** The events that prove a statement, as links to `session`, the page with the events; null: they are no longer stored. */
 export const Proof = ({ events, session }: { events: number[]; session: string | null }) => (
   <span>
@@ -37,7 +41,7 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
       session === null ? (
         <span key={seq}>event {seq} </span>
       ) : (
-        <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
+        <a key={seq} class="name" href={toEventHref(session, seq)}>
           event {seq}
         </a>
       ),

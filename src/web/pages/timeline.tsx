@@ -1,6 +1,6 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { plain } from "../words.ts";
-import { summaryOf } from "./session.tsx";
+import { summaryOf } from "./event.tsx";
 
 /** Events of a run as they happened, each a line. */
 export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
