@@ -96,8 +96,10 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
   function conditions(org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
     const isOpen = status === "pending" || status === "running";
     const isWithout = status === "failed" || status === "superseded";
-    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !(agent && isRare(org, agent));
-    const leads = isOpen || isWithout ? "status" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
+    const isFew = agent !== undefined && isRare(org, agent);
+    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
+    const leads =
+      isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
     const where = and(
       byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
       isOpen ? isNull(runs.completedAt) : undefined,
@@ -108,8 +110,11 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       promptId && !byTrigger
         ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
         : undefined,
+      // The word makes SQLite go by the index of triggers even where all that it has seen was of one.
       trigger &&
-        (byTrigger && !promptId ? eq(evalRequests.trigger, trigger) : sql`+${evalRequests.trigger} = ${trigger}`),
+        (byTrigger && !promptId
+          ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
+          : sql`+${evalRequests.trigger} = ${trigger}`),
       agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
     );
     return { where, byTrigger };
