@@ -6,6 +6,9 @@ import { badRequest } from "../errors.ts";
 /** Runs of an agent up to which its index leads. */
 const few = 1000;
 
+/** The words by which SQLite knows the index of runs without a report. Behind the one status that is asked for: else it sorts what is sorted. */
+const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
+
 type Status = (typeof runStatuses)[number];
 
 export type RunFilter = { promptId?: string; status?: Status; agent?: string; trigger?: Trigger };
@@ -103,9 +106,8 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
     const where = and(
       byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
       isOpen ? isNull(runs.completedAt) : undefined,
-      // The index of those without a report is known by these words.
-      isWithout ? sql`${runs.status} in ('failed', 'superseded')` : undefined,
       status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+      isWithout ? withoutReport : undefined,
       promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
       promptId && !byTrigger
         ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
@@ -148,8 +150,8 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       select(
         and(
           eq(runs.orgId, org),
-          sql`${runs.status} in ('failed', 'superseded')`,
           eq(runs.status, "failed"),
+          withoutReport,
           not(sql`${runs.failureReason} like 'cancelled:%'`),
           gte(runs.createdAt, now() - withinMs),
         ),
