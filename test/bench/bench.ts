@@ -7,6 +7,7 @@ import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
 import { seed } from "./seed.ts";
+import { benchSessions } from "./sessions.ts";
 
 const repeats = 5;
 const seconds = 2;
@@ -220,6 +221,7 @@ try {
     "≤ 1.2 ×",
   );
   await benchJobs(row, folder);
+  await benchSessions({ start, row, folder, env: serviceEnv, executable });
   await startUp();
   await explorer();
 } finally {
