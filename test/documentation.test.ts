@@ -223,6 +223,7 @@ const samples: Record<string, RegExp[]> = {
   ],
   "runs.md": [
     /^\{\n {2}"slug": "error-codes-/,
+    / event\n +\d+ run\n$/,
     /"ended": "done"/,
     /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
     /^http\S+\/api\/v1\/runs\/\S+$/m,
