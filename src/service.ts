@@ -18,12 +18,14 @@ import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
+import { createPromptLists } from "./prompts/lists.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createRegradeJob } from "./regrades/job.ts";
 import { createRegrades } from "./regrades/regrades.ts";
 import { createCompare } from "./reports/compare.ts";
 import { createGradings } from "./reports/gradings.ts";
+import { createLatest } from "./reports/latest.ts";
 import { createReports } from "./reports/reports.ts";
 import { createShares } from "./reports/shares.ts";
 import { createTimelines } from "./reports/timeline.ts";
@@ -31,7 +33,9 @@ import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
+import { createFollow } from "./runs/follow.ts";
 import { createJudging } from "./runs/judging.ts";
+import { createRunLists } from "./runs/lists.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
@@ -82,23 +86,32 @@ export function createService(options: Options) {
   const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
+  /** Every agent, with what keeps it from being sent from here. */
+  const agentChoices = Object.entries(agents).map(([id, agent]) => ({
+    id,
+    hasModel: agent.describe().kind === "model",
+    objection: objectionTo(agent),
+  }));
   const prompts = createPrompts(deps, {
-    agents: Object.entries(agents)
-      .filter(([, agent]) => objectionTo(agent) === null)
-      .map(([id, agent]) => ({ id, hasModel: agent.describe().kind === "model" })),
+    agents: agentChoices.filter(({ objection }) => objection === null),
     agentModel: config.agentModel,
     checkModel: models.getModel,
     onScheduled: () => slots.wake(),
   });
+  const promptLists = createPromptLists(deps);
   const reports = createReports(deps);
   const compare = createCompare(deps, reports);
   const shares = createShares(deps);
   const getTimeline = createTimelines(deps);
   const gradings = createGradings(deps, reports);
+  const latest = createLatest(deps, compare);
   const runs = createRuns(deps);
   const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
   const imports = createImports(deps);
   const evals = createEvals(deps);
+  const runLists = createRunLists(deps);
+  const stopping = new AbortController();
+  const follow = createFollow(deps, { runs, stopping: stopping.signal });
   const queue = createQueue(deps);
   const commit = createCommit(db);
   const { filename } = db.$client;
@@ -194,14 +207,19 @@ export function createService(options: Options) {
     people,
     providers,
     models,
+    agentChoices,
     prompts,
+    promptLists,
     reports,
     compare,
     shares,
     getTimeline,
     gradings,
+    latest,
     runs,
     evals,
+    runLists,
+    follow,
     endings,
     money,
     estimates,
@@ -227,6 +245,7 @@ export function createService(options: Options) {
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
+      stopping.abort();
       await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },

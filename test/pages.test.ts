@@ -133,17 +133,19 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
-  test("a run that is not finished loads itself again, a finished one does not", async () => {
-    const refresh = '<meta http-equiv="refresh" content="2"/>';
+  test("a run that is not finished goes on by itself, a finished one does not", async () => {
+    const refresh = '<noscript><meta http-equiv="refresh" content="5"/></noscript>';
     const done = await app.send("GET", `/runs/${runId}`);
     expect(done.body).toContain(`href="/reports/${slug}"`);
     expect(done.body).not.toContain(refresh);
+    expect(done.body).not.toContain("hx-sse:connect");
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Wait. https://docs.example.com" });
     const asked = { urlMap: {}, trigger: "api" } as const;
     const [waiting] = (await app.service.requests.requestEval(app.a.org, prompt.id, asked)).runIds;
     const page = await app.send("GET", `/runs/${waiting}`);
     expect(page.body).toContain(refresh);
-    expect(page.body).toContain("Waiting for its turn");
+    expect(page.body).toContain(`hx-sse:connect="/runs/${waiting}/events?after=0.-1"`);
+    expect(page.body).toContain('<span class="status-mark run-pending">Waiting</span>');
   });
 });
 

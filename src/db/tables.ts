@@ -304,6 +304,7 @@ export const evalRequests = sqliteTable(
   (t) => [
     unique("eval_requests_of_org").on(t.orgId, t.id),
     index("eval_requests_by_prompt").on(t.orgId, t.promptId, t.id),
+    index("eval_requests_by_trigger").on(t.orgId, t.trigger, t.id),
     foreignKey({
       name: "eval_requests_prompt",
       columns: [t.orgId, t.promptId],
@@ -344,6 +345,9 @@ export const runs = sqliteTable(
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
     index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
+    index("runs_by_agent").on(t.orgId, t.agent, t.id),
+    // Of few: nearly all runs are completed.
+    index("runs_without_report").on(t.orgId, t.status, t.id).where(sql`${t.status} in ('failed', 'superseded')`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),

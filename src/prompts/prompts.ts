@@ -168,6 +168,7 @@ export function createPrompts(
   return {
     getPromptRow,
     agentOf,
+    hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** What to know before relying on an evaluation of so many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] =>
@@ -186,11 +187,11 @@ export function createPrompts(
       return { items: rows.map(toPromptSummary), total };
     },
 
-    /** Throws bad_request that names the field. */
-    createPrompt(org: OrgId, input: PromptInput): Prompt {
+    /** Throws bad_request that names the field. `id`: one that was made before, for its presets to fall where they were shown; another is made if it is taken. */
+    createPrompt(org: OrgId, input: PromptInput, id?: string): Prompt {
       const createdAt = now();
       const row = check(org, {
-        id: newId(createdAt),
+        id: id && !db.select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get() ? id : newId(createdAt),
         orgId: org,
         title: input.title ?? null,
         text: input.text,

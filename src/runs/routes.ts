@@ -5,9 +5,11 @@ import { jsonBody } from "../body.ts";
 import { pageQuery } from "../paging.ts";
 import { runUrls } from "../reports/reports.ts";
 import { OneOf, PathId } from "../schema.ts";
+import { streamAnswer } from "../web/live.ts";
 import type { Endings } from "./endings.ts";
 import type { Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
+import { type Follow, placeWords, toPlace } from "./follow.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
 import {
@@ -34,6 +36,7 @@ type Parts = {
   slots: Slots;
   money: Money;
   estimates: Estimates;
+  follow: Follow;
   baseUrl: () => string;
   /** Who asks, for a person who reads it later. */
   nameOf: (request: Request) => string;
@@ -49,8 +52,33 @@ const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey
 
 const path = Type.Object({ runId: PathId("uuid of the run") });
 
+const ended = "end";
+
+/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself has moved on. */
+async function* toMessages(progress: ReturnType<Follow["follow"]>) {
+  for await (const { run, events, place } of progress) {
+    for (const event of events) {
+      const data = JSON.stringify({ ...event, at: new Date(event.at).toISOString() });
+      yield { event: "event", id: placeWords({ ...place, seq: event.seq }), data };
+    }
+    yield { event: "run", id: run.completedAt === null ? placeWords(place) : ended, data: JSON.stringify(run) };
+  }
+}
+
+const followOperation = operation("Runs", "followRun", "Follow a run while it goes on", errors(404), {
+  description:
+    "Server-sent events: `event` for each event of the session, as in a trace; `run` with the run whenever it has moved on. The stream ends after the run has. Asked again with Last-Event-ID it goes on behind that message; without, it begins at the first event.",
+});
+Object.assign(followOperation.detail.responses, {
+  200: {
+    description: "Messages as they come",
+    content: { "text/event-stream": { schema: { type: "string" } } },
+  },
+  204: { description: "All has been told" },
+});
+
 export const runRoutes = (
-  { runs, evals, requests, endings, slots, money, estimates, baseUrl, nameOf }: Parts,
+  { runs, evals, requests, endings, slots, money, estimates, follow, baseUrl, nameOf }: Parts,
   orgOf: OrgOf,
 ) =>
   new Elysia({ name: "runs" })
@@ -192,6 +220,23 @@ export const runRoutes = (
           { 200: RunResponse, ...errors(400, 404, 409) },
           { description: "A new run of the same prompt, as it is now, with the same urlMap and templateArgs." },
         ),
+      },
+    )
+    .get(
+      "/api/v1/runs/:runId/events",
+      ({ request, params, headers }) => {
+        const { runId } = runs.getRun(orgOf(request), params.runId);
+        const last = headers["last-event-id"] ?? null;
+        // What keeps a browser from asking again for what has ended.
+        if (last === ended) return new Response(null, { status: 204 });
+        return streamAnswer((gone) => toMessages(follow.follow(orgOf(request), runId, toPlace(last), gone)));
+      },
+      {
+        headers: Type.Object({
+          "last-event-id": Type.Optional(Type.String({ description: "id of the last message that was read" })),
+        }),
+        params: path,
+        ...followOperation,
       },
     )
     .get("/api/v1/runs/:runId/attempts", ({ request, params }) => endings.listAttempts(orgOf(request), params.runId), {

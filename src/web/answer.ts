@@ -12,7 +12,7 @@ const contentTypes = {
 
 type Kind = keyof typeof contentTypes;
 
-const safety = {
+export const safety = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",

@@ -61,10 +61,12 @@ ${filledIn(body, site, links)}`;
 
 /** The text of a page as HTML, heading and description left out. Raw HTML in it stays text. */
 export function toHtml({ body }: Doc, site: Site): string {
-  return Bun.markdown.html(
+  const html = Bun.markdown.html(
     filledIn(body, site, (path) => site.base + path),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
+  // What is too wide is scrolled, by keyboard too.
+  return html.replaceAll("<pre>", '<pre tabindex="0">');
 }
 
 /** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */

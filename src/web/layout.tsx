@@ -6,16 +6,19 @@ import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
 import compare from "./styles/compare.css" with { type: "text" };
+import home from "./styles/home.css" with { type: "text" };
 import people from "./styles/people.css" with { type: "text" };
+import prompts from "./styles/prompts.css" with { type: "text" };
 import reference from "./styles/reference.css" with { type: "text" };
 import report from "./styles/report.css" with { type: "text" };
+import runs from "./styles/runs.css" with { type: "text" };
 import session from "./styles/session.css" with { type: "text" };
 import settings from "./styles/settings.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, people, reference, settings, report, session, compare].join("\n");
+export const css = [base, shell, home, prompts, runs, report, session, compare, people, reference, settings].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
@@ -37,6 +40,7 @@ type Props = {
   /** Public pages may be found by search engines and have a Markdown form. */
   isPublic?: boolean;
   markdownPath?: string;
+  /** For browsers without scripts, where nothing else keeps a page live. */
   refreshSeconds?: number;
   crumbs?: Crumb[];
   /** Beside the content, after it in the document: who reads without a screen begins with what matters. */
@@ -73,7 +77,11 @@ export function Layout(props: Props) {
         <title>{title === "evald" ? title : `${title} · evald`}</title>
         {description && <meta name="description" content={description} />}
         {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
-        {refreshSeconds && <meta http-equiv="refresh" content={String(refreshSeconds)} />}
+        {refreshSeconds && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(refreshSeconds)} />
+          </noscript>
+        )}
         <link rel="icon" href={icon} />
         <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
         <script src={`${base}/client.js?v=${jsMark}`} defer />

@@ -6,7 +6,9 @@ import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { comparePages } from "./routes/compare.tsx";
+import { homePages } from "./routes/home.tsx";
 import { peoplePages } from "./routes/people.tsx";
+import { promptPages } from "./routes/prompts.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
@@ -21,6 +23,8 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
   return new Elysia({ name: "pages" })
     .use(publicPages(front, openApi))
     .use(peoplePages(service, front))
+    .use(homePages(service, front))
+    .use(promptPages(service, front))
     .use(reportPages(service, front))
     .use(sharePages(service, front))
     .use(comparePages(service, front))

@@ -1,6 +1,6 @@
 import { renderToString } from "preact-render-to-string";
 import { line } from "../../grading/words.ts";
-import type { Trace } from "../../reports/schema.ts";
+import type { Trace } from "../../reports/traceschema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -110,7 +110,7 @@ export function toWhole({ seq: _, at: __, tMs: ___, type: ____, source: _____, .
 }
 
 /** One line that tells an event from its neighbours; the fields are the target's or the agent's and may be anything. */
-function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
+export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>
     typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
   const words: Record<Event["type"], () => string> = {

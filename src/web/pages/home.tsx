@@ -1,12 +1,11 @@
 import { Layout } from "../layout.tsx";
 import { type Site, summary } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
 
 /** What this is and where to go from here. */
-export function HomePage({ site, viewer }: { site: Site; viewer: Viewer | null }) {
+export function HomePage({ site }: { site: Site }) {
   const { base, baseUrl } = site;
   return (
-    <Layout site={site} viewer={viewer ?? undefined} path="/" title="evald" description={summary} isPublic>
+    <Layout site={site} path="/" title="evald" description={summary} isPublic>
       <div class="home">
         <h1>How well do AI agents get along with your developer tool?</h1>
         <p class="lead">

@@ -7,7 +7,7 @@ import { Choice, type PromptName } from "./choice.tsx";
 import { Wide } from "./figures.tsx";
 import { dayOf, TrendChart } from "./trendchart.tsx";
 
-export type TrendsQuery = { promptId?: string; agent?: string; interval?: string; since?: string; until?: string };
+type TrendsQuery = { promptId?: string; agent?: string; interval?: string; since?: string; until?: string };
 
 type Props = {
   site: Site;

@@ -1,25 +1,18 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { notFound } from "../../errors.ts";
-import { assetAnswer, prefersMarkdown, privateAnswer, publicAnswer, varyAccept } from "../answer.ts";
+import { assetAnswer, prefersMarkdown, publicAnswer, varyAccept } from "../answer.ts";
 import { page } from "../describe.ts";
 import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { errorAnswer, type Front } from "../front.tsx";
 import { css, js, toPage } from "../layout.tsx";
 import { DocPage, DocsIndexPage } from "../pages/doc.tsx";
-import { HomePage } from "../pages/home.tsx";
 import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
 import { llmsTxt, robotsTxt, sitemapXml } from "../site.ts";
 
-/** What everyone may read: the start page, the documentation, and what pages are made of. */
-export const publicPages = ({ site, seeOther, greet }: Front, openApi: () => OpenApiDocument) =>
+/** What everyone may read: the documentation, and what pages are made of. */
+export const publicPages = ({ site, seeOther }: Front, openApi: () => OpenApiDocument) =>
   new Elysia({ name: "public pages" })
-    .get(
-      "/",
-      ({ request }) =>
-        greet(request, ({ viewer }, here) => privateAnswer("html", toPage(<HomePage site={here} viewer={viewer} />))),
-      page("home", "The home of the organisation of whoever is signed in; for others what this service is"),
-    )
     .get(
       "/style.css",
       ({ request }) => assetAnswer(request, "css", css),
