@@ -18,7 +18,7 @@ import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell, home, prompts, runs, report, session, compare, people, reference, settings].join("\n");
+export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
