@@ -8,6 +8,7 @@ import { AppError, ConfigError } from "../errors.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
+import { addGate } from "./gate.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
@@ -39,6 +40,7 @@ export async function runProgram(
   const { agents = allAgents(env), ...rest } = parts;
   addServe(program, configOf, { agents, ...rest });
   addEval(program, configOf, agents);
+  addGate(program, configOf, agents, env);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPrompt(program, configOf);
