@@ -134,6 +134,13 @@ describe("two sides", () => {
     ]);
   });
 
+  test("of equal scores are no change, however the last bits of their means differ", async () => {
+    const app = setUp();
+    const same = (n: number) => app.evaluate(scores(...Array(n).fill(89.4))).id;
+    const { verdict, evidence } = await app.compare(same(10), same(6));
+    expect([verdict, evidence.delta]).toEqual(["no_change", { value: 0, low: 0, high: 0 }]);
+  });
+
   test("that took too many splits name the seed of those that were drawn", async () => {
     const app = setUp();
     const many = (from: number) => scores(...Array.from({ length: 12 }, (_, i) => from + i));

@@ -76,7 +76,7 @@ function findLock(dataDir: string): DataLock | null {
   }
 }
 
-/** A service may be restarted, or a proxy before it, while one waits: so many failures in a row, so far apart. */
+/** A service may be restarted, or a proxy before it, while one waits: so many failures in a row, so far apart. The first question gets one chance. */
 const maxFailures = 30;
 const pauseMs = 2_000;
 
@@ -87,14 +87,14 @@ export function openRemote(url: string, key: string | undefined): Door {
   const base = url.replace(/\/+$/, "");
   const idempotencyKey = crypto.randomUUID();
 
-  async function ask<T>(method: string, path: string, body?: unknown): Promise<T> {
+  async function ask<T>(method: string, path: string, body?: unknown, most = maxFailures): Promise<T> {
     for (let failures = 1; ; failures++) {
       try {
         return await askOnce<T>(method, path, body);
       } catch (error) {
         const isPassing =
           !(error instanceof AppError) || ["unavailable", "internal", "rate_limited"].includes(error.code);
-        if (!isPassing || failures >= maxFailures)
+        if (!isPassing || failures >= most)
           throw error instanceof AppError
             ? error
             : unavailable(`${base} cannot be reached: ${error instanceof Error ? error.message : error}`);
@@ -127,7 +127,7 @@ export function openRemote(url: string, key: string | undefined): Door {
   }
 
   return {
-    prompts: () => ask("GET", `/prompts?limit=${maxPrompts}`),
+    prompts: () => ask("GET", `/prompts?limit=${maxPrompts}`, undefined, 1),
     request: (input) => ask("POST", "/gates", input),
     get: (id) => ask("GET", `/gates/${id}`),
     close: async () => {},

@@ -133,7 +133,8 @@ export function judgeSides(
   const lack = lackOf(cells, scores, score, level);
   if (lack) return { verdict: "insufficient_data", evidence: { ...found, reason: lack } };
   const { low, high, value } = found.delta;
-  const verdict = verdictOf(score.delta, score.p, level);
+  // Means of the same scores differ in their last bits, which is no change.
+  const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
   const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), p ${score.p.toFixed(3)}; a change counts from ${threshold} points and p below ${level}`;
   const hint = verdict === "inconclusive" ? hintOf(summaries) : "";
   return { verdict, evidence: { ...found, reason: reason + hint } };
