@@ -5,11 +5,13 @@ import {
   type ModelPlace,
   type ModelProvider,
   modelSetting,
+  modelsSetting,
   type Prices,
   pricesSetting,
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type OwnWeights, weightsSetting } from "./weights.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
@@ -129,6 +131,8 @@ const settings = {
     "calls of tools that an agent with a model may make in one run",
     integer(1, 100_000),
   ),
+  EVALD_MAX_UPLOAD_MB: setting("50", "what an agent with a model may send out in one run, in MiB", integer(1, 100_000)),
+  EVALD_WORKSPACE_MB: setting("1024", "room for the files of one run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
     value
       .split(",")
@@ -137,11 +141,20 @@ const settings = {
       .map(allowRule),
   ),
   EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
-  EVALD_JUDGE_MODEL: setting("", "model that judges sessions, as in openai/gpt-5", modelSetting),
+  EVALD_JUDGE_MODEL: setting(
+    "",
+    "models that judge sessions, separated by commas, as in openai/gpt-5; the first of another family than the agent's does",
+    modelsSetting,
+  ),
   EVALD_MODEL_PRICES: setting(
     "",
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
     pricesSetting,
+  ),
+  EVALD_METHODOLOGY: setting(
+    "",
+    "weights of your own for the dimensions of a score: JSON with an id and the weights, or a file of it",
+    weightsSetting,
   ),
   EVALD_SECRET_KEY: {
     ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
@@ -197,11 +210,16 @@ export type Config = Readonly<{
   /** Of one run; `costUsd` null: no limit. */
   modelLimits: { calls: number; tokens: number; costUsd: number | null };
   maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
-  judgeModel: string | null;
+  /** Best first; empty: nobody judges. */
+  judgeModels: readonly string[];
   modelPrices: Prices;
+  /** null: those of evald. */
+  methodology: OwnWeights | null;
   /** 32 bytes; null: organisations keep no model keys. */
   secretKey: Uint8Array | null;
   /** What the environment says about each provider of models. */
@@ -251,10 +269,13 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       costUsd: read("EVALD_MAX_COST_USD", settings.EVALD_MAX_COST_USD) || null,
     },
     maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
+    maxBytesOut: read("EVALD_MAX_UPLOAD_MB", settings.EVALD_MAX_UPLOAD_MB) * 1024 * 1024,
+    workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
-    judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
+    judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),

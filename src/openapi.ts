@@ -38,7 +38,7 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
       { name: "Prompts", description: "Tasks with an end goal" },
       { name: "Runs", description: "Single executions of a prompt" },
       { name: "Reports", description: "What a run found" },
-      { name: "Gates", description: "Whether a change made something worse" },
+      { name: "Gates", description: "Whether a change made things worse: verdicts for CI" },
       { name: "MCP", description: "For agents: tools, resources and prompts over the Model Context Protocol" },
       { name: "System", description: "The service itself" },
       { name: "Pages", description: "For people" },

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent, Check, Outcome, SessionEvent } from "../src/agents/agent.ts";
+import { listMethodologies, table } from "../src/grading/methodology.ts";
 import { type Friction, gradeSession } from "../src/grading/score.ts";
 import {
   call,
@@ -205,6 +206,26 @@ test("the same events give the same grade to the byte, also after a round trip t
   expect(JSON.stringify(gradeSession(structuredClone(bad)))).toBe(once);
   expect(JSON.stringify(gradeSession(JSON.parse(JSON.stringify(bad))))).toBe(once);
   expect(JSON.stringify(gradeSession(bad.toReversed()))).toBe(once);
+});
+
+test("methodology 1 is what it was; weights of one's own are another, and nothing else differs", () => {
+  const own = { id: "acme-1", weights: { ...table.weights, "Docs discoverability": 5, "Docs quality": 30 } };
+  const { methodology, score, dimensions, ...one } = gradeSession(bad);
+  const [first, second] = listMethodologies(own);
+  const other = gradeSession(bad, first);
+  expect(methodology.hash).toBe("68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f");
+  expect(JSON.stringify(gradeSession(bad, second))).toBe(JSON.stringify(gradeSession(bad)));
+  expect(other.methodology).toEqual({
+    id: "acme-1",
+    hash: new Bun.CryptoHasher("sha256").update(JSON.stringify({ ...table, ...own })).digest("hex"),
+    judge: null,
+  });
+  const weighed = [5, 30, 10];
+  expect(other.dimensions).toEqual(dimensions.map((each, i) => ({ ...each, weight: `${weighed[i]}%` })));
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
+  expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
+  expect(other.score).not.toBe(score);
+  expect(other).toMatchObject({ metrics: one.metrics, frictions: one.frictions, coverage: 0.45 });
 });
 
 test.each<[Outcome, string]>([

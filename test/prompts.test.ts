@@ -36,6 +36,7 @@ test("a prompt is created with what is given, and with null for the rest", async
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
     reviewBeforePublishing: false,
     baselineRequestId: null,
     warnings: [],
@@ -62,6 +63,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: [{ url: "https://api.test/files", status: 200, contains: "a.txt" }],
     agent: "explorer",
     model: null,
+    limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
     baselineRequestId: null,
   };
@@ -99,6 +101,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
     baselineRequestId: null,
   };
   const emptied = await change(made.id, nothing);
@@ -283,6 +286,7 @@ test("variables are filled in once: an argument is never read as a variable", as
     productUrl: null,
     startUrls: [],
     declaredChecks: [],
+    limits: null,
     reviewBeforePublishing: false,
   });
   expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(templateArgs);

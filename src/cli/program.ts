@@ -8,12 +8,15 @@ import { AppError, ConfigError } from "../errors.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
+import { addExport } from "./export.ts";
 import { addGate } from "./gate.ts";
+import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
+import { addRegrade } from "./regrade.ts";
 import { addRestore } from "./restore.ts";
 import { addServe, type ServeParts } from "./serve.ts";
 import { say } from "./terminal.ts";
@@ -48,6 +51,9 @@ export async function runProgram(
   addModel(program, configOf);
   addBackup(program, configOf);
   addRestore(program, configOf);
+  addRegrade(program, configOf);
+  addExport(program, configOf);
+  addImport(program, configOf);
   addDoctor(program, configOf, env);
   program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
     process.exitCode = await runBridge(argv, env);

@@ -66,8 +66,4 @@ export function isReadOnly(folder: string): boolean {
 }
 
 /** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
-export function isPassing(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if ("code" in cause && /^SQLITE_(?!CONSTRAINT)/.test(String(cause.code))) return true;
-  return false;
-}
+export const isPassing = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));

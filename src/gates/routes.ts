@@ -15,7 +15,7 @@ export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
       async ({ request, body, headers, set }) => {
         set.status = 201;
         const idempotencyKey = headers["idempotency-key"];
-        return await gates.requestGate(orgOf(request), { ...body, trigger: "api", idempotencyKey });
+        return await gates.requestGate(orgOf(request, "run"), { ...body, trigger: "api", idempotencyKey });
       },
       {
         headers: Type.Object({

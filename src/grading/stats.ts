@@ -15,7 +15,7 @@ export function median(values: number[]): number | null {
 }
 
 /** Unbiased sample variance (n − 1). */
-const variance = (values: number[]): number => {
+export const variance = (values: number[]): number => {
   const centre = mean(values);
   return values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / (values.length - 1);
 };

@@ -5,6 +5,7 @@ import { AppError, badRequest, notFound } from "../errors.ts";
 import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import { checkHttpUrl } from "../schema.ts";
+import { checkLimits } from "./limits.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 
@@ -46,7 +47,7 @@ type Parts = {
 };
 
 export function createPrompts(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
+  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
   { agents, agentModel, checkModel, onScheduled }: Parts,
 ) {
   const byId = db
@@ -81,6 +82,7 @@ export function createPrompts(
       declaredChecks: row.declaredChecks,
       agent: row.agent,
       model: row.model,
+      limits: row.limits,
       reviewBeforePublishing: row.reviewBeforePublishing,
       baselineRequestId: row.baselineRequestId,
       warnings: warningsOf(row),
@@ -103,6 +105,7 @@ export function createPrompts(
     const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && lacking.length > 0)
       throw badRequest(`frequency: a scheduled prompt needs templateDefaults for its variables: ${lacking.join(", ")}`);
+    checkLimits(row.limits, config);
     const agent = agents.find(({ id }) => id === row.agent);
     const ids = agents.map(({ id }) => id).join(" or ");
     if (row.agent !== null && !agent)
@@ -165,6 +168,7 @@ export function createPrompts(
   return {
     getPromptRow,
     agentOf,
+    hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** What to know before relying on an evaluation of so many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] =>
@@ -183,11 +187,11 @@ export function createPrompts(
       return { items: rows.map(toPromptSummary), total };
     },
 
-    /** Throws bad_request that names the field. */
-    createPrompt(org: OrgId, input: PromptInput): Prompt {
+    /** Throws bad_request that names the field. `id`: one that was made before, for its presets to fall where they were shown; another is made if it is taken. */
+    createPrompt(org: OrgId, input: PromptInput, id?: string): Prompt {
       const createdAt = now();
       const row = check(org, {
-        id: newId(createdAt),
+        id: id && !db.select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get() ? id : newId(createdAt),
         orgId: org,
         title: input.title ?? null,
         text: input.text,
@@ -202,6 +206,7 @@ export function createPrompts(
         declaredChecks: input.declaredChecks ?? null,
         agent: input.agent ?? null,
         model: input.model ?? null,
+        limits: input.limits ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
         baselineRequestId: input.baselineRequestId ?? null,
         createdAt,

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { Limits } from "./limits.ts";
 
 const words = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
@@ -34,7 +35,7 @@ export const PromptSummary = Type.Object(
 );
 export type PromptSummary = Static<typeof PromptSummary>;
 
-const DeclaredCheck = Type.Object(
+export const DeclaredCheck = Type.Object(
   {
     url: HttpUrl("Address to ask at the end, by GET"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
@@ -43,7 +44,7 @@ const DeclaredCheck = Type.Object(
   { description: "A part of the end goal that a machine can test" },
 );
 
-const AdditionalUrl = Type.Object(
+export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Where a session may start") },
   {
     additionalProperties: true,
@@ -73,6 +74,7 @@ const choices = {
     }),
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
+  limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
   baselineRequestId: Nullable(
     Type.String({
@@ -92,6 +94,7 @@ const choicesExample = {
   declaredChecks: null,
   agent: null,
   model: null,
+  limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
   baselineRequestId: null,
 };

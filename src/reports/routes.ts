@@ -3,12 +3,13 @@ import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { errors, listOf, type OrgOf, operation } from "../api.ts";
 import { jsonBody } from "../body.ts";
-import type { Deps } from "../deps.ts";
+import type { Deps, OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
 import { pageQuery } from "../paging.ts";
 import { type Compare, Comparison } from "./compare.ts";
+import type { Gradings } from "./gradings.ts";
 import type { Reports } from "./reports.ts";
-import { Report, ReportPatch, ReportSummary, reportFilter, Trace, traceQuery } from "./schema.ts";
+import { GradingList, Report, ReportPatch, ReportSummary, reportFilter, Trace, traceQuery } from "./schema.ts";
 import { ReportsComparison } from "./sidebyside.ts";
 import type { SideQuery } from "./sides.ts";
 import { getTrace } from "./trace.ts";
@@ -52,7 +53,27 @@ function readArgs(field: string, text: string): Record<string, string> {
   throw badRequest(`${field} must be a JSON object of strings, as in {"language":"Python"}`);
 }
 
-export const reportRoutes = (reports: Reports, compare: Compare, deps: Pick<Deps, "db">, orgOf: OrgOf) =>
+const methodologyQuery = Type.Object({
+  methodology: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "As it was graded by this methodology: its id, or 8 digits or more of its hash",
+    }),
+  ),
+});
+
+/** Throws bad_request, not_found. */
+function change(reports: Reports, gradings: Gradings, org: OrgId, slug: string, patch: ReportPatch): Report {
+  if (patch.status === undefined && patch.gradingId === undefined)
+    throw badRequest("the body must have a status or a gradingId");
+  if (patch.gradingId !== undefined) gradings.pinGrading(org, slug, patch.gradingId);
+  return patch.status === undefined ? reports.getReport(org, slug) : reports.setStatus(org, slug, patch.status);
+}
+
+type Parts = { reports: Reports; compare: Compare; gradings: Gradings };
+
+export const reportRoutes = ({ reports, compare, gradings }: Parts, deps: Pick<Deps, "db">, orgOf: OrgOf) =>
   new Elysia({ name: "reports" })
     .get(
       "/api/v1/compare",
@@ -99,23 +120,47 @@ export const reportRoutes = (reports: Reports, compare: Compare, deps: Pick<Deps
         }),
       },
     )
-    .get("/api/v1/reports/:slug", ({ request, params }) => reports.getReport(orgOf(request), params.slug), {
-      params: path,
-      ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations", {
-        200: Report,
-        ...errors(404),
-      }),
-    })
+    .get(
+      "/api/v1/reports/:slug",
+      ({ request, params: { slug }, query: { methodology } }) =>
+        methodology === undefined
+          ? reports.getReport(orgOf(request), slug)
+          : gradings.getGraded(orgOf(request), slug, methodology),
+      {
+        params: path,
+        query: methodologyQuery,
+        ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations", {
+          200: Report,
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/reports/:slug/gradings",
+      ({ request, params }) => gradings.listGradings(orgOf(request), params.slug),
+      {
+        params: path,
+        ...operation("Reports", "listGradings", "List how a report was graded, each time, and how far judges agree", {
+          200: GradingList,
+          ...errors(404),
+        }),
+      },
+    )
     .patch(
       "/api/v1/reports/:slug",
-      ({ request, params, body }) => reports.setStatus(orgOf(request), params.slug, body.status),
+      ({ request, params, body }) => change(reports, gradings, orgOf(request), params.slug, body),
       {
         params: path,
         ...jsonBody(ReportPatch),
-        ...operation("Reports", "updateReport", "Publish a report, make it a draft or archive it", {
-          200: Report,
-          ...errors(400, 404, 413),
-        }),
+        ...operation(
+          "Reports",
+          "updateReport",
+          "Publish a report, make it a draft, archive it, or pin one of its gradings",
+          {
+            200: Report,
+            ...errors(400, 404, 413),
+          },
+        ),
       },
     )
     .get(

@@ -4,6 +4,7 @@ import { reportStatuses } from "../db/tables.ts";
 import { frictionCategories, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { JudgeVariance } from "./judgevariance.ts";
 
 export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
@@ -109,7 +110,7 @@ const GoalPart = Type.Object({
   why: Type.String({ description: "In the judge's words" }),
 });
 
-const ReportJudge = Type.Object(
+export const ReportJudge = Type.Object(
   {
     model: Type.String(),
     costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),
@@ -224,9 +225,49 @@ const ReportFilter = Type.Object(reportFilter);
 export type ReportFilter = Static<typeof ReportFilter>;
 
 export const ReportPatch = Type.Object(
-  { status: OneOf(reportStatuses) },
+  {
+    status: Type.Optional(OneOf(reportStatuses)),
+    gradingId: Type.Optional(
+      Nullable(
+        Type.String({
+          format: "uuid",
+          description: "The grading to show from now on; null: the newest, whichever it is",
+        }),
+      ),
+    ),
+  },
   { title: "ReportPatch", examples: [{ status: "archived" }] },
 );
+export type ReportPatch = Static<typeof ReportPatch>;
+
+/** One grade of a report among several. */
+const Grading = Type.Object(
+  {
+    id: Id,
+    repeat: Type.Integer({ minimum: 1, description: "Of those by the same methodology and judge" }),
+    isShown: Type.Boolean({ description: "It is what the report shows" }),
+    isPinned: Type.Boolean({ description: "A person chose it: a newer one does not take its place" }),
+    createdAt: Time,
+    methodology: RunReport.properties.methodology,
+    score: RunReport.properties.score,
+    grade: RunReport.properties.grade,
+    outcome: RunReport.properties.outcome,
+    coverage: RunReport.properties.coverage,
+    keyFinding: Type.String(),
+    judge: Nullable(ReportJudge),
+  },
+  { title: "Grading" },
+);
+export type Grading = Static<typeof Grading>;
+
+export const GradingList = Type.Object(
+  {
+    gradings: Type.Array(Grading, { description: "Oldest first" }),
+    judgeVariance: Type.Array(JudgeVariance, { description: "Of each judge that judged the session more than once" }),
+  },
+  { title: "GradingList" },
+);
+export type GradingList = Static<typeof GradingList>;
 
 const TraceEvent = Type.Object(
   {
@@ -250,9 +291,18 @@ export const Trace = Type.Object(
 );
 export type Trace = Static<typeof Trace>;
 
+/** Which events of a session are meant: the same for REST and pages. */
 export const traceQuery = {
   types: Type.Optional(Type.String({ description: `Event types, separated by commas: ${eventTypes.join(", ")}` })),
+  source: Type.Optional(OneOf(eventSources, "Who vouches for an event")),
+  tool: Type.Optional(Type.String({ maxLength: 200, description: "Only calls of this tool and their results" })),
+  failed: Type.Optional(OneOf(["1"], "1: only what went wrong")),
   fromSeq: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
+  beforeSeq: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 1_000_000_000, description: "Instead of fromSeq: the last events before it" }),
+  ),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
   search: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Text that an event must contain" })),
 };
+const TraceQuery = Type.Object(traceQuery);
+export type TraceQuery = Static<typeof TraceQuery>;

@@ -11,6 +11,7 @@ import type { Prompts } from "../prompts/prompts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
 import type { Endings } from "./endings.ts";
+import type { Money } from "./spending.ts";
 import { startUrls } from "./starts.ts";
 
 const idempotencyMs = 24 * 3600_000;
@@ -54,6 +55,7 @@ type Parts = {
   prompts: Prompts;
   providers: Providers;
   endings: Endings;
+  money: Pick<Money, "check">;
   queue: Queue;
   commit: Commit;
   /** Called once accepted runs are on the disk. */
@@ -62,7 +64,7 @@ type Parts = {
 
 export function createRequests(
   { db, now, newId }: Deps,
-  { prompts: ofPrompts, providers, endings, queue, commit, onQueued }: Parts,
+  { prompts: ofPrompts, providers, endings, money, queue, commit, onQueued }: Parts,
 ) {
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -91,7 +93,7 @@ export function createRequests(
 
   /**
    * Accepts an evaluation of a prompt, as a part of a transaction: its eval request, its runs and their jobs become visible together.
-   * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
+   * Throws not_found, conflict (archived, the month's money is spent, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
@@ -119,8 +121,10 @@ export function createRequests(
       productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
       reviewBeforePublishing: prompt.reviewBeforePublishing,
+      limits: prompt.limits,
     };
     const { agent, model } = ofPrompts.agentOf(org, prompt);
+    if (model !== null) money.check(org);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
     const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
@@ -155,6 +159,7 @@ export function createRequests(
       failureReason: null,
       startedAt: null,
       completedAt: null,
+      reservedUsd: null,
     });
     const host = loadedHost(run.task.startUrls, run.urlMap);
     queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });

@@ -2,11 +2,12 @@ import { Type } from "@sinclair/typebox";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
+import { type Estimates, estimateWords } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
 import type { Requests } from "./requests.ts";
 import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./schema.ts";
 
-type Parts = { requests: Requests; evals: Evals; prompts: Prompts };
+type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** The result is left to be seen: every word of the list of tools is paid for in every conversation. */
@@ -15,7 +16,7 @@ const BriefEvalRequest = Type.Object({
   result: Type.Object({}, { description: "Mean, spread, success rate, medians, and the change that they could show" }),
 });
 
-export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
+export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
   tool({
     name: "request_eval",
     title: "Run an evaluation",
@@ -47,6 +48,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       evalRequestId: Id,
       status: EvalRequest.properties.status,
       runs: EvalRequest.properties.runs,
+      estimate: Type.String({ description: "What a run takes and costs" }),
       warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
@@ -55,6 +57,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       { promptId, urlMap = {}, templateArgs, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
+      const estimate = estimateWords(await estimates.getEstimate(caller.org, promptId));
       const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
         urlMap,
         templateArgs,
@@ -70,7 +73,8 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
       });
       const { status } = request;
-      return { evalRequestId, status, runs: request.runs, warnings: prompts.warningsOf(caller.org, promptId, of) };
+      const warnings = prompts.warningsOf(caller.org, promptId, of);
+      return { evalRequestId, status, runs: request.runs, estimate, warnings };
     },
   }),
   tool({

@@ -4,15 +4,17 @@ const contentTypes = {
   html: "text/html; charset=utf-8",
   markdown: "text/markdown; charset=utf-8",
   text: "text/plain; charset=utf-8",
+  json: "application/json",
   css: "text/css; charset=utf-8",
+  js: "text/javascript; charset=utf-8",
   xml: "application/xml; charset=utf-8",
 };
 
 type Kind = keyof typeof contentTypes;
 
-const safety = {
+export const safety = {
   "content-security-policy":
-    "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
   "referrer-policy": "same-origin",
 };
@@ -42,7 +44,37 @@ export function publicAnswer(
   const known = request.headers.get("if-none-match");
   return known?.split(/\s*,\s*/).includes(etag)
     ? new Response(null, { status: 304, headers: all })
-    : new Response(body, { headers: all });
+    : compressed(request, new Response(body, { headers: all }));
+}
+
+export const varyAccept = { vary: "Accept" };
+
+/** What an answer is made of, small: an address with its digest in it never changes. */
+export const assetAnswer = (request: Request, kind: "css" | "js", body: string): Response =>
+  compressed(
+    request,
+    new Response(body, {
+      headers: {
+        ...safety,
+        "content-type": contentTypes[kind],
+        "cache-control": new URL(request.url).search ? "public, max-age=31536000, immutable" : "public, max-age=300",
+      },
+    }),
+  );
+
+const streams = /^text\/event-stream/;
+
+/** The same answer with gzip, for who takes it. What is sent bit by bit stays as it is. */
+export function compressed(request: Request, response: Response): Response {
+  const { headers, body, status } = response;
+  if (body === null || headers.has("content-encoding") || streams.test(headers.get("content-type") ?? ""))
+    return response;
+  const smaller = new Headers(headers);
+  smaller.append("vary", "Accept-Encoding");
+  if (!/\bgzip\b/i.test(request.headers.get("accept-encoding") ?? ""))
+    return new Response(body, { status, headers: smaller });
+  smaller.set("content-encoding", "gzip");
+  return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: smaller });
 }
 
 /** Whether a request would rather have Markdown than HTML: it names text/markdown, and nothing of HTML with more weight. */

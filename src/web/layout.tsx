@@ -2,12 +2,27 @@ import type { ComponentChildren, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { version } from "../../package.json" with { type: "json" };
 import { httpUrl } from "../schema.ts";
+import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
-import css from "./style.css" with { type: "text" };
+import base from "./style.css" with { type: "text" };
+import compare from "./styles/compare.css" with { type: "text" };
+import home from "./styles/home.css" with { type: "text" };
+import people from "./styles/people.css" with { type: "text" };
+import prompts from "./styles/prompts.css" with { type: "text" };
+import reference from "./styles/reference.css" with { type: "text" };
+import report from "./styles/report.css" with { type: "text" };
+import runs from "./styles/runs.css" with { type: "text" };
+import session from "./styles/session.css" with { type: "text" };
+import settings from "./styles/settings.css" with { type: "text" };
+import shell from "./styles/shell.css" with { type: "text" };
+import type { Viewer } from "./viewer.ts";
 
-export { css };
+/** The one stylesheet: what all pages share, then a file for each kind of page. */
+export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
+export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
+const jsMark = Bun.hash(js).toString(36);
 
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%233b5bdb'/%3E%3Cpath d='M4 11.5V8m4 3.5v-7m4 7V6.5' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
@@ -16,6 +31,8 @@ type Crumb = { name: string; path?: string };
 
 type Props = {
   site: Site;
+  /** Who looks, on the pages of an organisation: they get the menu of the organisation. */
+  viewer?: Viewer;
   /** From the base on, with its slash. */
   path: string;
   title: string;
@@ -23,6 +40,7 @@ type Props = {
   /** Public pages may be found by search engines and have a Markdown form. */
   isPublic?: boolean;
   markdownPath?: string;
+  /** For browsers without scripts, where nothing else keeps a page live. */
   refreshSeconds?: number;
   crumbs?: Crumb[];
   /** Beside the content, after it in the document: who reads without a screen begins with what matters. */
@@ -38,6 +56,7 @@ export function toPage(page: VNode<Props>): string {
 export function Layout(props: Props) {
   const {
     site,
+    viewer,
     path,
     title,
     description,
@@ -58,27 +77,22 @@ export function Layout(props: Props) {
         <title>{title === "evald" ? title : `${title} · evald`}</title>
         {description && <meta name="description" content={description} />}
         {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
-        {refreshSeconds && <meta http-equiv="refresh" content={String(refreshSeconds)} />}
+        {refreshSeconds && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(refreshSeconds)} />
+          </noscript>
+        )}
         <link rel="icon" href={icon} />
         <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
+        <script src={`${base}/client.js?v=${jsMark}`} defer />
         {markdownPath && <link rel="alternate" type="text/markdown" href={baseUrl + markdownPath} />}
         {isPublic && <link rel="help" type="text/plain" href={`${baseUrl}/llms.txt`} title="Index for agents" />}
       </head>
-      <body>
+      <body class={viewer && "app"}>
         <a class="skip" href="#content">
           Skip to content
         </a>
-        <header class="bar">
-          <a class="mark" href={`${base}/`}>
-            <Mark /> evald
-          </a>
-          <nav aria-label="Site">
-            <a href={`${base}/docs`} aria-current={path.startsWith("/docs") ? "true" : undefined}>
-              Docs
-            </a>
-            <a href={`${base}/openapi.json`}>OpenAPI</a>
-          </nav>
-        </header>
+        {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, path }} />}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
             {crumbs && <Crumbs base={base} crumbs={crumbs} markdownPath={markdownPath} />}
@@ -86,15 +100,98 @@ export function Layout(props: Props) {
           </main>
           {aside}
         </div>
-        <footer class="foot">
-          <span>evald {version}</span>
-          <a href={`${base}/docs/api`}>REST API</a>
-          <a href={`${base}/llms.txt`}>llms.txt</a>
-        </footer>
+        {!viewer && (
+          <footer class="foot">
+            <span>evald {version}</span>
+            <a href={`${base}/docs/api`}>REST API</a>
+            <a href={`${base}/llms.txt`}>llms.txt</a>
+          </footer>
+        )}
+        {viewer && <Keys />}
       </body>
     </html>
   );
 }
+
+const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
+  <header class="bar">
+    <a class="mark" href={`${base}/`}>
+      <Mark /> evald
+    </a>
+    <nav aria-label="Site">
+      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") && path !== "/docs/api" ? "true" : undefined}>
+        Docs
+      </a>
+      <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
+        API
+      </a>
+      <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
+        Sign in
+      </a>
+    </nav>
+  </header>
+);
+
+/** The pages of an organisation: name, path, and the stroke after `g` that leads there. */
+const places = [
+  ["Home", "/", "h"],
+  ["Prompts", "/prompts", "p"],
+  ["Runs", "/runs", "u"],
+  ["Reports", "/reports", "r"],
+  ["Friction", "/friction", "f"],
+  ["Trends", "/trends", "t"],
+  ["Providers", "/providers", "d"],
+  ["Settings", "/settings", "s"],
+] as const;
+
+const isAt = (path: string, place: string) =>
+  place === "/" ? path === "/" : path === place || path.startsWith(`${place}/`);
+
+/** The way about an organisation: at the side, or a bar at the top where there is little room. */
+const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
+  <header class="menu">
+    <a class="mark" href={`${base}/`}>
+      <Mark /> evald
+    </a>
+    <p class="org">{viewer.orgName}</p>
+    <nav aria-label="Organisation">
+      {places.map(([name, place, key]) => (
+        <a key={place} href={base + place} data-key={`g ${key}`} aria-current={isAt(path, place) ? "page" : undefined}>
+          {name}
+        </a>
+      ))}
+    </nav>
+    <nav class="foot-links" aria-label="Site">
+      <a href={`${base}/docs`}>Docs</a>
+      <a href={`${base}/docs/api`}>API</a>
+    </nav>
+  </header>
+);
+
+const Keys = () => (
+  <dialog id="keys" aria-labelledby="keys-title">
+    <h2 id="keys-title">Keyboard</h2>
+    <dl class="facts">
+      <div>
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search</dd>
+      </div>
+      {places.map(([name, , key]) => (
+        <div key={key}>
+          <dt>
+            <kbd>g</kbd> <kbd>{key}</kbd>
+          </dt>
+          <dd>{name}</dd>
+        </div>
+      ))}
+    </dl>
+    <form method="dialog">
+      <button type="submit">Close</button>
+    </form>
+  </dialog>
+);
 
 const Mark = () => (
   <svg viewBox="0 0 16 16" aria-hidden="true">

@@ -9,11 +9,11 @@ import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;
 
-/** A completed run of A whose report is this grade, over a session of 121 events; no agent is sent. */
-export function runWithReport(app: App, grade: Grade, title = "Upload a file") {
+/** A completed run of A whose report is this grade, over these events or a session of 121; no agent is sent. */
+export function runWithReport(app: App, grade: Grade, title = "Upload a file", events?: AgentEvent[]) {
   const { service, a } = app;
   const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
-  const [run] = evaluation(app, prompt.id, [grade]);
+  const [run] = evaluation(app, prompt.id, [grade], {}, events);
   return run as NonNullable<typeof run>;
 }
 
@@ -23,6 +23,7 @@ export function evaluation(
   promptId: string,
   ends: (Grade | string)[],
   more: Partial<EvalRequestInput> = {},
+  events?: AgentEvent[],
 ) {
   const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
   const { runIds, evalRequestId } = tx(db, (t) => service.requests.accept(t, a.org, promptId, asked));
@@ -30,7 +31,8 @@ export function evaluation(
     const end = ends[i] as Grade | string;
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
     if (!run) throw new Error("the run is not there");
-    if (typeof end !== "string") storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
+    if (typeof end !== "string")
+      storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
     endRun({ service, db }, run, end);
     return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
   });
@@ -69,7 +71,12 @@ export function finishRuns(
   }
 }
 
-function storeSession(deps: App["service"]["deps"], id: SessionId, title: string): void {
+const steps = (title: string): AgentEvent[] => [
+  ...Array.from({ length: 120 }, (_, i) => ({ type: "thought", text: `${title}: step ${i}`, by: "rule" }) as const),
+  { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
+];
+
+function storeSession(deps: App["service"]["deps"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
     deps,
     id,
@@ -78,9 +85,7 @@ function storeSession(deps: App["service"]["deps"], id: SessionId, title: string
       throw error;
     },
   );
-  for (let i = 0; i < 120; i++) session.append({ type: "thought", text: `${title}: step ${i}`, by: "rule" }, "agent");
-  const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "Nobody judges here." };
-  session.append(end, "agent");
+  for (const event of events) session.append(event, event.type === "usage" ? "gateway" : "agent");
   session.close(new AbortController().signal);
 }
 

@@ -1,0 +1,55 @@
+import type { Role } from "../../src/db/tables.ts";
+import type { OrgId } from "../../src/deps.ts";
+import type { testApp } from "./app.ts";
+
+type App = ReturnType<typeof testApp>;
+type Options = { org?: OrgId; role?: Role; email?: string; headers?: Record<string, string> };
+
+/** A password that the rules allow. */
+export const password = "correct horse battery";
+
+/** The cookies that an answer sets, as a browser sends them back. */
+export const cookiesOf = (headers: Headers): string =>
+  headers
+    .getSetCookie()
+    .map((cookie) => cookie.split(";")[0])
+    .join("; ");
+
+/** A browser that looks at pages: it keeps its cookie, asks for HTML, and sends forms with the origin of the page. */
+export function browse(app: App, cookie = "") {
+  const jar = new Map(cookie === "" ? [] : cookie.split("; ").map((each) => each.split("=", 2) as [string, string]));
+  const ask = async (method: string, path: string, options: { body?: string; headers?: Record<string, string> }) => {
+    const headers = { authorization: "", accept: "text/html", cookie: [...jar].map((e) => e.join("=")).join("; ") };
+    const answer = await app.send(method, path, { body: options.body, headers: { ...headers, ...options.headers } });
+    for (const set of answer.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      if (value === "" || /max-age=0/i.test(set)) jar.delete(name);
+      else jar.set(name, value);
+    }
+    return { ...answer, location: answer.headers.get("location") };
+  };
+  return {
+    get: (path: string, headers: Record<string, string> = {}) => ask("GET", path, { headers }),
+    post: (path: string, form: Record<string, string | string[]> = {}, headers: Record<string, string> = {}) =>
+      ask("POST", path, {
+        body: new URLSearchParams(
+          Object.entries(form).flatMap(([k, v]) => [v].flat().map((each) => [k, each])),
+        ).toString(),
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+          origin: new URL(app.baseUrl).origin,
+          ...headers,
+        },
+      }),
+    cookie: () => [...jar].map((each) => each.join("=")).join("; "),
+  };
+}
+
+/** A browser in which a new person is signed in: an owner of A unless told otherwise. Not through the pages; see people.test.ts for those. */
+export async function signedIn(app: App, { org = app.a.org, role = "owner", email }: Options = {}) {
+  const address = email ?? `${role}-${crypto.randomUUID().slice(0, 8)}@example.com`;
+  const from = { cookie: "", userAgent: "test", address: "127.0.0.1" };
+  const person = { name: `A ${role}`, email: address, password };
+  const cookies = await app.service.people.addPerson(org, role, person, from);
+  return { ...browse(app, cookies.map((cookie) => cookie.split(";")[0]).join("; ")), email: address };
+}
