@@ -11,6 +11,7 @@ import {
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type PeopleSettings, peopleSettings, readPeopleSettings } from "./peoplesettings.ts";
 import { type OwnWeights, weightsSetting } from "./weights.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
@@ -31,6 +32,8 @@ const integer = (min: number, max: number) => (value: string) =>
 
 const usd = (value: string) =>
   /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : bad("an amount in USD, as in 0.5");
+
+const items = (value: string) => value.split(",").flatMap((item) => item.trim() || []);
 
 const flag = (value: string) => (value === "1" ? true : value === "0" ? false : bad("0 or 1"));
 
@@ -134,11 +137,7 @@ const settings = {
   EVALD_MAX_UPLOAD_MB: setting("50", "what an agent with a model may send out in one run, in MiB", integer(1, 100_000)),
   EVALD_WORKSPACE_MB: setting("1024", "room for the files of one run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
-    value
-      .split(",")
-      .map((item) => item.trim())
-      .filter((item) => item !== "")
-      .map(allowRule),
+    items(value).map(allowRule),
   ),
   EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
   EVALD_JUDGE_MODEL: setting(
@@ -161,12 +160,9 @@ const settings = {
     secret: true,
   },
   EVALD_EGRESS_ALLOW: setting("", `hosts that commands of every run may reach: ${hostsSyntax}`, (value) =>
-    value
-      .split(",")
-      .map((item) => item.trim().toLowerCase())
-      .filter((item) => item !== "")
-      .map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
+    items(value.toLowerCase()).map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
   ),
+  ...peopleSettings,
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -225,6 +221,7 @@ export type Config = Readonly<{
   /** What the environment says about each provider of models. */
   modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
   egressAllow: readonly string[];
+  people: PeopleSettings;
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -279,6 +276,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
+    people: readPeopleSettings((name) => read(name, settings[name] as Setting<never>)),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

@@ -276,7 +276,19 @@ test("every command has a help text with what it does and with examples that the
   const commandsOf = (text: string) =>
     [...(text.split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}([\w-]+) /gm)].map(([, name = ""]) => name);
   const top = commandsOf(await help()).filter((name) => name !== "help");
-  expect(top).toEqual(["serve", "eval", "org", "key", "prompt", "provider", "model", "backup", "restore", "doctor"]);
+  expect(top).toEqual([
+    "serve",
+    "eval",
+    "org",
+    "key",
+    "person",
+    "prompt",
+    "provider",
+    "model",
+    "backup",
+    "restore",
+    "doctor",
+  ]);
   const leaves: string[][] = [];
   for (const command of top) {
     const below = commandsOf(await help(command)).filter((name) => name !== "help");

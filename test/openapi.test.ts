@@ -8,7 +8,8 @@ import { Value } from "@sinclair/typebox/value";
 import { ApiError } from "../src/api.ts";
 import { Prompt, PromptSummary } from "../src/prompts/schema.ts";
 import { Regrade } from "../src/regrades/schema.ts";
-import { GradingList, Report, ReportSummary, Trace } from "../src/reports/schema.ts";
+import { GradingList, Report, ReportSummary } from "../src/reports/schema.ts";
+import { Trace } from "../src/reports/traceschema.ts";
 import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 

@@ -33,7 +33,7 @@ const floors: [string, RegExp][] = [
   ["providers and models", /^src\/(providers|models)\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
   ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|modelsettings|weights|errors|deps|schema|paging|body|api|log)\.ts$/],
+  ["ground", /^src\/(config|modelsettings|peoplesettings|weights|errors|deps|schema|paging|body|api|log)\.ts$/],
 ];
 const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
 

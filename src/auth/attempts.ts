@@ -9,6 +9,8 @@ const windowMs = 15 * 60_000;
 const perAccount = 10;
 const perNetwork = 50;
 
+export type Attempts = ReturnType<typeof createAttempts>;
+
 /** Bounds how often a password can be guessed, for an account and for a network. Kept in the database: a restart forgets nothing. */
 export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
   // What is typed as an address may be anything, a password too.

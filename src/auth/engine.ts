@@ -1,6 +1,8 @@
 import { drizzleAdapter } from "better-auth/adapters/drizzle";
+import { APIError } from "better-auth/api";
 import { betterAuth } from "better-auth/minimal";
 import { createAccessControl } from "better-auth/plugins/access";
+import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
@@ -12,10 +14,13 @@ const ac = createAccessControl(defaultStatements);
 const nothing = ac.newRole({});
 const owner = ac.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
 
+/** The identity provider, and who of its people may come in without an account here. */
+type Sso = { oidc: NonNullable<Deps["config"]["people"]["oidc"]>; mayCome: (email: string) => boolean };
+
 export type Engine = ReturnType<typeof createEngine>;
 
 /** The library that keeps people, sign-ins and memberships. Only `people.ts` knows it, and loads it when somebody signs in. */
-export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, secret: string) {
+export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
   const person = { userId: "personId" };
@@ -53,8 +58,28 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       expiresIn: 30 * daySeconds,
       updateAge: 300,
     },
-    account: { fields: person, storeStateStrategy: "cookie" },
+    account: { fields: person, storeStateStrategy: "cookie", updateAccountOnSignIn: false },
+    onAPIError: { errorURL: `${baseUrl()}/sign-in` },
+    databaseHooks: {
+      user: {
+        create: {
+          async before({ email, emailVerified }) {
+            if (sso && !(emailVerified && sso.mayCome(email)))
+              throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
+          },
+        },
+      },
+      // What the provider lets us do there is none of our business.
+      account: {
+        create: {
+          before: async ({ id, userId, accountId, providerId, password, createdAt, updatedAt }) => ({
+            data: { ...withoutTokens, id, userId, accountId, providerId, password, createdAt, updatedAt },
+          }),
+        },
+      },
+    },
     plugins: [
+      genericOAuth({ config: sso ? [toProvider(sso.oidc)] : [] }),
       organization({
         ac,
         roles: { owner, admin: nothing, member: nothing },
@@ -85,3 +110,22 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
     },
   });
 }
+
+const withoutTokens = {
+  accessToken: undefined,
+  refreshToken: undefined,
+  idToken: undefined,
+  accessTokenExpiresAt: undefined,
+  refreshTokenExpiresAt: undefined,
+  scope: undefined,
+};
+
+const toProvider = ({ issuer, clientId, clientSecret }: Sso["oidc"]) => ({
+  providerId: "oidc",
+  discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+  clientId,
+  clientSecret,
+  scopes: ["openid", "email", "profile"],
+  pkce: true,
+  requireIdTokenVerification: true,
+});

@@ -24,6 +24,8 @@ export function readSecret(db: Db): string {
 
 type Kind = "setup" | "invite" | "reset";
 
+export type Links = ReturnType<typeof createLinks>;
+
 /** Tokens of links: a text that cannot be guessed or changed, because it is signed. What it is good for, and until when, is in the text. */
 export function createLinks(secret: () => string) {
   const sign = (kind: Kind, text: string) =>

@@ -1,19 +1,22 @@
 import { asc, eq } from "drizzle-orm";
 import { members, orgs, people, type Role, signIns } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { AppError, badRequest, conflict, type ErrorCode, notFound } from "../errors.ts";
+import { badRequest, conflict, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
+import { createAccount } from "./account.ts";
 import { createAttempts } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
+import { type From, toHeaders, told } from "./enginecalls.ts";
 import { createLinks, readSecret } from "./links.ts";
+import { createMail } from "./mail.ts";
+import { createMembers } from "./members.ts";
+import { createSso } from "./sso.ts";
 
 const setupLifeMs = 3 * 24 * 3600_000;
 
 export type Person = { id: string; name: string; email: string };
 /** A person in one of the organisations that they are a member of. */
 export type Membership = { org: OrgId; orgName: string; role: Role };
-/** From where a request comes: its cookies, its browser and the address of its sender. */
-export type From = { cookie: string; userAgent: string; address: string };
 /** Who is signed in, by which row, and which organisation they chose to look at. */
 export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
 export type NewPerson = { name: string; email: string; password: string };
@@ -68,14 +71,24 @@ export function createPeople(deps: Deps) {
     return headers.getSetCookie();
   }
 
+  /** Throws bad_request for a password that is too short or too long. */
+  async function hashOf(password: string): Promise<string> {
+    const { config, hash } = (await (await engine()).$context).password;
+    const { minPasswordLength: min, maxPasswordLength: max } = config;
+    if (password.length < min || password.length > max)
+      throw badRequest(
+        `the password must have ${min} to ${max} characters; a few words that only you would put together are best`,
+      );
+    return await hash(password);
+  }
+
   /** Makes a person with a password and signs them in; one who is known must give the password that they have. */
   async function enter({ name, email, password }: NewPerson, from: From): Promise<string[]> {
     const address = toEmail(email);
     if (findPerson(address)) return await signIn(address, password, from);
     const called = toName(name);
-    const { password: passwords, internalAdapter } = await (await engine()).$context;
-    checkPassword(password, passwords.config);
-    const hash = await passwords.hash(password);
+    const hash = await hashOf(password);
+    const { internalAdapter } = await (await engine()).$context;
     const made = await internalAdapter.createUser(
       { name: called, email: address, emailVerified: true },
       { method: "email-password" },
@@ -101,17 +114,16 @@ export function createPeople(deps: Deps) {
     return { org: org as OrgId, orgName: row.name };
   }
 
-  /** Signs a new or a known person in, as `enter` does, and makes them a member. */
-  async function addPerson(org: OrgId, role: Role, person: NewPerson, from: From): Promise<string[]> {
-    const cookies = await enter(person, from);
-    const { api } = await engine();
-    const { id } = findPerson(person.email) as Person;
-    await told(api.addMember({ body: { userId: id, organizationId: org, role } }));
-    return cookies;
-  }
+  const inside = { engine, links, attempts, inTurn, enter, findPerson, toEmail, hashOf, signIn };
 
   return {
+    ...createMembers(deps, inside),
+    ...createAccount(deps, inside),
+    ...createMail(deps),
+    ...createSso(deps, secret),
+    attempts,
     membershipsOf,
+    findPerson,
     signIn,
     readSetup,
 
@@ -146,19 +158,24 @@ export function createPeople(deps: Deps) {
       return `/setup/${links.toToken("setup", org, now() + setupLifeMs)}`;
     },
 
-    addPerson,
+    /** Makes somebody who is signed in the owner of an organisation that they made, and shows it. */
+    async addOwner(org: OrgId, { person, signInId }: SignedIn): Promise<void> {
+      const { api } = await engine();
+      await told(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
+      db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
+    },
 
     /** Makes the first owner of an organisation and signs them in. */
     setUp: (token: string, person: NewPerson, from: From): Promise<string[]> =>
       inTurn(async () => {
         const { org } = readSetup(token);
-        return await addPerson(org, "owner", person, from);
+        const cookies = await enter(person, from);
+        const { api } = await engine();
+        const { id } = findPerson(person.email) as Person;
+        await told(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));
+        return cookies;
       }),
   };
-}
-
-function toHeaders({ cookie, userAgent, address }: From): Headers {
-  return new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 }
 
 /** An address of mail in the one form in which it is kept. Throws bad_request. */
@@ -167,29 +184,4 @@ function toEmail(text: string): string {
   if (!/^[^\s@<>,;:"]+@[^\s@<>,;:"]+\.[^\s@<>,;:".]+$/.test(email) || email.length > 254)
     throw badRequest(`${JSON.stringify(text.slice(0, 300))} is no address of mail; use one like ada@example.com`);
   return email;
-}
-
-function checkPassword(password: string, { minPasswordLength: min, maxPasswordLength: max }: PasswordBounds): void {
-  if (password.length < min || password.length > max)
-    throw badRequest(
-      `the password must have ${min} to ${max} characters; a few words that only you would put together are best`,
-    );
-}
-
-type PasswordBounds = { minPasswordLength: number; maxPasswordLength: number };
-
-const errors: Record<string, [ErrorCode, string]> = {
-  INVALID_EMAIL_OR_PASSWORD: ["unauthorized", "the address or the password is not right"],
-  INVALID_EMAIL: ["unauthorized", "the address or the password is not right"],
-};
-
-/** What the library refuses, in our words. */
-async function told<T>(asked: Promise<T>): Promise<T> {
-  try {
-    return await asked;
-  } catch (error) {
-    const body = error instanceof Error && "body" in error ? (error.body as { code?: string }) : null;
-    const [code, detail] = errors[body?.code ?? ""] ?? [];
-    throw code && detail ? new AppError(code, detail) : error;
-  }
 }

@@ -14,6 +14,7 @@ import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
 import { addOrg } from "./org.ts";
+import { addPerson } from "./person.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
 import { addRegrade } from "./regrade.ts";
@@ -46,6 +47,7 @@ export async function runProgram(
   addGate(program, configOf, agents, env);
   addOrg(program, configOf);
   addKey(program, configOf);
+  addPerson(program, configOf);
   addPrompt(program, configOf);
   addProvider(program, configOf);
   addModel(program, configOf);

@@ -9,10 +9,11 @@ import { pageQuery } from "../paging.ts";
 import { type Compare, Comparison } from "./compare.ts";
 import type { Gradings } from "./gradings.ts";
 import type { Reports } from "./reports.ts";
-import { GradingList, Report, ReportPatch, ReportSummary, reportFilter, Trace, traceQuery } from "./schema.ts";
+import { GradingList, Report, ReportPatch, ReportSummary, reportFilter } from "./schema.ts";
 import { ReportsComparison } from "./sidebyside.ts";
 import type { SideQuery } from "./sides.ts";
 import { getTrace } from "./trace.ts";
+import { Trace, traceQuery } from "./traceschema.ts";
 
 const path = Type.Object({ slug: Type.String() });
 

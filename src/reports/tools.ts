@@ -8,9 +8,10 @@ import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import type { Compare } from "./compare.ts";
 import type { Reports } from "./reports.ts";
-import { frictionStates, Report, ReportSummary, reportFilter, SeenFrictionPoint, Trace, traceQuery } from "./schema.ts";
+import { frictionStates, Report, ReportSummary, reportFilter, SeenFrictionPoint } from "./schema.ts";
 import { ReportsComparison } from "./sidebyside.ts";
 import { getTrace } from "./trace.ts";
+import { Trace, traceQuery } from "./traceschema.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
 
 type Parts = { reports: Reports; compare: Compare; prompts: Prompts; deps: Pick<Deps, "db" | "now"> };

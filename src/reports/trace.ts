@@ -3,7 +3,7 @@ import { type EventType, eventTypes } from "../agents/agent.ts";
 import { reports, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
-import type { Trace, TraceQuery } from "./schema.ts";
+import type { Trace, TraceQuery } from "./traceschema.ts";
 
 const dropped =
   "The events of this session are no longer stored: the service drops them after some time. The report stays as it was.";

@@ -1,5 +1,6 @@
 import { addressOf } from "../auth/address.ts";
-import type { From, SignedIn } from "../auth/people.ts";
+import type { From } from "../auth/enginecalls.ts";
+import type { SignedIn } from "../auth/people.ts";
 import { AppError, badRequest } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
@@ -13,6 +14,9 @@ type Answer = Response | Promise<Response>;
 
 /** Who sent a request: the person, if one is signed in, and who looks at an organisation. `cookies` go back with the answer. */
 type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
+
+/** Who does something in an organisation: always a person. */
+export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
 
 export type Front = ReturnType<typeof createFront>;
 
@@ -105,16 +109,29 @@ export function createFront(service: Service) {
     act: (
       request: Request,
       role: Role,
-      make: (viewer: Viewer, form: URLSearchParams, site: Site) => Answer,
+      make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
       answer(request, async (visitor, here) => {
         const viewer = needOrg(visitor);
-        if (viewer.person === null)
+        const { person } = viewer;
+        if (person === null)
           throw new AppError("forbidden", "an API key only reads pages; a program does this over the API");
         const form = await readForm(request);
         if (!mayActAs(viewer, role))
           throw new AppError("forbidden", `this takes the role ${role}; yours is ${viewer.role}`);
-        return make(viewer, form, here);
+        return make({ ...viewer, person }, form, here);
+      }),
+
+    /** Shows or does what belongs to a person themselves, in whatever organisation they are, if any. A form must stand on a page of this service. */
+    own: (
+      request: Request,
+      make: (self: { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site }) => Answer,
+    ): Promise<Response> =>
+      answer(request, async ({ signedIn, viewer }, here) => {
+        if (!signedIn)
+          throw new AppError("forbidden", "an API key has no account; this is for people who are signed in");
+        const form = request.method === "GET" ? new URLSearchParams() : await readForm(request);
+        return make({ signedIn, viewer, form, site: here });
       }),
 
     /** Shows a page that strangers see as well. */

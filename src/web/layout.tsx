@@ -153,7 +153,7 @@ const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; pa
     <a class="mark" href={`${base}/`}>
       <Mark /> evald
     </a>
-    <p class="org">{viewer.orgName}</p>
+    <Switcher {...{ base, viewer }} />
     <nav aria-label="Organisation">
       {places.map(([name, place, key]) => (
         <a key={place} href={base + place} data-key={`g ${key}`} aria-current={isAt(path, place) ? "page" : undefined}>
@@ -165,8 +165,39 @@ const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; pa
       <a href={`${base}/docs`}>Docs</a>
       <a href={`${base}/docs/api`}>API</a>
     </nav>
+    {viewer.person && (
+      <nav class="person" aria-label="You">
+        <a
+          href={`${base}/account`}
+          title={viewer.person.email}
+          aria-current={isAt(path, "/account") ? "page" : undefined}
+        >
+          {viewer.person.name}
+        </a>
+        <form method="post" action={`${base}/sign-out`}>
+          <button type="submit">Sign out</button>
+        </form>
+      </nav>
+    )}
   </header>
 );
+
+/** The organisation that is shown, and a way to the others of the person. */
+const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
+  viewer.orgs.length < 2 ? (
+    <p class="org">{viewer.orgName}</p>
+  ) : (
+    <details class="org">
+      <summary>{viewer.orgName}</summary>
+      <form method="post" action={`${base}/account/organisation`}>
+        {viewer.orgs.map(({ id, name }) => (
+          <button type="submit" key={id} name="org" value={id} aria-current={id === viewer.org ? "true" : undefined}>
+            {name}
+          </button>
+        ))}
+      </form>
+    </details>
+  );
 
 const Keys = () => (
   <dialog id="keys" aria-labelledby="keys-title">

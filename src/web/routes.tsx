@@ -5,8 +5,10 @@ import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
 import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
+import { accountPages } from "./routes/account.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { homePages } from "./routes/home.tsx";
+import { memberPages } from "./routes/members.tsx";
 import { peoplePages } from "./routes/people.tsx";
 import { promptPages } from "./routes/prompts.tsx";
 import { publicPages } from "./routes/public.tsx";
@@ -25,6 +27,8 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(peoplePages(service, front))
     .use(homePages(service, front))
     .use(promptPages(service, front))
+    .use(accountPages(service, front))
+    .use(memberPages(service, front))
     .use(reportPages(service, front))
     .use(sharePages(service, front))
     .use(comparePages(service, front))

@@ -1,6 +1,6 @@
 import { renderToString } from "preact-render-to-string";
 import { line } from "../../grading/words.ts";
-import type { Trace } from "../../reports/schema.ts";
+import type { Trace } from "../../reports/traceschema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";

@@ -1,5 +1,6 @@
-import type { Report, Trace, TraceQuery } from "../../reports/schema.ts";
+import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
+import type { Trace, TraceQuery } from "../../reports/traceschema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { AppError, notFound } from "../../errors.ts";
-import { traceQuery } from "../../reports/schema.ts";
 import { findNotice, getEvent, getTrace, hasEarlier } from "../../reports/trace.ts";
+import { traceQuery } from "../../reports/traceschema.ts";
 import { getWay } from "../../reports/way.ts";
 import type { Service } from "../../service.ts";
 import { compressed, privateAnswer } from "../answer.ts";
