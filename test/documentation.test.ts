@@ -17,6 +17,7 @@ const slugs = [
   "schedules",
   "runs",
   "reports",
+  "gates",
   "mcp",
   "rest",
   "keys",
@@ -228,6 +229,11 @@ const samples: Record<string, RegExp[]> = {
     /\tcompleted\tA\S*\tError codes\n/,
   ],
   "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "gates.md": [
+    /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
+    /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,
+    /^\{\n {2}"verdict": /,
+  ],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
     /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,
@@ -283,7 +289,7 @@ test("every sample that bash can run prints what it should, page after page, aga
   expect(rest.length).toBe(1);
   for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 120_000);
 
 describe("the API reference", () => {
   const app = testApp();
