@@ -59,7 +59,8 @@ export type Outcome = (typeof outcomes)[number];
  */
 export type AgentEvent =
   | { type: "thought"; text: string; by: "rule" | "model" }
-  | { type: "message"; text: string }
+  /** `id`: of the call of a tool whose output it is, told while the tool works. */
+  | { type: "message"; text: string; id?: string }
   | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
   | {
       type: "tool_result";

@@ -105,6 +105,7 @@ function tell(agent: Agent): Agent {
 }
 
 function progressLine(event: AgentEvent): string | null {
+  if (event.type === "message" && event.id !== undefined) return event.text.replace(/^/gm, "  | ");
   if (event.type === "thought" || event.type === "message") return `· ${event.text}`;
   if (event.type === "tool_call" && event.tool === "run_command") return `$ ${event.input.command}`;
   if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;

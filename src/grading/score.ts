@@ -11,6 +11,7 @@ import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 import { recommendationsOf } from "./recommendations.ts";
+import { withReported } from "./reported.ts";
 import { type JudgePrompt, toJudgePrompt } from "./rubric.ts";
 
 /** One thing that stood in an agent's way, with the events that prove it. */
@@ -90,7 +91,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const facts = factsOf(session, judgement);
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = unmade ? nothingMeasured : measure(facts, methodology);
-  const findings = withJudged(findingsOf(facts), facts);
+  const findings = withJudged(withReported(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts);
   const recommendations = recommendationsOf(findings, frictions, facts, measured, methodology);
   const { dimensions, coverage, score } = measured;
@@ -112,7 +113,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
 /** What a judge is asked of a session: what was to be done, what rules found, and the events. */
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
   const facts = factsOf(session);
-  const findings = frictionsOf(findingsOf(facts), facts);
+  const findings = frictionsOf(withReported(findingsOf(facts), facts, session), facts);
   return toJudgePrompt({ task: text, parts: partsOf(goal), findings, events: session });
 }
 

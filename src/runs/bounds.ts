@@ -71,7 +71,9 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     ...(kind === "model" ? [setTimeout(reach, worked, time), setTimeout(near, nearShare * worked, time)] : []),
   ];
   let quiet: ReturnType<typeof setTimeout>[] = [];
+  let isStopped = false;
   function listen(): void {
+    if (isStopped) return;
     for (const timer of quiet) clearTimeout(timer);
     quiet =
       busy > 0 && kind === "model"
@@ -111,6 +113,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     },
     /** Stops the clocks. */
     stop(): void {
+      isStopped = true;
       for (const timer of [...clocks, ...quiet]) clearTimeout(timer);
     },
     /** How the session ends where a limit ended it. Throws an AgentFailure where nothing was done before. */

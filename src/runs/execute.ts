@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import {
   type Agent,
   type AgentEvent,
@@ -91,10 +91,23 @@ export function createRunJob(
     throw new JobFailure(why, "never");
   }
 
+  const lastUsage = db
+    .select({ model: sql<string>`json_extract(${sessionEvents.data}, '$.model')` })
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(sessionEvents.runId, sql.placeholder("runId")),
+        eq(sessionEvents.attempt, sql.placeholder("attempt")),
+        sql`${sessionEvents.type} = 'usage' and ${sessionEvents.source} = 'gateway'`,
+      ),
+    )
+    .orderBy(desc(sessionEvents.seq))
+    .limit(1)
+    .prepare();
+
   /** The model that answered the agent last, by its own name; null if none did. */
   function modelOf(session: SessionId): string | null {
-    const last = readSession(db, session).findLast(({ type, source }) => type === "usage" && source === "gateway");
-    return last?.type === "usage" ? last.model : null;
+    return lastUsage.get({ runId: session.runId, attempt: session.attempt })?.model ?? null;
   }
 
   /** A sum over no rows is 0, over one unknown price null. */
@@ -204,7 +217,9 @@ export function createRunJob(
         } finally {
           // What closes takes its time, and that is not the agent's.
           bounds.stop();
-          await equipment?.close();
+          const closed = equipment?.close();
+          // A run that was called off keeps no place; what its last call used is counted when it is known.
+          if (!stop.aborted || queue.holds(lease)) await closed;
         }
         for (const event of bounds.ending()) writer.append(event, "runner");
         await writer.close(stop);
@@ -216,7 +231,11 @@ export function createRunJob(
         }
         // What was done until then is kept, unless it is that which failed.
         if (isStored) await writer.close(stop);
-        throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+        const { message, retry, retryAfterMs, cause } = toJobFailure(
+          ended.signal.aborted ? ended.signal.reason : error,
+        );
+        // What a provider or a process said of its failure may hold a key.
+        throw new JobFailure(writer.clean(message), retry, retryAfterMs, cause);
       } finally {
         bounds.stop();
       }

@@ -1,16 +1,18 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
-import type { createGateway } from "../gateway/gateway.ts";
+import type { GatewayOpener } from "../gateway/opener.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
+import { makeSocketFolder, sweepSockets } from "../sockets.ts";
 import { reachOf } from "./web.ts";
 
 type Options = {
   now: () => number;
+  gateway: GatewayOpener;
   /** Where each run gets a folder to work in; null: among the temporary files. */
   folder: string | null;
   operatorHosts: readonly string[];
@@ -40,18 +42,13 @@ type Equipment = {
 export type Host = ReturnType<typeof createHost>;
 
 /** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
-export function createHost({ now, folder, operatorHosts }: Options) {
-  let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
-  /** Made for the first run that needs it: what it knows of prices would make every start slower. */
-  const openGateway = () =>
-    (gateway ??= import("../gateway/gateway.ts").then((module) => module.createGateway({ now })));
+export function createHost({ now, gateway, folder, operatorHosts }: Options) {
   let sandbox: Promise<Sandbox> | undefined;
   let egress: Promise<{ egress: Egress; home: string }> | undefined;
 
   async function listen() {
-    // Not the data folder: the path of a socket is at most 107 characters long.
-    const home = mkdtempSync(join(tmpdir(), "evald-egress-"));
-    return { egress: await startEgress({ socketPath: join(home, "socket"), operatorHosts, now }), home };
+    const { folder: home, socketPath } = makeSocketFolder("egress");
+    return { egress: await startEgress({ socketPath, operatorHosts, now }), home };
   }
 
   function makeWorkspace(): string {
@@ -90,8 +87,7 @@ export function createHost({ now, folder, operatorHosts }: Options) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
       });
-      const gateway = await openGateway();
-      const session = gateway.openSession({
+      const session = (await gateway.open()).openSession({
         model,
         mustHavePrice,
         limits: run.task.limits.model,
@@ -112,11 +108,13 @@ export function createHost({ now, folder, operatorHosts }: Options) {
         },
       };
     },
-    /** Removes the folders that a service left when it was killed. Call it under the data lock. */
-    sweep: () => folder && remove(folder),
+    /** Removes what a service left when it was killed. Call it under the data lock. */
+    async sweep(): Promise<void> {
+      if (folder) remove(folder);
+      await sweepSockets(now());
+    },
     /** Call it when no run is under way. */
     async close(): Promise<void> {
-      await (await gateway)?.close();
       const way = await egress;
       egress = undefined;
       await way?.egress.close();
