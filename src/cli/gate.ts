@@ -85,11 +85,12 @@ async function gate(
   options: GateOptions,
 ): Promise<number> {
   const { prompt, urlMap = {}, arg, runs, adaptive, minScore, budgetUsd, org, json, markdown, junit } = options;
+  const config = configOf();
   const url = options.url ?? env.EVALD_URL;
   if (url && org) throw badRequest("--org is for the data folder; over REST the API key says whose prompt it is");
   const door = url
     ? openRemote(url, env.EVALD_KEY)
-    : await openLocal(configOf(), agents, { org, places: Object.values(urlMap) });
+    : await openLocal(config, agents, { org, places: Object.values(urlMap) });
   try {
     const request: Omit<GateRequest, "promptId"> = { urlMap, templateArgs: arg, runs, adaptive, minScore, budgetUsd };
     const decided = await follow(

@@ -3,7 +3,7 @@ import { type Estimate, mean, pairedInterval, welch } from "../grading/stats.ts"
 import { runsToShow } from "../grading/statspower.ts";
 import { type Exact, fisherTest, holm, permutationTest, signFlipTest } from "../grading/statstests.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import { type Ended, EvalResult, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
+import { type Ended, EvalResult, infraFailuresOf, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
 import type { Report } from "./schema.ts";
 
 /** Points of the score that matter to a person. */
@@ -142,10 +142,7 @@ export function judgeSides(
   return { verdict, evidence: { ...found, reason: reason + hint } };
 }
 
-const infraShare = ({ runs }: Pick<Side, "runs">): number => {
-  const { infraFailures } = resultOf(runs, 0);
-  return runs.length === 0 ? 0 : infraFailures / runs.length;
-};
+const infraShare = ({ runs }: Side): number => (runs.length === 0 ? 0 : infraFailuresOf(runs) / runs.length);
 
 /** Why these values can show nothing; null if they can. */
 function lackOf(cells: Cell[], scores: Samples, { smallest }: Tested, level: number): string | null {
