@@ -17,6 +17,7 @@ const slugs = [
   "schedules",
   "runs",
   "reports",
+  "gates",
   "regrading",
   "exports",
   "mcp",
@@ -237,6 +238,11 @@ const samples: Record<string, RegExp[]> = {
     /^1\tno judge\tA\S*\ttrue\n$/,
   ],
   "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
+  "gates.md": [
+    /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
+    /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,
+    /^\{\n {2}"verdict": /,
+  ],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
     /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,
@@ -292,7 +298,7 @@ test("every sample that bash can run prints what it should, page after page, aga
   expect(rest.length).toBe(1);
   for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 120_000);
 
 describe("the API reference", () => {
   const app = testApp();

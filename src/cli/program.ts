@@ -8,6 +8,7 @@ import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
+import { addGate } from "./gate.ts";
 import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
@@ -42,6 +43,7 @@ export async function runProgram(
   const { agents = allAgents(env), ...rest } = parts;
   addServe(program, configOf, { agents, ...rest });
   addEval(program, configOf, agents);
+  addGate(program, configOf, agents, env);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPerson(program, configOf);

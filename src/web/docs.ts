@@ -2,6 +2,7 @@ import { settingTable } from "../config.ts";
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
+import gates from "./docs/gates.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
@@ -27,6 +28,7 @@ export const docs: Doc[] = [
   toDoc("schedules", "Using evald", schedules),
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
+  toDoc("gates", "Using evald", gates),
   toDoc("regrading", "Using evald", regrading),
   toDoc("exports", "Using evald", exports),
   toDoc("mcp", "Using evald", mcp),

@@ -6,6 +6,7 @@ import { buildExecutable, call, executable } from "../support/executable.ts";
 import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
+import { benchReports } from "./reports.ts";
 import { seed } from "./seed.ts";
 import { benchSessions } from "./sessions.ts";
 
@@ -220,6 +221,7 @@ try {
     "",
     "≤ 1.2 ×",
   );
+  benchReports(row, folder());
   await benchJobs(row, folder);
   await benchSessions({ start, row, folder, env: serviceEnv, executable });
   await startUp();
