@@ -15,6 +15,7 @@ import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
+import { providerRoutes } from "./providers/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
@@ -71,8 +72,9 @@ export function createApp(service: Service, surface?: Surface) {
   const routes = new Elysia()
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
+    .use(providerRoutes(service.providers, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service.reports, deps, orgOf))
+    .use(reportRoutes({ ...service, nameOf }, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
         200: Whoami,

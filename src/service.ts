@@ -16,6 +16,7 @@ import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createRecommendations } from "./reports/recommendations.ts";
 import { createReports } from "./reports/reports.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEvals } from "./runs/evals.ts";
@@ -138,6 +139,7 @@ export function createService(options: Options) {
     commit,
     onQueued: runner.wake,
   });
+  const recommendations = createRecommendations(deps, { prompts, commit, ...requests });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
@@ -168,6 +170,7 @@ export function createService(options: Options) {
     evals,
     endings,
     requests,
+    recommendations,
     slots,
     queue,
     runner,

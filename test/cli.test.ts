@@ -100,6 +100,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     agent: null,
     model: null,
     reviewBeforePublishing: false,
+    isCanary: false,
     nextRunsAt: null,
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);

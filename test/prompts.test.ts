@@ -37,6 +37,7 @@ test("a prompt is created with what is given, and with null for the rest", async
     agent: null,
     model: null,
     reviewBeforePublishing: false,
+    isCanary: false,
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
   });
@@ -61,6 +62,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     agent: "explorer",
     model: null,
     reviewBeforePublishing: true,
+    isCanary: true,
   };
   const { body: made } = await create(whole);
   const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
@@ -105,6 +107,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     text: "Download {{name}}",
     templateVars: ["name"],
     reviewBeforePublishing: true,
+    isCanary: true,
   });
   // Nothing given, nothing changed; what only the service decides cannot be given.
   const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });

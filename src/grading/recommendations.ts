@@ -62,7 +62,7 @@ function seenAt(group: Finding[]): string {
 }
 
 /** Points of the score that a cause took; null where it took from nothing that was measured. */
-function gainOf(cause: Cause, facts: Facts, measured: Measured): number | null {
+export function gainOf(cause: Cause, facts: Facts, measured: Measured): number | null {
   if (measured.score === null) return null;
   const better = measure(without(cause, facts));
   const names = new Set([...Object.keys(measured.exact), ...Object.keys(better.exact)]);

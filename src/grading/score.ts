@@ -10,6 +10,7 @@ import type { frictionCategories, phases, severities } from "./kinds.ts";
 import { letterOf, methodologyOf } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
+import { type Grounds, type Reach, reachOf } from "./reach.ts";
 import { recommendationsOf } from "./recommendations.ts";
 import { type JudgePrompt, toJudgePrompt } from "./rubric.ts";
 
@@ -29,6 +30,10 @@ export type Friction = {
   events: number[];
   lostSeconds: number | null;
   lostUsd: number | null;
+  /** Points of the score that it cost, one decimal; null where it cost no measured number. */
+  lostPoints: number | null;
+  /** Where it stands; a session that never came there says nothing about it. */
+  grounds: Grounds;
 };
 
 export type Recommendation = {
@@ -81,6 +86,7 @@ export type Grade = {
   judge: Judged | null;
   frictions: Friction[];
   recommendations: Recommendation[];
+  reach: Reach;
 };
 
 /** Grades a session by its events alone, those of its judging among them. The same events give the same grade, to the bit. */
@@ -91,7 +97,7 @@ export function gradeSession(events: SessionEvent[]): Grade {
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = unmade ? nothingMeasured : measure(facts);
   const findings = withJudged(findingsOf(facts), facts);
-  const frictions = frictionsOf(findings, facts);
+  const frictions = frictionsOf(findings, facts, measured);
   const recommendations = recommendationsOf(findings, frictions, facts, measured);
   const { dimensions, coverage, score } = measured;
   return {
@@ -106,6 +112,7 @@ export function gradeSession(events: SessionEvent[]): Grade {
     judge: judgement && judgedBy(judgement, facts),
     frictions,
     recommendations,
+    reach: reachOf(facts, session),
   };
 }
 

@@ -103,7 +103,7 @@ function forEachSum(values: number[], k: number, visit: (sum: number) => void, f
 }
 
 /** mulberry32: the same numbers on every machine. */
-function seeded(seed: number): () => number {
+export function seeded(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;

@@ -82,6 +82,7 @@ export function createPrompts(
       agent: row.agent,
       model: row.model,
       reviewBeforePublishing: row.reviewBeforePublishing,
+      isCanary: row.isCanary,
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => new Date(at).toISOString()) : null,
     };
   }
@@ -182,6 +183,7 @@ export function createPrompts(
         agent: input.agent ?? null,
         model: input.model ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
+        isCanary: input.isCanary ?? false,
         createdAt,
         nextSlotAt: null,
       });

@@ -74,6 +74,7 @@ const choices = {
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
+  isCanary: Type.Boolean({ description: "Its docs never change: what moves it moves the agent, not the docs" }),
 };
 
 const choicesExample = {
@@ -86,6 +87,7 @@ const choicesExample = {
   agent: null,
   model: null,
   reviewBeforePublishing: false,
+  isCanary: false,
 };
 
 export const Prompt = Type.Object(

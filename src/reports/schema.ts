@@ -1,11 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { eventSources, eventTypes, outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
-import { frictionCategories, phases, severities } from "../grading/kinds.ts";
+import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
-
-export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
 const ReportMetrics = Type.Object({
   time: Type.String({ description: "2m 14s" }),
@@ -71,21 +69,58 @@ export const FrictionPoint = Type.Object(
     events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the events in the trace that prove it" }),
     lostSeconds: Nullable(Type.Number()),
     lostUsd: Nullable(Type.Number()),
+    lostPoints: Nullable(Type.Number({ description: "Points of the score; null: no measured number" })),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      {
-        description: "Reports that show it, of those of the prompt with its urlMap: among the newest 100",
-      },
+      { description: "Published runs that met it, of those that came to where it stands, since it was first met" },
     ),
-    state: OneOf(frictionStates),
+    state: OneOf(frictionStates, "Until now, by evaluations that came to where it stands"),
   },
   { title: "FrictionPoint" },
 );
 export type FrictionPoint = Static<typeof FrictionPoint>;
 
-/** A friction point with the report that tells it. */
-export const SeenFrictionPoint = Type.Object({ ...FrictionPoint.properties, slug: Type.String() });
-export type SeenFrictionPoint = Static<typeof SeenFrictionPoint>;
+export const fixStatuses = ["running", "verified", "did_not_help", "undecided", "reopened"] as const;
+
+const Side = Type.Object({
+  evalRequestId: Id,
+  runs: Type.Integer(),
+  met: Type.Integer({ description: "Runs that met any of its friction" }),
+  score: Nullable(Type.Number({ description: "Mean" })),
+});
+
+export const Fix = Type.Object(
+  {
+    id: Id,
+    promptId: Id,
+    title: Type.String(),
+    fingerprints: Type.Array(Type.String(), { description: "Of the friction that it was to remove" }),
+    doneBy: Type.String(),
+    doneAt: Time,
+    note: Nullable(Type.String()),
+    status: OneOf(
+      fixStatuses,
+      "running: its runs have not ended; verified: they came by and met none of it; did_not_help: they met it again; undecided: see reason; reopened: verified, and met again later",
+    ),
+    reason: Type.String(),
+    before: Side,
+    after: Side,
+    delta: Nullable(
+      Type.Object(
+        { value: Type.Number(), low: Nullable(Type.Number()), high: Nullable(Type.Number()) },
+        { description: "Points that the score gained, with Welch's 95 % interval; null under two scores a side" },
+      ),
+    ),
+  },
+  { title: "Fix" },
+);
+export type Fix = Static<typeof Fix>;
+
+/** What became of a recommendation that was marked done. */
+export const Done = Nullable(
+  Type.Pick(Fix, ["id", "status", "reason", "doneAt", "doneBy"], { description: "null: not marked done" }),
+);
+export type Done = Static<typeof Done>;
 
 export const Recommendation = Type.Object(
   {
@@ -96,6 +131,7 @@ export const Recommendation = Type.Object(
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
     expectedGain: Nullable(Type.Number({ description: "Points of the score that its friction cost" })),
+    done: Done,
   },
   { title: "Recommendation" },
 );

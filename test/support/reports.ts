@@ -39,11 +39,13 @@ export function evaluation(
       return { runId, slug: "", evalRequestId };
     }
     storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
-    db.transaction((tx) => service.reports.insertReport(tx, run, 1, end));
-    db.update(runs)
-      .set({ ...done, status: "completed" })
-      .where(eq(runs.id, runId))
-      .run();
+    db.transaction((tx) => {
+      tx.update(runs)
+        .set({ ...done, status: "completed" })
+        .where(eq(runs.id, runId))
+        .run();
+      service.reports.insertReport(tx, run, 1, end);
+    });
     return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
   });
 }
@@ -104,6 +106,8 @@ export const niceGrade: Grade = {
       events: [1, 2],
       lostSeconds: 1.4,
       lostUsd: null,
+      lostPoints: 4.1,
+      grounds: ["tested https://docs.example.com/quickstart"],
     },
   ],
   recommendations: [
@@ -116,6 +120,23 @@ export const niceGrade: Grade = {
       expectedGain: 4.1,
     },
   ],
+  reach: {
+    visits: [
+      {
+        page: "https://docs.example.com/quickstart",
+        url: "https://docs.example.com/quickstart",
+        reads: 1,
+        misses: 0,
+        guesses: 0,
+        errors: 1,
+        found: { "llms.txt": 1 },
+      },
+    ],
+    listed: [],
+    done: ["run"],
+    isComplete: true,
+    byRules: true,
+  },
 };
 
 export const judge: NonNullable<Grade["judge"]> = {

@@ -1,0 +1,107 @@
+import { and, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
+import type { Db, Tx } from "../db/open.ts";
+import { runs, scoreDays } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import type { Counted } from "./lives.ts";
+
+const dayMs = 24 * 3600_000;
+
+export type ScoreDay = typeof scoreDays.$inferSelect;
+
+const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
+const lists = ["scores", "seconds", "costsUsd"] as const;
+
+/** Keeps the results of each day: called in the transaction in which a published report of the live docs comes or goes. */
+export function createScoreCounts(_: { db: Db }) {
+  return function countScore(t: Tx, { report, run }: Counted, by: 1 | -1): void {
+    if (!isLive(run)) return;
+    const { outcome, score, metrics, methodology } = report;
+    const key = {
+      orgId: run.orgId,
+      promptId: run.promptId,
+      day: Math.floor(run.createdAt / dayMs) * dayMs,
+      agent: run.agent,
+      version: run.agentVersion ?? "",
+      model: run.model ?? "",
+      methodology,
+    };
+    const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
+    const before = t.select().from(scoreDays).where(own).get();
+    const empty = { succeeded: 0, judged: 0, scores: [], seconds: [], costsUsd: [], lastAt: 0 };
+    const day: ScoreDay = before ?? { ...key, ...empty };
+    const given = { scores: score, seconds: metrics.timeSeconds, costsUsd: metrics.costUsd };
+    const changed = lists.map((name) => [name, by > 0 ? plus(day[name], given[name]) : minus(day[name], given[name])]);
+    const row: ScoreDay = {
+      ...day,
+      ...Object.fromEntries(changed),
+      lastAt: Math.max(day.lastAt, run.createdAt),
+      succeeded: day.succeeded + (outcome === "succeeded" ? by : 0),
+      judged: day.judged + (outcome === "succeeded" || outcome === "goal_not_met" ? by : 0),
+    };
+    if (before) t.update(scoreDays).set(row).where(own).run();
+    else t.insert(scoreDays).values(row).run();
+  };
+}
+
+const plus = (list: number[], value: number | null): number[] => (value === null ? list : [...list, value]);
+
+function minus(list: number[], value: number | null): number[] {
+  const at = value === null ? -1 : list.indexOf(value);
+  return at < 0 ? list : list.toSpliced(at, 1);
+}
+
+/** A run of the live docs that ended without a report. */
+export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "failureReason"> & {
+  at: number;
+  model: string;
+};
+
+/** The days of prompts from one moment up to another, oldest first, and what failed in that time. */
+export function readScoreDays(
+  { db }: Pick<Deps, "db">,
+  org: string,
+  promptIds: string[],
+  [start, end]: [number, number],
+) {
+  const ofPrompts = (own: SQL | undefined, column: typeof scoreDays.promptId | typeof runs.promptId) =>
+    and(own, inArray(column, promptIds));
+  const days = db
+    .select()
+    .from(scoreDays)
+    .where(
+      ofPrompts(and(eq(scoreDays.orgId, org), gte(scoreDays.day, start), lt(scoreDays.day, end)), scoreDays.promptId),
+    )
+    .all()
+    .sort((a, b) => a.day - b.day || a.lastAt - b.lastAt);
+  const failed: Failed[] = db
+    .select({
+      promptId: runs.promptId,
+      agent: runs.agent,
+      model: sql<string>`coalesce(${runs.model}, '')`,
+      failureReason: runs.failureReason,
+      at: runs.createdAt,
+    })
+    .from(runs)
+    .where(
+      ofPrompts(
+        and(
+          eq(runs.orgId, org),
+          eq(runs.status, "failed"),
+          gte(runs.id, firstIdAt(start)),
+          lt(runs.id, firstIdAt(end)),
+          sql`${runs.urlMap} = '{}'`,
+        ),
+        runs.promptId,
+      ),
+    )
+    .all();
+  return { days, failed };
+}
+
+/** The least UUIDv7 of a moment: ids of runs follow time. */
+export function firstIdAt(at: number): string {
+  const hex = Math.max(0, Math.min(at, 2 ** 48 - 1))
+    .toString(16)
+    .padStart(12, "0");
+  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+}
