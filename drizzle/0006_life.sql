@@ -31,6 +31,7 @@ CREATE TABLE `friction_lives` (
 	`lost_points` real,
 	`lost_seconds` real,
 	`lost_usd` real,
+	`page` text,
 	`met_by` text NOT NULL,
 	`grounds` text,
 	`life` text NOT NULL,

@@ -407,6 +407,8 @@ export const frictionLives = sqliteTable(
     lostPoints: real("lost_points"),
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
+    /** Where the newest report says that it stands, in the one spelling of pages. */
+    page: text(),
     /** Agents and models that met it: only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
     grounds: json<string[]>("grounds"),

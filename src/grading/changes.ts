@@ -6,12 +6,12 @@ export type ChangePoint = { index: number; p: number; from: number; to: number; 
 /** Values that a window on either side of a change needs. */
 const leastWindow = 5;
 const alpha = 0.05;
-const shuffles = 499;
+const shuffles = 299;
 const maxChanges = 10;
 
 /**
  * Where the level of a series changed, in order. The split into two windows (5 values or more each) whose means differ most, weighted by their
- * sizes, is held against the best splits of 499 shuffles with a fixed seed, so that looking everywhere costs nothing: a series without a change
+ * sizes, is held against the best splits of 299 shuffles with a fixed seed, so that looking everywhere costs nothing: a series without a change
  * shows one in 5 % at most. Then each part by itself (binary segmentation; the test is the one of Matteson & James, JASA 109 (2014) 334–345, on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {

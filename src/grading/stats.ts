@@ -7,7 +7,7 @@ export const mean = (values: number[]): number => values.reduce((sum, value) => 
 
 /** The middle value, or the mean of the two in the middle; null of nothing. */
 export function median(values: number[]): number | null {
-  const sorted = [...values].sort((a, b) => a - b);
+  const sorted = [...Float64Array.from(values).sort()];
   const half = sorted.length / 2;
   if (sorted.length === 0) return null;
   return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean(sorted.slice(half - 1, half + 1));

@@ -1,15 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, type Column, eq, gte, lt, ne, or, sql } from "drizzle-orm";
+import { and, eq, gte, lt, ne, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { frictionLives, frictionPoints, namedPages, pageMonths, type runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Listed } from "../grading/reach.ts";
-import { samePage } from "../grading/words.ts";
 import { Moment, OneOf, Time, toInstant } from "../schema.ts";
 import { FrictionThing, type Scope } from "./frictionschema.ts";
 import type { Counted } from "./lives.ts";
 import { reportFilter } from "./schema.ts";
-import { within } from "./scope.ts";
+import { promptsWithin } from "./scope.ts";
 
 /** Months that are shown where nobody says since when, the present one among them. */
 const monthsShown = 3;
@@ -131,7 +130,21 @@ export function namePages(t: Tx, run: typeof runs.$inferSelect, listed: Listed[]
   }
 }
 
-/** How agents get around in the docs of a provider, or with one prompt: what they read, what they never reach, what they guess. Throws as `within`. */
+const numberNames = [
+  "runs",
+  "reads",
+  "guesses",
+  "errors",
+  "given",
+  "llmsTxt",
+  "sitemap",
+  "link",
+  "search",
+  "guessed",
+] as const;
+type PageRow = { page: string; url: string } & Record<(typeof numberNames)[number], number>;
+
+/** How agents get around in the docs of a provider, or with one prompt: what they read, never reach and guess. Throws as `promptsWithin`. */
 export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
   const { db, now } = deps;
   const { agent, limit = 100 } = query;
@@ -139,63 +152,31 @@ export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Sc
   const since =
     query.since === undefined ? monthsAfter(last, 1 - monthsShown) : startOfMonth(toInstant("since", query.since));
   const until = monthsAfter(last, 1);
-  const sum = (column: Column) => sql<number>`sum(${column})`;
-  const rows = db
-    .select({
-      page: pageMonths.page,
-      url: sql<string>`max(${pageMonths.url})`,
-      runs: sum(pageMonths.runs),
-      reads: sum(pageMonths.reads),
-      guesses: sum(pageMonths.guesses),
-      errors: sum(pageMonths.errors),
-      given: sum(pageMonths.given),
-      llmsTxt: sum(pageMonths.llmsTxt),
-      sitemap: sum(pageMonths.sitemap),
-      link: sum(pageMonths.link),
-      search: sum(pageMonths.search),
-      guessed: sum(pageMonths.guessed),
-    })
-    .from(pageMonths)
-    .where(
-      and(
-        eq(pageMonths.orgId, org),
-        within(deps, org, scope, pageMonths.promptId),
-        gte(pageMonths.month, since),
-        lt(pageMonths.month, until),
-        agent === undefined ? undefined : eq(pageMonths.agent, agent),
-      ),
-    )
-    .groupBy(pageMonths.page)
-    .all();
+  const ids = promptsWithin(deps, org, scope);
+  const rows = pagesOf(db, org, ids, [since, until], agent);
   const read = rows
     .filter(({ page, reads }) => page !== "" && reads > 0)
     .sort((a, b) => b.runs - a.runs || b.reads - a.reads || order(a, b));
   const missed = rows.filter(({ guesses }) => guesses > 0).sort((a, b) => b.guesses - a.guesses || order(a, b));
   const reached = new Set(read.map(({ page }) => page));
-  const unreached = namedOf(deps, org, scope, since)
+  const unreached = namedOf(db, org, ids, since)
     .filter(({ page }) => !reached.has(page))
     .sort(order);
-  const friction = frictionByPage(deps, org, scope);
+  const shown = read.slice(0, limit);
+  const friction = frictionOn(db, org, ids, new Set(shown.map(({ page }) => page)));
   return {
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     runs: rows.find(({ page }) => page === "")?.runs ?? 0,
-    pages: read.slice(0, limit).map((row) => ({
+    pages: shown.map((row) => ({
       url: row.url,
       runs: row.runs,
       reads: row.reads,
       found: Object.fromEntries(places.map((name) => [name, row[name]])),
       errorsAfter: row.errors,
-      friction: friction.get(row.page) ?? [],
+      friction: (friction.get(row.page) ?? []).map(({ thing }) => thing),
     })),
-    unreached: unreached.slice(0, limit).map(({ url, llmsTxtAt, sitemapAt, linkAt }) => ({
-      url,
-      namedBy: [
-        ...(llmsTxtAt !== null && llmsTxtAt >= since ? ["llms.txt" as const] : []),
-        ...(sitemapAt !== null && sitemapAt >= since ? ["sitemap" as const] : []),
-        ...(linkAt !== null && linkAt >= since ? ["link" as const] : []),
-      ],
-    })),
+    unreached: unreached.slice(0, limit).map(({ url, namedBy }) => ({ url, namedBy })),
     guessed: missed.slice(0, limit).map(({ url, guesses }) => ({ url, misses: guesses })),
     totals: { pages: read.length, unreached: unreached.length, guessed: missed.length },
   };
@@ -203,56 +184,96 @@ export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Sc
 
 const order = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -1 : a.page > b.page ? 1 : 0);
 
-function namedOf(deps: Pick<Deps, "db">, org: OrgId, scope: Scope, since: number) {
-  const last = (column: Column) => sql<number | null>`max(${column})`;
-  return deps.db
-    .select({
-      page: namedPages.page,
-      url: sql<string>`max(${namedPages.url})`,
-      llmsTxtAt: last(namedPages.llmsTxtAt),
-      sitemapAt: last(namedPages.sitemapAt),
-      linkAt: last(namedPages.linkAt),
-    })
-    .from(namedPages)
+const promptId = sql.placeholder("prompt");
+
+/** What was done with each page in some months; the empty page has the runs. */
+function pagesOf(
+  db: Db,
+  org: OrgId,
+  promptIds: string[],
+  [since, until]: [number, number],
+  agent: string | undefined,
+): PageRow[] {
+  const sums = Object.fromEntries(numberNames.map((name) => [name, sql<number>`sum(${pageMonths[name]})`]));
+  const ofPrompt = db
+    .select({ page: pageMonths.page, url: sql<string>`max(${pageMonths.url})`, ...sums })
+    .from(pageMonths)
     .where(
       and(
-        eq(namedPages.orgId, org),
-        within(deps, org, scope, namedPages.promptId),
-        or(gte(namedPages.llmsTxtAt, since), gte(namedPages.sitemapAt, since), gte(namedPages.linkAt, since)),
+        eq(pageMonths.orgId, org),
+        eq(pageMonths.promptId, promptId),
+        gte(pageMonths.month, since),
+        lt(pageMonths.month, until),
+        agent === undefined ? undefined : eq(pageMonths.agent, agent),
       ),
     )
-    .groupBy(namedPages.page)
-    .all();
+    .groupBy(pageMonths.page)
+    .prepare();
+  const pages = new Map<string, PageRow>();
+  for (const prompt of promptIds)
+    for (const row of ofPrompt.all({ prompt }) as PageRow[]) {
+      const known = pages.get(row.page);
+      if (!known) pages.set(row.page, row);
+      else for (const name of numberNames) known[name] += row[name];
+    }
+  return [...pages.values()];
 }
 
-/** What stands on each page of the live docs now, each thing once. */
-function frictionByPage(deps: Pick<Deps, "db">, org: OrgId, scope: Scope) {
-  const rows = deps.db
+/** Pages that were named since a moment, and by what. */
+function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
+  const ofPrompt = db
+    .select()
+    .from(namedPages)
+    .where(and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId)))
+    .prepare();
+  const named = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
+  for (const prompt of promptIds)
+    for (const { page, url, llmsTxtAt, sitemapAt, linkAt } of ofPrompt.all({ prompt })) {
+      const known = named.get(page)?.namedBy ?? [];
+      const namedBy = [["llms.txt", llmsTxtAt] as const, ["sitemap", sitemapAt] as const, ["link", linkAt] as const]
+        .filter(([by, at]) => known.includes(by) || (at !== null && at >= since))
+        .map(([by]) => by);
+      if (namedBy.length > 0) named.set(page, { page, url, namedBy });
+    }
+  return [...named.values()];
+}
+
+/** What stands on pages of the live docs now, each thing once. */
+function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>) {
+  const ofPrompt = db
     .select({
-      url: frictionPoints.url,
+      page: frictionLives.page,
+      reportId: frictionLives.reportId,
       fingerprint: frictionLives.fingerprint,
       severity: frictionLives.severity,
-      title: frictionPoints.title,
       state: frictionLives.state,
     })
     .from(frictionLives)
-    .innerJoin(
-      frictionPoints,
-      and(
-        eq(frictionPoints.reportId, frictionLives.reportId),
-        eq(frictionPoints.fingerprint, frictionLives.fingerprint),
-      ),
-    )
     .where(
       and(
         eq(frictionLives.orgId, org),
-        within(deps, org, scope, frictionLives.promptId),
+        eq(frictionLives.promptId, promptId),
         eq(frictionLives.place, ""),
         ne(frictionLives.state, "fixed"),
       ),
     )
-    .all();
-  const things = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].filter(({ url }) => url !== null);
-  const byPage = Map.groupBy(things, ({ url }) => samePage(url ?? ""));
-  return new Map([...byPage].map(([page, each]) => [page, each.map(({ url: _, ...thing }) => thing)]));
+    .prepare();
+  const titleOf = db
+    .select({ title: frictionPoints.title })
+    .from(frictionPoints)
+    .where(
+      and(
+        eq(frictionPoints.reportId, sql.placeholder("reportId")),
+        eq(frictionPoints.fingerprint, sql.placeholder("fingerprint")),
+      ),
+    )
+    .prepare();
+  const rows = promptIds.flatMap((prompt) => ofPrompt.all({ prompt })).filter(({ page }) => pages.has(page ?? ""));
+  const things = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
+    ({ page, reportId, fingerprint, severity, state }) => {
+      const title = titleOf.get({ reportId, fingerprint })?.title ?? "";
+      return { page, thing: { fingerprint, severity, title, state } };
+    },
+  );
+  return Map.groupBy(things, ({ page }) => page ?? "");
 }

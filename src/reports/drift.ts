@@ -10,9 +10,9 @@ import { rounded } from "./repeats.ts";
 import { readScoreDays, type ScoreDay } from "./scoredays.ts";
 
 /** Scores that change points are looked for in, the newest. */
-const maxScores = 500;
+export const maxScores = 300;
 /** Canary runs on either side of a change: as many as this, and never fewer than the other. */
-const canaryRuns = { most: 10, least: 5 };
+const canaryRuns = { most: 8, least: 5 };
 const alpha = 0.05;
 
 const bound = Nullable(Type.Number());
@@ -43,13 +43,12 @@ const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /** Where a line changed its level, and where agent, model or methodology became another, oldest first. */
 export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Level[]): Change[] {
-  const newest = levels.slice(-maxScores);
-  const points = changePoints(newest.map(({ value }) => value));
+  const points = changePoints(levels.map(({ value }) => value));
   const scores = points.map((point, i) => {
-    const at = newest[point.index]?.at ?? 0;
+    const at = levels[point.index]?.at ?? 0;
     const span: [number, number] = [
-      newest[points[i - 1]?.index ?? 0]?.at ?? 0,
-      newest[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
+      levels[points[i - 1]?.index ?? 0]?.at ?? 0,
+      levels[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
     ];
     return scoreChange(point, at, canaryAt(context, days[0] as ScoreDay, at, span));
   });
@@ -65,7 +64,7 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
     from: from.toFixed(1),
     to: to.toFixed(1),
     delta,
-    p,
+    p: Number(p.toFixed(4)),
     canary: canary.verdict,
     note: `${found}; ${canary.note}`,
   };

@@ -1,4 +1,4 @@
-import { and, asc, desc, eq, inArray, ne, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
 import { frictionLives, frictionPoints, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
@@ -8,7 +8,7 @@ import type { Page, Paged } from "../paging.ts";
 import type { FrictionDetail, FrictionFilter, FrictionThing, Scope } from "./frictionschema.ts";
 import { placeOf } from "./lives.ts";
 import type { FrictionPoint } from "./schema.ts";
-import { within } from "./scope.ts";
+import { promptsWithin } from "./scope.ts";
 
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
@@ -64,27 +64,62 @@ export function createFriction({ db }: Pick<Deps, "db">) {
     .orderBy(asc(frictionPoints.position))
     .prepare();
 
-  const ofScope = (org: OrgId, scope: Scope) =>
-    and(eq(frictionLives.orgId, org), within({ db }, org, scope, frictionLives.promptId));
+  const ofPrompt = and(
+    eq(frictionLives.orgId, sql.placeholder("org")),
+    eq(frictionLives.promptId, sql.placeholder("prompt")),
+  );
+  const queries = {
+    live: db
+      .select(columns)
+      .from(frictionLives)
+      .where(and(ofPrompt, eq(frictionLives.place, "")))
+      .prepare(),
+    previews: db
+      .select(columns)
+      .from(frictionLives)
+      .where(and(ofPrompt, gt(frictionLives.place, "")))
+      .orderBy(desc(frictionLives.lastSeenAt))
+      .limit(maxPreviews)
+      .prepare(),
+    one: db
+      .select(columns)
+      .from(frictionLives)
+      .where(and(ofPrompt, eq(frictionLives.fingerprint, sql.placeholder("fingerprint"))))
+      .orderBy(desc(frictionLives.lastSeenAt))
+      .prepare(),
+    told: db
+      .select({ point: frictionPoints, slug: reports.slug })
+      .from(frictionPoints)
+      .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
+      .where(
+        and(
+          eq(frictionPoints.reportId, sql.placeholder("report")),
+          eq(frictionPoints.fingerprint, sql.placeholder("fingerprint")),
+        ),
+      )
+      .prepare(),
+    life: db
+      .select({ life: frictionLives.life })
+      .from(frictionLives)
+      .where(
+        and(
+          ofPrompt,
+          eq(frictionLives.place, sql.placeholder("place")),
+          eq(frictionLives.fingerprint, sql.placeholder("fingerprint")),
+        ),
+      )
+      .prepare(),
+  };
 
   /** Each thing once, with the rows of its prompts, the one that tells it first: live docs before previews, then the newest. */
   function thingsOf(org: OrgId, scope: Scope, fingerprint?: string): [LifeRow, ...LifeRow[]][] {
-    const own = and(
-      ofScope(org, scope),
-      fingerprint === undefined ? undefined : eq(frictionLives.fingerprint, fingerprint),
+    const found = promptsWithin({ db }, org, scope).flatMap((prompt) =>
+      fingerprint === undefined
+        ? [...queries.live.all({ org, prompt }), ...queries.previews.all({ org, prompt })]
+        : queries.one.all({ org, prompt, fingerprint }),
     );
-    const live = db
-      .select(columns)
-      .from(frictionLives)
-      .where(and(own, eq(frictionLives.place, "")))
-      .all();
-    const previews = db
-      .select(columns)
-      .from(frictionLives)
-      .where(and(own, ne(frictionLives.place, "")))
-      .orderBy(desc(frictionLives.lastSeenAt))
-      .limit(maxPreviews)
-      .all();
+    const live = found.filter(({ place }) => place === "");
+    const previews = found.filter(({ place }) => place !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
     const things = Map.groupBy(live, (row) => row.fingerprint);
     for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
     return [...things.values()].map(
@@ -94,18 +129,9 @@ export function createFriction({ db }: Pick<Deps, "db">) {
 
   /** A thing as its newest report tells it, with what became of it. */
   function toThings(things: [LifeRow, ...LifeRow[]][]): FrictionThing[] {
-    const ids = [...new Set(things.map(([first]) => first.reportId))];
-    const fingerprints = [...new Set(things.map(([first]) => first.fingerprint))];
-    const told = db
-      .select({ point: frictionPoints, slug: reports.slug })
-      .from(frictionPoints)
-      .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
-      .where(and(inArray(frictionPoints.reportId, ids), inArray(frictionPoints.fingerprint, fingerprints)))
-      .all();
-    const byKey = new Map(told.map((each) => [`${each.point.reportId} ${each.point.fingerprint}`, each]));
     return things.flatMap((rows) => {
       const [first] = rows;
-      const found = byKey.get(`${first.reportId} ${first.fingerprint}`);
+      const found = queries.told.get({ report: first.reportId, fingerprint: first.fingerprint });
       if (!found) return [];
       const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
       const state = stateOf(rows);
@@ -166,13 +192,10 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       const [rows] = thingsOf(org, scope, fingerprint);
       const [thing] = rows ? toThings([rows]) : [];
       if (!rows || !thing) throw notFound(`no friction point has the fingerprint ${fingerprint} here`);
-      const lives = db
-        .select({ promptId: frictionLives.promptId, life: frictionLives.life })
-        .from(frictionLives)
-        .where(
-          and(ofScope(org, scope), eq(frictionLives.place, rows[0].place), eq(frictionLives.fingerprint, fingerprint)),
-        )
-        .all();
+      const lives = rows.flatMap(({ promptId, place }) => {
+        const row = queries.life.get({ org, prompt: promptId, place, fingerprint });
+        return row ? [{ promptId, life: row.life }] : [];
+      });
       return {
         ...thing,
         prompts: lives.map(({ promptId, life }) => {

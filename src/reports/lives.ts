@@ -3,6 +3,7 @@ import type { Db, Tx } from "../db/open.ts";
 import { evalRequests, frictionLives, frictionPoints, reaches, reports, runs } from "../db/tables.ts";
 import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../grading/life.ts";
 import { cameBy } from "../grading/reach.ts";
+import { samePage } from "../grading/words.ts";
 
 type LifeRow = typeof frictionLives.$inferSelect;
 type PointRow = typeof frictionPoints.$inferSelect;
@@ -94,7 +95,7 @@ export function createLives({ db }: { db: Db }) {
   /** The published report that tells a friction last, and when it was seen first and last; null if none is left. */
   function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifeRow) {
     const seen = t
-      .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, severity: frictionPoints.severity })
+      .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
       .from(frictionPoints)
       .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
       .innerJoin(runs, eq(runs.id, reports.runId))
@@ -112,7 +113,7 @@ export function createLives({ db }: { db: Db }) {
     const [last] = seen;
     if (!last) return null;
     const firstSeenAt = seen.at(-1)?.at ?? last.at;
-    return { reportId: last.id, severity: last.severity, lastSeenAt: last.at, firstSeenAt };
+    return { ...tellingOf(last.point), lastSeenAt: last.at, firstSeenAt };
   }
 
   /** A report begins (`by` 1) or ceases (-1) to count. Its status is written already. */
@@ -146,14 +147,14 @@ export function createLives({ db }: { db: Db }) {
 
     function add(point: PointRow): void {
       const before = known.get(point.fingerprint);
-      const { fingerprint, severity, grounds, lostPoints, lostSeconds, lostUsd } = point;
+      const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
       const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
       const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
       const told = isAsleep
         ? begun(point, before?.life ?? unmet)
         : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
       const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
-      const newest = { reportId: report.id, severity, lastSeenAt: report.createdAt };
+      const newest = { ...tellingOf(point), lastSeenAt: report.createdAt };
       if (!before) {
         const { state, fixedAt } = standingOf(told.life);
         const lost = { lostPoints, lostSeconds, lostUsd };
@@ -201,6 +202,13 @@ export function createLives({ db }: { db: Db }) {
     }
   };
 }
+
+/** What is kept of the friction point that tells a friction last. */
+const tellingOf = ({ reportId, severity, url }: PointRow) => ({
+  reportId,
+  severity,
+  page: url === null ? null : samePage(url),
+});
 
 type Lost = Pick<LifeRow, "lostPoints" | "lostSeconds" | "lostUsd">;
 

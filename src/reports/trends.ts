@@ -5,7 +5,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { mean, meanInterval, median, wilson } from "../grading/stats.ts";
 import { Id, Nullable, OneOf, Time, toInstant } from "../schema.ts";
-import { Change, type ChangeContext, changesOf, type Level } from "./drift.ts";
+import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evalpoints.ts";
 import { Repeats, rounded } from "./repeats.ts";
 import { RunReport, reportFilter } from "./schema.ts";
@@ -120,14 +120,18 @@ function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, promptId: string | unde
   return ids;
 }
 
-/** Each score against the mean of its own prompt, oldest first, so that it does not matter which prompts ran when; of one prompt the scores. */
+/** The newest scores, each against the mean of its own prompt, so that it does not matter which prompts ran when; of one prompt as they are. */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
   const means = new Map([...byPrompt].map(([id, own]) => [id, mean(own.flatMap(({ scores }) => scores))]));
-  return days.flatMap(({ day, promptId, scores }) => {
+  const levels: Level[][] = [];
+  for (let i = days.length - 1, n = 0; i >= 0 && n < maxScores; i--) {
+    const { day, promptId, scores } = days[i] as ScoreDay;
     const centre = byPrompt.size > 1 ? (means.get(promptId) ?? 0) : 0;
-    return scores.map((score) => ({ at: day, value: score - centre }));
-  });
+    levels.push(scores.map((score) => ({ at: day, value: score - centre })));
+    n += scores.length;
+  }
+  return levels.reverse().flat().slice(-maxScores);
 }
 
 function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trends["points"] {
