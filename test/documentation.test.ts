@@ -17,6 +17,7 @@ const slugs = [
   "schedules",
   "runs",
   "reports",
+  "history",
   "mcp",
   "api",
   "keys",
@@ -228,6 +229,11 @@ const samples: Record<string, RegExp[]> = {
     /\tcompleted\tA\S*\tError codes\n/,
   ],
   "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "history.md": [
+    /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
+    /"n": \d+,\n {2}"mean": \d/,
+    /"totals": \{\n {4}"pages": [1-9]/,
+  ],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
     /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,

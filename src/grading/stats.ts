@@ -7,10 +7,10 @@ export const mean = (values: number[]): number => values.reduce((sum, value) => 
 
 /** The middle value, or the mean of the two in the middle; null of nothing. */
 export function median(values: number[]): number | null {
-  const sorted = [...Float64Array.from(values).sort()];
+  const sorted = Float64Array.from(values).sort();
   const half = sorted.length / 2;
   if (sorted.length === 0) return null;
-  return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean(sorted.slice(half - 1, half + 1));
+  return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean([...sorted.slice(half - 1, half + 1)]);
 }
 
 /** Unbiased sample variance (n − 1). */

@@ -134,11 +134,12 @@ function marksOf({ others }: ChangeContext, days: ScoreDay[]): Change[] {
         ["methodology", name(earlier), name(first)],
       ] as const)
     : [];
-  const versions = days.flatMap((day, i) => {
-    const before = days.slice(0, i).findLast(({ version }) => version !== "");
-    return before && day.version !== "" && before.version !== day.version
-      ? [{ at: iso(day.day), what: "agent version" as const, from: before.version, to: day.version, ...none }]
-      : [];
+  const known = days.filter(({ version }) => version !== "");
+  const versions = known.flatMap(({ day, version }, i) => {
+    const before = known[i - 1]?.version ?? version;
+    return before === version
+      ? []
+      : [{ at: iso(day), what: "agent version" as const, from: before, to: version, ...none }];
   });
   return [
     ...began

@@ -175,16 +175,17 @@ export function createFriction({ db }: Pick<Deps, "db">) {
     /** What stood in the way in the published reports of a prompt or of a provider's prompts, each thing once, worst and most frequent first. */
     list(org: OrgId, { severity, state, ...scope }: FrictionFilter, { limit, offset }: Page): Paged<FrictionThing> {
       const wanted = thingsOf(org, scope)
-        .filter(
-          (rows) => (severity ?? rows[0].severity) === rows[0].severity && (state ?? stateOf(rows)) === stateOf(rows),
-        )
-        .sort(
-          ([a, ...more], [b, ...others]) =>
-            severities.indexOf(a.severity) - severities.indexOf(b.severity) ||
-            total([b, ...others], "met") - total([a, ...more], "met") ||
-            (a.fingerprint < b.fingerprint ? -1 : 1),
-        );
-      return { items: toThings(wanted.slice(offset, offset + limit)), total: wanted.length };
+        .map((rows) => ({
+          rows,
+          rank: severities.indexOf(rows[0].severity),
+          state: stateOf(rows),
+          met: total(rows, "met"),
+        }))
+        .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
+        .filter((thing) => (state ?? thing.state) === thing.state)
+        .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
+      const shown = wanted.slice(offset, offset + limit).map(({ rows }) => rows);
+      return { items: toThings(shown), total: wanted.length };
     },
 
     /** One thing with its evaluations, oldest first. Throws not_found. */
@@ -221,6 +222,8 @@ const total = (rows: LifeRow[], name: "met" | "reached") => rows.reduce((all, ro
 
 /** Over several prompts the worst of their states; what is new in one after it was fixed in another has come back. */
 function stateOf(rows: LifeRow[]): State {
+  const [only, ...more] = rows;
+  if (only && more.length === 0) return only.state;
   const states = rows.map((row) => row.state);
   if (states.includes("regressed")) return "regressed";
   if (states.includes("open")) return "open";

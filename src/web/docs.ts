@@ -2,6 +2,7 @@ import { settingTable } from "../config.ts";
 import api from "./docs/api.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
+import history from "./docs/history.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
@@ -24,6 +25,7 @@ export const docs: Doc[] = [
   toDoc("schedules", "Using evald", schedules),
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
+  toDoc("history", "Using evald", history),
   toDoc("mcp", "Using evald", mcp),
   toDoc("api", "Reference", api),
   toDoc("keys", "Reference", keys),
