@@ -15,9 +15,9 @@ export const ApiError = Type.Object(
   },
 );
 
-/** Error answers of an operation, beside its success. 401, 500 and 503 belong to every one under /api/. */
-export const errors = (...statuses: (400 | 403 | 404 | 409 | 413)[]) =>
-  Object.fromEntries([401, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
+/** Error answers of an operation, beside its success. 401, 403, 500 and 503 belong to every one under /api/. */
+export const errors = (...statuses: (400 | 404 | 409 | 413)[]) =>
+  Object.fromEntries([401, 403, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
     number,
     typeof ApiError
   >;
@@ -32,8 +32,12 @@ const totalCount = {
   },
 };
 
-/** The organisation that the gate found for a request. */
-export type OrgOf = (request: Request) => OrgId;
+/** What an API key may be held to: to read, to ask for runs and end them, to change everything else. */
+export const scopes = ["read", "run", "write"] as const;
+export type Scope = (typeof scopes)[number];
+
+/** The organisation that the gate found for a request. Throws forbidden for a key without that scope: `read` for a GET, else `write`, unless it is named. */
+export type OrgOf = (request: Request, scope?: Scope) => OrgId;
 
 /** Answers as the reference shows them. They are not checked while serving: that took three times as long as making a list of runs. */
 const toResponses = (answers: Record<number, TSchema>) =>

@@ -2,11 +2,15 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
-import { errors, operation } from "./api.ts";
-import { type Caller, callerOf, withClearPath } from "./auth/gate.ts";
+import { errors, type OrgOf, operation, scopes } from "./api.ts";
+import { notePeer } from "./auth/address.ts";
+import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
+import { exchangeRoutes } from "./exchange/routes.ts";
+import { gateRoutes } from "./gates/routes.ts";
+import { historyRoutes } from "./history/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -16,12 +20,14 @@ import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
 import { providerRoutes } from "./providers/routes.ts";
+import { regradeRoutes } from "./regrades/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
-import { explain } from "./schema.ts";
+import { explain, Nullable, OneOf } from "./schema.ts";
 import type { Service } from "./service.ts";
+import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
 /** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
@@ -39,7 +45,11 @@ export function createApp(service: Service, surface?: Surface) {
   };
   /** The router takes a slash at the end for none. */
   const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
-  const orgOf = (request: Request) => callerOfApi(request).org;
+  const orgOf: OrgOf = (request, scope = request.method === "GET" ? "read" : "write") => {
+    const caller = callerOfApi(request);
+    checkScope(caller, scope);
+    return caller.org;
+  };
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
@@ -74,7 +84,11 @@ export function createApp(service: Service, surface?: Surface) {
     .use(promptRoutes(service.prompts, orgOf))
     .use(providerRoutes(service.providers, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes({ ...service, nameOf }, orgOf))
+    .use(reportRoutes(service, deps, orgOf))
+    .use(historyRoutes({ ...service, nameOf }, orgOf))
+    .use(gateRoutes(service.gates, orgOf))
+    .use(exchangeRoutes(service.exports, orgOf))
+    .use(regradeRoutes({ ...service, nameOf }, orgOf))
     .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
       ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
         200: Whoami,
@@ -82,13 +96,17 @@ export function createApp(service: Service, surface?: Surface) {
       }),
     })
     .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
-    .use(pageRoutes(service))
-    .get("/openapi.json", () => (document ??= toOpenApi(described, deps.baseUrl())), {
+    .use(pageRoutes(service, openApi))
+    .get("/openapi.json", openApi, {
       ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
     });
   // Taken before the prefix is put in front of every route: in the document it belongs to the server's address.
   const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
-  let document: object | undefined;
+  let document: OpenApiDocument | undefined;
+  function openApi(): OpenApiDocument {
+    document ??= toOpenApi(described, deps.baseUrl()) as OpenApiDocument;
+    return document;
+  }
 
   const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {
@@ -122,8 +140,9 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(routes);
 
-  function handle(asked: Request): Response | Promise<Response> {
+  function handle(asked: Request, peer?: string): Response | Promise<Response> {
     const request = withClearPath(asked);
+    if (peer !== undefined) notePeer(request, peer);
     const answer = app.fetch(request);
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }
@@ -144,13 +163,17 @@ const offerOf = (service: Service): Parameters<typeof toSurface>[0] => ({
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
-  key: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String() }),
+  key: Type.Object({
+    id: Type.String({ format: "uuid" }),
+    name: Type.String(),
+    scopes: Nullable(Type.Array(OneOf(scopes), { description: "What it is held to; null: it may do everything" })),
+  }),
 });
 
 function whoami({ orgs }: Service, caller: Caller | undefined) {
   if (!caller) throw notFound("no such address");
   const { id, name, timeZone } = orgs.getOrg(caller.org);
-  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name } };
+  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name, scopes: caller.scopes } };
 }
 
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });

@@ -42,7 +42,7 @@ export function jsonBody<const T extends TSchema>(schema: T) {
 }
 
 /** The JSON of a body that no schema describes. Throws bad_request, too_large. */
-export const readJson = async (request: Request): Promise<unknown> => parse(await readText(request));
+export const readJson = async (request: Request): Promise<unknown> => parseJson(await readText(request), "the body");
 
 /** The body as text; a body without a length is read only as far as it may go. */
 async function readText(request: Request): Promise<string> {
@@ -60,21 +60,22 @@ async function readText(request: Request): Promise<string> {
 
 const wellFormed = (_key: string, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
 
-function parse(text: string): unknown {
+/** JSON of a stranger, not deeper than 64 levels. Throws bad_request that names it as `whole`. */
+export function parseJson(text: string, whole: string): unknown {
   let value: unknown;
   try {
     // Half of a surrogate pair cannot be stored, so it is replaced before anyone sees it.
     value = JSON.parse(text, /\\ud[89a-f]/i.test(text) ? wellFormed : undefined);
   } catch {
-    throw badRequest("the body must be JSON");
+    throw badRequest(`${whole} must be JSON`);
   }
   let level = [value];
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > maxDepth) throw badRequest(`the body must not be nested deeper than ${maxDepth} levels`);
+    if (depth > maxDepth) throw badRequest(`${whole} must not be nested deeper than ${maxDepth} levels`);
     const next: unknown[] = [];
     for (const item of level) {
       if (item === null || typeof item !== "object") continue;
-      if (Object.hasOwn(item, "__proto__")) throw badRequest("the key __proto__ must not stand in the body");
+      if (Object.hasOwn(item, "__proto__")) throw badRequest(`the key __proto__ must not stand in ${whole}`);
       for (const inner of Object.values(item)) if (inner !== null && typeof inner === "object") next.push(inner);
     }
     level = next;

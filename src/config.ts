@@ -5,11 +5,14 @@ import {
   type ModelPlace,
   type ModelProvider,
   modelSetting,
+  modelsSetting,
   type Prices,
   pricesSetting,
   readModelPlaces,
   secretSetting,
 } from "./modelsettings.ts";
+import { type PeopleSettings, peopleSettings, readPeopleSettings } from "./peoplesettings.ts";
+import { type OwnWeights, weightsSetting } from "./weights.ts";
 
 /** A private place that the operator opened: a host name, an address or a CIDR range, on one port or (null) on all. */
 export type AllowRule = { host: string; port: number | null };
@@ -29,6 +32,8 @@ const integer = (min: number, max: number) => (value: string) =>
 
 const usd = (value: string) =>
   /^\d{1,6}(\.\d{1,6})?$/.test(value) ? Number(value) : bad("an amount in USD, as in 0.5");
+
+const items = (value: string) => value.split(",").flatMap((item) => item.trim() || []);
 
 const flag = (value: string) => (value === "1" ? true : value === "0" ? false : bad("0 or 1"));
 
@@ -129,31 +134,35 @@ const settings = {
     "calls of tools that an agent with a model may make in one run",
     integer(1, 100_000),
   ),
+  EVALD_MAX_UPLOAD_MB: setting("50", "what an agent with a model may send out in one run, in MiB", integer(1, 100_000)),
+  EVALD_WORKSPACE_MB: setting("1024", "room for the files of one run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `private places that runs may reach: ${allowSyntax}`, (value) =>
-    value
-      .split(",")
-      .map((item) => item.trim())
-      .filter((item) => item !== "")
-      .map(allowRule),
+    items(value).map(allowRule),
   ),
   EVALD_AGENT_MODEL: setting("", "model of agents that need one, as in anthropic/claude-opus-4-8", modelSetting),
-  EVALD_JUDGE_MODEL: setting("", "model that judges sessions, as in openai/gpt-5", modelSetting),
+  EVALD_JUDGE_MODEL: setting(
+    "",
+    "models that judge sessions, separated by commas, as in openai/gpt-5; the first of another family than the agent's does",
+    modelsSetting,
+  ),
   EVALD_MODEL_PRICES: setting(
     "",
     "prices of models that evald does not know, JSON or a file of it: USD for a million tokens",
     pricesSetting,
+  ),
+  EVALD_METHODOLOGY: setting(
+    "",
+    "weights of your own for the dimensions of a score: JSON with an id and the weights, or a file of it",
+    weightsSetting,
   ),
   EVALD_SECRET_KEY: {
     ...setting("", "key that encrypts the model keys of organisations: 32 bytes as base64 or hex", secretSetting),
     secret: true,
   },
   EVALD_EGRESS_ALLOW: setting("", `hosts that commands of every run may reach: ${hostsSyntax}`, (value) =>
-    value
-      .split(",")
-      .map((item) => item.trim().toLowerCase())
-      .filter((item) => item !== "")
-      .map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
+    items(value.toLowerCase()).map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
   ),
+  ...peopleSettings,
   EVALD_DRAIN_SECONDS: setting("30", "time that a stop leaves to running work", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `least level that is logged: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_WELCOME: setting(
@@ -197,16 +206,22 @@ export type Config = Readonly<{
   /** Of one run; `costUsd` null: no limit. */
   modelLimits: { calls: number; tokens: number; costUsd: number | null };
   maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
-  judgeModel: string | null;
+  /** Best first; empty: nobody judges. */
+  judgeModels: readonly string[];
   modelPrices: Prices;
+  /** null: those of evald. */
+  methodology: OwnWeights | null;
   /** 32 bytes; null: organisations keep no model keys. */
   secretKey: Uint8Array | null;
   /** What the environment says about each provider of models. */
   modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
   egressAllow: readonly string[];
+  people: PeopleSettings;
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   welcome: boolean;
@@ -251,13 +266,17 @@ export function readConfig(env: Record<string, string | undefined>): Config {
       costUsd: read("EVALD_MAX_COST_USD", settings.EVALD_MAX_COST_USD) || null,
     },
     maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
+    maxBytesOut: read("EVALD_MAX_UPLOAD_MB", settings.EVALD_MAX_UPLOAD_MB) * 1024 * 1024,
+    workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
-    judgeModel: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
+    judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
+    people: readPeopleSettings((name) => read(name, settings[name] as Setting<never>)),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     welcome: read("EVALD_WELCOME", settings.EVALD_WELCOME),

@@ -15,11 +15,23 @@ export function createLog(level: Config["logLevel"], secrets: readonly string[] 
   stderr.on("error", () => {
     stderr.flushSync = () => {};
   });
+  let isDue = false;
   const redacting = {
-    write: (line: string) => stderr.write(redactSecrets(redactKeys(line), secrets)),
+    write(line: string): void {
+      stderr.write(redactSecrets(redactKeys(line), secrets));
+      if (isDue) return;
+      isDue = true;
+      setTimeout(() => {
+        isDue = false;
+        // Not the logger's own flush: it asks the disk for a sync each time.
+        stderr.flush();
+      }, flushMs).unref();
+    },
     flush: (done?: (error?: Error) => void) => stderr.flush(done),
   };
-  const log = pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);
-  setInterval(() => log.flush(), flushMs).unref();
-  return log;
+  return pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);
 }
+
+/** Ends once all that was logged is written; after a second in any case, where stderr takes nothing. A process that exits before may lose its last lines. */
+export const flushed = (log: Logger): Promise<unknown> =>
+  Promise.race([new Promise<void>((done) => log.flush(() => done())), Bun.sleep(1000)]);

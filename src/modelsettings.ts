@@ -43,6 +43,10 @@ export function modelSetting(value: string): string | null {
   return value;
 }
 
+/** A setting that names models, best first. */
+export const modelsSetting = (value: string): string[] =>
+  value.split(",").flatMap((item) => modelSetting(item.trim()) ?? []);
+
 const priceSyntax =
   'JSON or a file of it: USD for a million tokens, as in {"openai-compatible/llama3": {"in": 0.2, "out": 0.6, "cached": 0.05}}';
 

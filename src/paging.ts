@@ -17,7 +17,7 @@ export type Page = { limit: number; offset: number };
 /** A page of a list, and how many rows the whole list has. */
 export type Paged<T> = { items: T[]; total: number };
 
-const integers = new Set(["limit", "offset", "fromSeq", "minScore", "maxScore"]);
+const integers = new Set(["limit", "offset", "fromSeq", "beforeSeq", "minScore", "maxScore"]);
 
 /**
  * Turns the numbers of a query string into numbers, so that one plain schema serves REST and MCP. Only plain digits count: anything else is

@@ -5,26 +5,43 @@ import { type Agent, objectionTo } from "./agents/agent.ts";
 import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
+import { createPeople } from "./auth/people.ts";
 import type { AllowRule, Config } from "./config.ts";
 import { createCommit } from "./db/commit.ts";
 import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
+import { createExports } from "./exchange/export.ts";
+import { createImports } from "./exchange/import.ts";
+import { createGates } from "./gates/gates.ts";
 import { createQueue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
+import { createPromptLists } from "./prompts/lists.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
+import { createRegradeJob } from "./regrades/job.ts";
+import { createRegrades } from "./regrades/regrades.ts";
+import { createCompare } from "./reports/compare.ts";
+import { createGradings } from "./reports/gradings.ts";
+import { createLatest } from "./reports/latest.ts";
 import { createRecommendations } from "./reports/recommendations.ts";
 import { createReports } from "./reports/reports.ts";
+import { createShares } from "./reports/shares.ts";
+import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
+import { createEstimates } from "./runs/estimates.ts";
 import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
+import { createFollow } from "./runs/follow.ts";
 import { createJudging } from "./runs/judging.ts";
+import { createRunLists } from "./runs/lists.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
+import { createSpending } from "./runs/spending.ts";
+import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -67,19 +84,35 @@ export function createService(options: Options) {
   const deps: Deps = { db, config, log, now, newId, baseUrl };
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
+  const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
+  /** Every agent, with what keeps it from being sent from here. */
+  const agentChoices = Object.entries(agents).map(([id, agent]) => ({
+    id,
+    hasModel: agent.describe().kind === "model",
+    objection: objectionTo(agent),
+  }));
   const prompts = createPrompts(deps, {
-    agents: Object.entries(agents)
-      .filter(([, agent]) => objectionTo(agent) === null)
-      .map(([id, agent]) => ({ id, hasModel: agent.describe().kind === "model" })),
+    agents: agentChoices.filter(({ objection }) => objection === null),
     agentModel: config.agentModel,
     checkModel: models.getModel,
     onScheduled: () => slots.wake(),
   });
+  const promptLists = createPromptLists(deps);
   const reports = createReports(deps);
+  const compare = createCompare(deps, reports);
+  const shares = createShares(deps);
+  const getTimeline = createTimelines(deps);
+  const gradings = createGradings(deps, reports);
+  const latest = createLatest(deps, compare);
   const runs = createRuns(deps);
+  const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
+  const imports = createImports(deps);
   const evals = createEvals(deps);
+  const runLists = createRunLists(deps);
+  const stopping = new AbortController();
+  const follow = createFollow(deps, { runs, stopping: stopping.signal });
   const queue = createQueue(deps);
   const commit = createCommit(db);
   const { filename } = db.$client;
@@ -102,13 +135,13 @@ export function createService(options: Options) {
     now,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
-    limits: config.modelLimits,
-    // A model that says nothing is told of before the agent is taken for idle.
-    silenceMs: config.idleTimeoutMs / 2,
   });
-  const judging = createJudging(deps, { models, queue });
+  const money = createSpending(deps);
+  const estimates = createEstimates(deps, { prompts, models, money });
+  const judging = createJudging(deps, { models, queue, money });
   const runJob = createRunJob(deps, {
     judging,
+    money,
     agents,
     models,
     host,
@@ -117,14 +150,15 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
+  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
     queue,
     commit,
-    handlers: { run: runJob },
+    handlers: { run: runJob, regrade: regradeJob },
     concurrency: config.concurrency,
-    limits: { org: orgs.limitsOf, host: config.runsPerHost },
+    limits: { org: (id) => money.limitsOf(id, orgs.limitsOf(id)), host: config.runsPerHost },
     onError,
     backoffMs,
     maxRetryAfterMs,
@@ -135,12 +169,22 @@ export function createService(options: Options) {
     prompts,
     providers,
     endings,
+    money,
     queue,
     commit,
     onQueued: runner.wake,
   });
   const recommendations = createRecommendations(deps, { prompts, commit, ...requests });
+  const regrades = createRegrades(deps, {
+    costOf: regradeJob.costOf,
+    models,
+    queue,
+    commit,
+    onQueued: runner.wake,
+    onEnded: runner.dropLost,
+  });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
+  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
   /** Why the service is not ready, in words; null if it is. */
@@ -162,15 +206,31 @@ export function createService(options: Options) {
     deps,
     orgs,
     keys,
+    people,
     providers,
     models,
+    agentChoices,
     prompts,
+    promptLists,
     reports,
+    compare,
+    shares,
+    getTimeline,
+    gradings,
+    latest,
     runs,
     evals,
+    runLists,
+    follow,
     endings,
+    money,
+    estimates,
     requests,
     recommendations,
+    gates,
+    regrades,
+    exports,
+    imports,
     slots,
     queue,
     runner,
@@ -183,11 +243,13 @@ export function createService(options: Options) {
     async start(): Promise<void> {
       host.sweep();
       await runner.start();
+      gates.start();
       slots.start();
     },
     /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
     async stop(drainMs: number): Promise<void> {
-      await Promise.all([slots.stop(), runner.stop(drainMs)]);
+      stopping.abort();
+      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
       await Promise.all([host.close(), judging.close()]);
     },
   };

@@ -5,6 +5,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createChildAgent } from "../src/agents/child.ts";
 import { instantAgent, testApp } from "./support/app.ts";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "./support/executable.ts";
+import { wideLimits } from "./support/limits.ts";
 import { serveSite } from "./support/site.ts";
 
 beforeAll(buildExecutable, 120_000);
@@ -110,7 +111,7 @@ describe("limits", () => {
       productUrl: null,
       urlMap: {},
       declaredChecks: [],
-      limits: { wallClockMs: 60_000, maxPages: 1, maxRequests: 1, memoryBytes: 1024 ** 3, maxToolCalls: 1 },
+      limits: wideLimits,
     },
     context: { now: () => 0, begunAt: 0, allow: [], userAgent: "evald/test", means: null },
   };

@@ -23,6 +23,10 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       timeZone: "Europe/Berlin",
       maxRunsAtOnce: null,
       maxRunsADay: null,
+      maxUsdAMonth: null,
+      maxUsdARun: null,
+      judgeModels: null,
+      spentUsd: 0,
       createdAt: expect.any(String),
     },
   ]);
@@ -35,6 +39,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
       id: expect.stringMatching(uuid),
       name: "ci",
       display: `${key.slice(0, 10)}…${key.trim().slice(-4)}`,
+      scopes: null,
       createdAt: expect.any(String),
       expiresAt: new Date(Date.parse(listed[0].createdAt) + 30 * 24 * 3600_000).toISOString(),
       revokedAt: null,
@@ -42,7 +47,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     },
   ]);
   expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
-  expect((await run("key", "list")).stdout).toMatch(/ ci +never used +revoked\n$/);
+  expect((await run("key", "list")).stdout).toMatch(/ ci +all +never used +revoked\n$/);
 
   const provider = (
     await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
@@ -79,6 +84,10 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
         "https://b.example/",
         "--runs",
         "5",
+        "--limit",
+        "toolCalls=80",
+        "--limit",
+        "costUsd=0.5",
         "--json",
       )
     ).stdout,
@@ -99,9 +108,12 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
     isCanary: false,
+    baselineRequestId: null,
     nextRunsAt: null,
+    warnings: [],
   });
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
@@ -129,7 +141,7 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     maxRunsADay: 200,
   });
   const refused = (detail: string): [number, string, string] => [1, "", `evald: ${detail}\n`];
-  expect(await set()).toEqual(refused("nothing to change was given; give a time zone or a limit"));
+  expect(await set()).toEqual(refused("nothing to change was given; give a name, a time zone, a limit or a judge"));
   expect(await set("--time-zone", "Mars/Base")).toEqual(
     refused('"Mars/Base" is no time zone; use a name like Europe/Berlin'),
   );
@@ -137,6 +149,21 @@ test("an organisation is changed; a scheduled prompt says when it runs", async (
     expect(await set(`--runs-a-day=${limit}`)).toEqual(
       refused(`--runs-a-day: ${JSON.stringify(limit)} is no limit; use a whole number, or 0 for the configuration's`),
     );
+  const money = ["--max-usd-a-month", "50", "--max-usd-a-run", "0.5", "--judge-model", "openai/gpt-5, google/x"];
+  expect(JSON.parse((await set(...money, "--json"))[1])).toMatchObject({
+    maxUsdAMonth: 50,
+    maxUsdARun: 0.5,
+    judgeModels: ["openai/gpt-5", "google/x"],
+  });
+  expect(await run("org", "list")).toEqual([0, expect.stringMatching(/SPENT THIS MONTH\n.* \$0\.00 of \$50\n$/), ""]);
+  expect(JSON.parse((await set("--max-usd-a-month", "0", "--judge-model", "", "--json"))[1])).toMatchObject({
+    maxUsdAMonth: null,
+    judgeModels: null,
+  });
+  expect(await set("--max-usd-a-run", "much")).toEqual(
+    refused('--max-usd-a-run: "much" is no amount; use USD, as in 50 or 0.5, or 0 for none'),
+  );
+  expect((await set("--judge-model", "gpt-5"))[2]).toStartWith('evald: "gpt-5" must be a provider and a model');
   expect(await set("--runs-at-once", "1000001")).toEqual(
     refused("1000001 is no limit; use a whole number from 1 to 1000000"),
   );
@@ -208,6 +235,11 @@ test("what cannot be done says why, on stderr, with exit code 1; a wrong call ha
     "",
     "error: option '--runs <n>' argument '51' is invalid. It must be a whole number from 1 to 50.\n",
   ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--limit", "toolCalls=0")).toEqual([
+    2,
+    "",
+    "error: option '--limit <name=number>' argument 'toolCalls=0' is invalid. toolCalls must be an integer from 1 to 9007199254740991.\n",
+  ]);
   expect(await run("key", "create", "--org", "Acme")).toEqual([
     2,
     "",
@@ -245,13 +277,25 @@ test("every command has a help text with what it does and with examples that the
   const commandsOf = (text: string) =>
     [...(text.split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}([\w-]+) /gm)].map(([, name = ""]) => name);
   const top = commandsOf(await help()).filter((name) => name !== "help");
-  expect(top).toEqual(["serve", "eval", "org", "key", "prompt", "provider", "model", "backup", "restore", "doctor"]);
+  expect(top).toEqual([
+    "serve",
+    "eval",
+    "org",
+    "key",
+    "person",
+    "prompt",
+    "provider",
+    "model",
+    "backup",
+    "restore",
+    "doctor",
+  ]);
   const leaves: string[][] = [];
   for (const command of top) {
     const below = commandsOf(await help(command)).filter((name) => name !== "help");
     leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
   }
-  expect(leaves.length).toBe(20);
+  expect(leaves.length).toBe(21);
   for (const command of leaves) {
     const text = await help(...command);
     expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);

@@ -1,6 +1,15 @@
 import { expect, test } from "bun:test";
 import { readConfig, settingTable } from "../src/config.ts";
 
+const weights = {
+  "Goal achievement": 50,
+  "Docs discoverability": 20,
+  "Docs quality": 10,
+  "Error recovery": 15,
+  Efficiency: 0,
+  Autonomy: 5,
+};
+
 test("without an environment every setting has its default", () => {
   expect(readConfig({ PATH: "/bin" })).toEqual({
     dataDir: "./data",
@@ -20,10 +29,13 @@ test("without an environment every setting has its default", () => {
     agentMemoryBytes: 1024 ** 3,
     modelLimits: { calls: 60, tokens: 1_000_000, costUsd: 2 },
     maxToolCalls: 200,
+    maxBytesOut: 50 * 1024 ** 2,
+    workspaceBytes: 1024 ** 3,
     allowPrivate: [],
     agentModel: null,
-    judgeModel: null,
+    judgeModels: [],
     modelPrices: {},
+    methodology: null,
     secretKey: null,
     modelPlaces: {
       anthropic: { key: null, baseUrl: "https://api.anthropic.com/v1" },
@@ -32,6 +44,7 @@ test("without an environment every setting has its default", () => {
       "openai-compatible": { key: null, baseUrl: null },
     },
     egressAllow: [],
+    people: { mayFound: false, mail: null, oidc: null },
     drainMs: 30_000,
     logLevel: "info",
     welcome: true,
@@ -59,17 +72,28 @@ test("every setting is read", () => {
       EVALD_MAX_TOKENS: "9000",
       EVALD_MAX_COST_USD: "0",
       EVALD_MAX_TOOL_CALLS: "7",
+      EVALD_MAX_UPLOAD_MB: "1",
+      EVALD_WORKSPACE_MB: "3",
       EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
       EVALD_AGENT_MODEL: "anthropic/claude-opus-4-8",
-      EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free",
+      EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free, openai/gpt-5",
       EVALD_MODEL_PRICES:
         '{"openai-compatible/llama3": {"in": 0.2, "out": 0.6}, "openai/x": {"in": 1, "out": 2, "cached": 0}}',
+      EVALD_METHODOLOGY: JSON.stringify({ id: "acme-1", weights }),
       EVALD_SECRET_KEY: "07".repeat(32),
       ANTHROPIC_API_KEY: " sk-ant-1\n",
       ANTHROPIC_BASE_URL: "http://127.0.0.1:4000/",
       OPENAI_API_KEY: "",
       OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1/",
       EVALD_EGRESS_ALLOW: "api.acme.example, *.Acme.dev",
+      EVALD_PEOPLE_MAKE_ORGS: "1",
+      EVALD_SMTP_URL: "smtps://me:secret@mail.example.com",
+      EVALD_MAIL_FROM: "evald <evald@example.com>",
+      EVALD_OIDC_ISSUER: "https://id.example.com/realms/acme/",
+      EVALD_OIDC_CLIENT_ID: "evald",
+      EVALD_OIDC_CLIENT_SECRET: "s3cret",
+      EVALD_OIDC_NAME: "Acme ID",
+      EVALD_OIDC_JOIN: "Acme.example=Acme Inc",
       EVALD_DRAIN_SECONDS: "0",
       EVALD_LOG_LEVEL: "debug",
       EVALD_WELCOME: "0",
@@ -92,6 +116,8 @@ test("every setting is read", () => {
     agentMemoryBytes: 2 * 1024 ** 3,
     modelLimits: { calls: 5, tokens: 9000, costUsd: null },
     maxToolCalls: 7,
+    maxBytesOut: 1024 ** 2,
+    workspaceBytes: 3 * 1024 ** 2,
     allowPrivate: [
       { host: "docs.internal", port: null },
       { host: "docs.internal", port: 8080 },
@@ -102,11 +128,12 @@ test("every setting is read", () => {
       { host: "::1", port: null },
     ],
     agentModel: "anthropic/claude-opus-4-8",
-    judgeModel: "openai-compatible/meta/llama-4:free",
+    judgeModels: ["openai-compatible/meta/llama-4:free", "openai/gpt-5"],
     modelPrices: {
       "openai-compatible/llama3": { in: 0.2, out: 0.6, cached: 0.2 },
       "openai/x": { in: 1, out: 2, cached: 0 },
     },
+    methodology: { id: "acme-1", weights },
     secretKey: new Uint8Array(32).fill(7),
     modelPlaces: {
       anthropic: { key: "sk-ant-1", baseUrl: "http://127.0.0.1:4000/v1" },
@@ -115,6 +142,17 @@ test("every setting is read", () => {
       "openai-compatible": { key: null, baseUrl: "http://127.0.0.1:11434/v1" },
     },
     egressAllow: ["api.acme.example", "*.acme.dev"],
+    people: {
+      mayFound: true,
+      mail: { url: "smtps://me:secret@mail.example.com", from: "evald <evald@example.com>" },
+      oidc: {
+        issuer: "https://id.example.com/realms/acme",
+        clientId: "evald",
+        clientSecret: "s3cret",
+        name: "Acme ID",
+        join: { domain: "acme.example", orgName: "Acme Inc" },
+      },
+    },
     drainMs: 0,
     logLevel: "debug",
     welcome: false,
@@ -191,6 +229,22 @@ test.each([
   ["EVALD_JUDGE_MODEL", "google/../files", /^EVALD_JUDGE_MODEL is "google\/\.\.\/files", but must be a provider and/],
   ["EVALD_MODEL_PRICES", '{"openai/x": {"in": "1", "out": 2}}', /openai\/x needs a number of at least 0 for in$/],
   ["EVALD_MODEL_PRICES", "/nowhere/prices.json", /ENOENT/],
+  ["EVALD_METHODOLOGY", "/nowhere/weights.json", /ENOENT/],
+  ["EVALD_METHODOLOGY", "null", /ENOENT/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "1", weights }), /the id must match \[a-z\]/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights, curves: {} }), /"curves" is not known$/],
+  ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights: { ...weights, Speed: 1 } }), /"Speed" is not known$/],
+  [
+    "EVALD_METHODOLOGY",
+    JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 5.5 } }),
+    /"Autonomy" needs a whole/,
+  ],
+  [
+    "EVALD_METHODOLOGY",
+    JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 6 } }),
+    /the weights are 101 in all$/,
+  ],
+  ["EVALD_METHODOLOGY", '{"id": "a"}', /"Goal achievement" needs a whole number from 0 to 100$/],
   [
     "EVALD_SECRET_KEY",
     "tooshort",

@@ -10,7 +10,7 @@ import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun
 beforeAll(buildExecutable, 120_000);
 
 const csp =
-  "default-src 'none'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const slugs = [
   "start",
   "prompts",
@@ -19,7 +19,7 @@ const slugs = [
   "reports",
   "history",
   "mcp",
-  "api",
+  "rest",
   "keys",
   "explorer",
   "scoring",
@@ -47,7 +47,7 @@ describe("documentation", () => {
     const negotiated = await get(app, `/docs/${slug}`, { accept: "text/markdown, text/html;q=0.5" });
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(page.headers.get("vary")).toBe("Accept");
+    expect(page.headers.get("vary")).toBe("Accept, Accept-Encoding");
     expect(page.headers.get("content-security-policy")).toBe(csp);
     expect(page.headers.get("x-content-type-options")).toBe("nosniff");
     expect(page.body).toContain(`<link rel="canonical" href="http://localhost:3000/docs/${slug}"/>`);
@@ -55,13 +55,13 @@ describe("documentation", () => {
       `<link rel="alternate" type="text/markdown" href="http://localhost:3000/docs/${slug}.md"/>`,
     );
     expect(page.body).toContain('<a href="/llms.txt">http://localhost:3000/llms.txt</a>');
-    expect(page.body).not.toContain("<script");
+    expect(page.body).not.toMatch(/<script(?! src="\/client\.js)/);
     expect(page.body).not.toContain("%EVALD_URL%");
     expect(markdown.status).toBe(200);
     expect(markdown.headers.get("content-type")).toBe("text/markdown; charset=utf-8");
     expect(markdown.body).toMatch(/^# .+\n\n> .+\n\nFor agents: \[http:\/\/localhost:3000\/llms\.txt\]/);
     expect(negotiated.body).toBe(markdown.body);
-    expect(negotiated.headers.get("vary")).toBe("Accept");
+    expect(negotiated.headers.get("vary")).toBe("Accept, Accept-Encoding");
   });
 
   test.each(slugs)("every code block of %s names its language, JSON and shell parse", async (slug) => {
@@ -104,7 +104,7 @@ describe("documentation", () => {
   });
 
   test("the error codes are those that are thrown; the others are called reserved", async () => {
-    const body = (await get(app, "/docs/api.md")).body as string;
+    const body = (await get(app, "/docs/rest.md")).body as string;
     const told = [...body.matchAll(/^\| `(\w+)` +\| (\d{3}) /gm)].map(([, code, status]) => [code, Number(status)]);
     const reserved = [...body.matchAll(/`(\w+)` \((\d{3})\)/g)].map(([, code, status]) => [code, Number(status)]);
     expect(Object.fromEntries([...told, ...reserved])).toEqual(errorStatus);
@@ -204,7 +204,7 @@ const samples: Record<string, RegExp[]> = {
     /"status": "completed",\n {2}"score": \d/,
     /^# [A-F][+-]? \(\d/,
   ],
-  "api.md": [
+  "rest.md": [
     /^x-total-count: 1\r$/m,
     /"name":"Test"/,
     /^\[\{"id":"[^"]+","title":"First report"/,
@@ -248,12 +248,14 @@ const samples: Record<string, RegExp[]> = {
   "keys.md": [
     /^[0-9a-f-]{36}\nevals_\w{36}\n$/,
     /^$/,
+    /^$/,
     /"name":"Test"/,
     /^<!doctype html>[\s\S]*<title>Run: /,
     /^ID +KEY[\s\S]* laptop [\s\S]* ci /,
     /^[0-9a-f-]{36}\n$/,
   ],
   "schedules.md": [/^[0-9a-f-]{36}\n$/, /^[0-9a-f-]{36}\n$/, /^\[\]\n$/],
+  "people.md": [/^[0-9a-f-]{36}\nhttp\S+\/setup\/\S+\n$/],
 };
 
 test("every sample that bash can run prints what it should, page after page, against the executable", async () => {
@@ -288,3 +290,30 @@ test("every sample that bash can run prints what it should, page after page, aga
   for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
   expect(await service.stop()).toBe(0);
 }, 60_000);
+
+describe("the API reference", () => {
+  const app = testApp();
+
+  test("tells every operation but the pages, each with its method, path, parameters and answers", async () => {
+    const { body } = await get(app, "/docs/api");
+    const document = (await get(app, "/openapi.json")).body;
+    for (const [path, methods] of Object.entries<Record<string, { operationId: string; tags: string[] }>>(
+      document.paths,
+    ))
+      for (const [method, { operationId, tags }] of Object.entries(methods)) {
+        const at = body.indexOf(`<section id="${operationId}" class="operation">`);
+        expect([operationId, at >= 0]).toEqual([operationId, !tags.includes("Pages")]);
+        if (at >= 0)
+          expect(body.slice(at)).toMatch(
+            new RegExp(`^.{0,400}>${method.toUpperCase()}</code> <code>${path.replace(/[{}]/g, "\\$&")}<`),
+          );
+      }
+    for (const name of Object.keys(document.components.schemas)) expect(body).toContain(`id="schema-${name}"`);
+    for (const [, id] of body.matchAll(/href="#([^"]+)"/g)) expect(body).toContain(`id="${id}"`);
+  });
+
+  test("the address of other tools leads to it", async () => {
+    const { status, headers } = await get(app, "/swagger");
+    expect([status, headers.get("location")]).toEqual([303, "/docs/api"]);
+  });
+});

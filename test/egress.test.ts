@@ -204,7 +204,14 @@ describe("the list of hosts", () => {
     await connect(session, "other.test:443");
     expect(await session.told(5)).toEqual([
       httpEvent({ url: `${url}/page?q=1`, status: 200, bytes: 5, contentType: "text/plain" }),
-      httpEvent({ url: `${url}/gone`, method: "POST", status: 404, bytes: 2, contentType: expect.any(String) }),
+      httpEvent({
+        url: `${url}/gone`,
+        method: "POST",
+        status: 404,
+        bytes: 2,
+        bytesOut: 1,
+        contentType: expect.any(String),
+      }),
       httpEvent({ url: "http://other.test/", error: { kind: "refused", message: refusal("other.test") } }),
       httpEvent({
         url: "http://none.docs.test/",
@@ -513,7 +520,7 @@ describe("bodies", () => {
     tunnel.socket.end();
     expect(await tunnel.whole()).toBe("got 3000000");
     expect((await session.told(1)) as unknown[]).toEqual([
-      httpEvent({ method: "CONNECT", url: `https://docs.test:${port}/`, status: 200, bytes: 11 }),
+      httpEvent({ method: "CONNECT", url: `https://docs.test:${port}/`, status: 200, bytes: 11, bytesOut: 3_000_000 }),
     ]);
   });
 

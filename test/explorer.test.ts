@@ -5,6 +5,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
+import { wideLimits } from "./support/limits.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
 
 const sites: Site[] = [];
@@ -33,11 +34,8 @@ async function explore(task: PartOfTask, signal = new AbortController().signal):
     declaredChecks: [],
     ...task,
     limits: {
+      ...wideLimits,
       wallClockMs: 20_000,
-      maxPages: 25,
-      maxRequests: 400,
-      memoryBytes: 1024 ** 3,
-      maxToolCalls: 200,
       ...task.limits,
     },
   };

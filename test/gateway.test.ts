@@ -418,7 +418,10 @@ describe("budgets", () => {
         words,
       ]);
     }
-    expect(events.filter(({ type }) => type === "limit")).toEqual([{ type: "limit", ...limit }]);
+    expect(events.filter(({ type }) => type === "limit")).toEqual([
+      { type: "limit", ...limit, near: true },
+      { type: "limit", ...limit },
+    ]);
     expect(session.spent().calls).toBe(allowed);
     await session.close();
   });

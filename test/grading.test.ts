@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent, Check, Outcome, SessionEvent } from "../src/agents/agent.ts";
+import { listMethodologies, table } from "../src/grading/methodology.ts";
 import { type Friction, gradeSession } from "../src/grading/score.ts";
 import {
   call,
@@ -14,6 +15,7 @@ import {
   tested,
 } from "./fixtures/grading/session.ts";
 import { bad } from "./fixtures/grading/wayward.ts";
+import { randomOf } from "./support/random.ts";
 
 const dimensionOf = (events: SessionEvent[], name: string) =>
   gradeSession(events).dimensions.find((each) => each.name === name)?.score ?? null;
@@ -22,17 +24,6 @@ const covered = (pages: number) => milestone("goal_covered", { url: `${site}/`, 
 const rules = (...events: AgentEvent[]) => session(started(), ...events, end("not_judged"));
 const titles = (frictions: Friction[]) => frictions.map(({ title }) => title);
 const startPage = [http("t1", "/", { provenance: "given", foundOn: null }), read("/", "Acme docs")];
-
-/** Numbers in 0 to 1 from a seed (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
-}
 
 test("a session becomes this grade", () => {
   const friction = { quote: null, lostSeconds: null, lostUsd: null };
@@ -269,6 +260,29 @@ test("the same events give the same grade to the byte, also after a round trip t
   expect(JSON.stringify(gradeSession(structuredClone(bad)))).toBe(once);
   expect(JSON.stringify(gradeSession(JSON.parse(JSON.stringify(bad))))).toBe(once);
   expect(JSON.stringify(gradeSession(bad.toReversed()))).toBe(once);
+});
+
+test("methodology 1 is what it was; weights of one's own are another, and nothing else differs", () => {
+  const own = { id: "acme-1", weights: { ...table.weights, "Docs discoverability": 5, "Docs quality": 30 } };
+  const { methodology, score, dimensions, ...one } = gradeSession(bad);
+  const [first, second] = listMethodologies(own);
+  const other = gradeSession(bad, first);
+  expect(methodology.hash).toBe("68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f");
+  expect(JSON.stringify(gradeSession(bad, second))).toBe(JSON.stringify(gradeSession(bad)));
+  expect(other.methodology).toEqual({
+    id: "acme-1",
+    hash: new Bun.CryptoHasher("sha256").update(JSON.stringify({ ...table, ...own })).digest("hex"),
+    judge: null,
+  });
+  const weighed = [5, 30, 10];
+  expect(other.dimensions).toEqual(dimensions.map((each, i) => ({ ...each, weight: `${weighed[i]}%` })));
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
+  expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
+  expect(other.score).not.toBe(score);
+  // What friction costs in points follows the weights.
+  const unpriced = (frictions: Friction[]) => frictions.map((each) => ({ ...each, lostPoints: null }));
+  expect(unpriced(other.frictions)).toEqual(unpriced(one.frictions));
+  expect(other).toMatchObject({ metrics: one.metrics, coverage: 0.45 });
 });
 
 test.each<[Outcome, string]>([

@@ -4,7 +4,7 @@ import type { Answer } from "../src/grading/rubric.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { readSession } from "../src/runs/session.ts";
 import { attacksOn } from "./support/attacks.ts";
-import type { Turn } from "./support/fakemodel.ts";
+import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
@@ -106,6 +106,62 @@ test.each([
   const { report } = await app.run();
   expect(report).toMatchObject({ outcome: "succeeded", judge: { model: judge, calls: 1, inputTokens: 1000 } });
   expect(app.model.requests).toHaveLength(1);
+});
+
+describe("who judges", () => {
+  const key = "sk-judge-key-0123456789";
+  const every = { ANTHROPIC_API_KEY: key, OPENAI_API_KEY: key, GOOGLE_GENERATIVE_AI_API_KEY: key };
+
+  test.each<[string, { agent: string; own?: string[]; env?: object }, string]>([
+    ["the first of another family than the agent's", { agent: "anthropic/claude-x" }, "openai/judge"],
+    ["the first in the list where that is of another", { agent: "google/gemini-x" }, "anthropic/judge"],
+    [
+      "the first that can be called, if the others cannot",
+      { agent: "anthropic/claude-x", env: { OPENAI_API_KEY: "", GOOGLE_GENERATIVE_AI_API_KEY: "" } },
+      "anthropic/judge",
+    ],
+    ["the organisation's own", { agent: "anthropic/claude-x", own: ["google/judge"] }, "google/judge"],
+    [
+      "the organisation's own of another family",
+      { agent: "google/gemini-x", own: ["google/judge", "openai/judge"] },
+      "openai/judge",
+    ],
+  ])("%s", async (_, { agent, own, env }, judge) => {
+    const model = serveFakeModel({ scenarios: { judge: { turns: [says(answer())] } } });
+    const { anthropic, openai, google } = model.baseUrls;
+    const urls = { ANTHROPIC_BASE_URL: anthropic, OPENAI_BASE_URL: openai, GOOGLE_GENERATIVE_AI_BASE_URL: google };
+    const { service, a, run } = judged({
+      turns: [says(answer())],
+      judge: "anthropic/judge, openai/judge,google/judge",
+      env: {
+        ...every,
+        ...urls,
+        EVALD_AGENT_MODEL: agent,
+        EVALD_MODEL_PRICES: `{"${agent}": {"in": 1, "out": 1}}`,
+        ...env,
+      },
+    });
+    if (own) service.orgs.updateOrg(a.org, { judgeModels: own });
+    const { report } = await run();
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { model: judge }, methodology: { judge } });
+    model.stop();
+  });
+
+  test("a judge that has no name of a model is refused", () => {
+    const { service, a } = judged({ turns: [says(answer())] });
+    expect(() => service.orgs.updateOrg(a.org, { judgeModels: ["gpt-5"] })).toThrow(
+      '"gpt-5" must be a provider and a model',
+    );
+  });
+});
+
+test("a judge spends what is left of its run's money, and without any it is not asked", async () => {
+  const app = judged({ turns: [says(answer())] });
+  app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 0.001 });
+  const { report } = await app.run();
+  // One call is made where something is left; the next run finds the month spent.
+  expect(report).toMatchObject({ outcome: "succeeded", judge: { costUsd: 0.002, calls: 1 } });
+  await expect(app.run()).rejects.toThrow("the organisation has spent $0.00 of its $0.001 for this month");
 });
 
 test.each([

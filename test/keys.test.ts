@@ -88,7 +88,7 @@ test("another organisation's key cannot be revoked", async () => {
 test("a key works until the moment at which it expires", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a } = testApp({ now: () => time });
-  const { key } = service.keys.createKey(a.org, "short", 1000);
+  const { key } = service.keys.createKey(a.org, "short", { lifeMs: 1000 });
   time += 999;
   expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(200);
   time += 1;
@@ -116,7 +116,7 @@ test("whoami tells the organisation and the key", async () => {
   const { send, a, b } = testApp();
   expect((await send("GET", "/api/v1/whoami")).body).toEqual({
     organisation: { id: a.org, name: "A", timeZone: "UTC" },
-    key: { id: a.apiKey.id, name: "test" },
+    key: { id: a.apiKey.id, name: "test", scopes: null },
   });
   expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organisation.name).toBe("B");
 });
@@ -172,5 +172,77 @@ describe("what another organisation has", async () => {
     expect([chosen.status, unknown.status]).toEqual([400, 400]);
     expect(chosen.body.detail.replace(providerId, "ID")).toBe(unknown.body.detail.replace(nowhere, "ID"));
     expect(service.prompts.listPrompts(a.org, { limit: 1, offset: 0, includeArchived: true }).total).toBe(0);
+  });
+});
+
+describe("a key that is held to scopes", () => {
+  const { send, service, a } = testApp();
+  const keyOf = (...scopes: string[]) => withKey(service.keys.createKey(a.org, scopes.join("+"), { scopes }).key);
+  const call = (name: string, given: object) => ({
+    body: { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: given } },
+  });
+  const ask = async (headers: Record<string, string>) => {
+    const { id } = (await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+    const over = async (name: string, given: object) => {
+      const { body } = await send("POST", "/api/mcp", { ...call(name, given), headers });
+      return body.result.isError
+        ? (body.result.structuredContent?.error ?? JSON.parse(body.result.content[0].text).error)
+        : "done";
+    };
+    const status = async (method: string, path: string, body?: unknown) =>
+      (await send(method, path, { body, headers })).status;
+    const run = (await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body.runId;
+    return {
+      whoami: await status("GET", "/api/v1/whoami"),
+      list: await status("GET", "/api/v1/runs"),
+      "list over MCP": await over("list_prompts", {}),
+      run: await status("POST", `/api/v1/prompts/${id}/run`, { urlMap: {} }),
+      "run over MCP": await over("request_eval", { promptId: id }),
+      cancel: await status("POST", `/api/v1/runs/${run}/cancel`),
+      rerun: await status("POST", `/api/v1/runs/${run}/rerun`),
+      change: await status("PATCH", `/api/v1/prompts/${id}`, { title: "New" }),
+      create: await status("POST", "/api/v1/prompts", { text: "See https://docs.test/" }),
+    };
+  };
+
+  const whoami = { whoami: 200 };
+  const reads = { list: 200, "list over MCP": "done" };
+  const noReads = { list: 403, "list over MCP": "forbidden" };
+  const runs = { run: 200, "run over MCP": "done", cancel: 200, rerun: 200 };
+  const noRuns = { run: 403, "run over MCP": "forbidden", cancel: 403, rerun: 403 };
+  const changes = { change: 200, create: 201 };
+  const noChanges = { change: 403, create: 403 };
+
+  test.each([
+    [["read"], { ...whoami, ...reads, ...noRuns, ...noChanges }],
+    [["run"], { ...whoami, ...noReads, ...runs, ...noChanges }],
+    [["write"], { ...whoami, ...noReads, ...noRuns, ...changes }],
+    [["read", "run"], { ...whoami, ...reads, ...runs, ...noChanges }],
+    [["write", "run", "read"], { ...whoami, ...reads, ...runs, ...changes }],
+  ])("%p does that and no more", async (scopes, expected) => {
+    expect<object>(await ask(keyOf(...scopes).headers)).toEqual(expected);
+  });
+
+  test("is told what it lacks", async () => {
+    const { status, body } = await send("PATCH", `/api/v1/prompts/${crypto.randomUUID()}`, {
+      ...keyOf("run", "read"),
+      body: { title: "New" },
+    });
+    expect([status, body]).toEqual([
+      403,
+      {
+        error: "forbidden",
+        detail: 'the API key "run+read" is held to read and run; this takes a key with the scope write',
+      },
+    ]);
+  });
+
+  test("needs scopes that there are", () => {
+    const before = service.keys.listKeys(a.org).length;
+    expect(() => service.keys.createKey(a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
+      '"admin" is no scope; use one or more of read, run, write',
+    );
+    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("use one or more of read, run, write");
+    expect(service.keys.listKeys(a.org).length).toBe(before);
   });
 });

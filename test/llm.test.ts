@@ -1,40 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import pino, { type Logger } from "pino";
-import type { Means } from "../src/agents/agent.ts";
+import pino from "pino";
 import { createModelAgent } from "../src/agents/llm/llm.ts";
 import type { ModelProvider } from "../src/modelsettings.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
-import { type Site, serveSite } from "./support/site.ts";
+import { call, finish, modelKey as key, modelRuns } from "./support/modelruns.ts";
 
-const key = "sk-the-real-key-0123456789";
 globalThis.AI_SDK_LOG_WARNINGS = false;
-
-/** A product with an API that stores notes, and documentation that says how: `path` is where it says that the API is. */
-function serveProduct(path: string) {
-  const notes: string[] = [];
-  const site: Site = serveSite({
-    "/": {
-      body: "<title>Notes</title><h1>Notes</h1><p>Keep notes over HTTP.</p><a href='/guide.md'>Guide: add a note</a>",
-    },
-    "/guide.md": {
-      body: `# Add a note\n\nSend the text of the note with a POST request to \`${path}\`.\n\n\`\`\`sh\ncurl -d 'Hello' https://notes.test${path}\n\`\`\`\n`,
-    },
-    "/long.md": { body: `# Long\n\n${"All work and no play. ".repeat(50_000)}` },
-    "/api/notes": async (request) => {
-      if (request.method !== "POST") return Response.json(notes);
-      notes.push(await request.text());
-      return Response.json({ id: notes.length }, { status: 201 });
-    },
-  });
-  return { site, notes };
-}
-
-const call = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
-const finish = (outcome: string, summary: string) => call("finish", { outcome, summary });
 
 /** What a model that follows the docs does. */
 const follow = (path: string, status: string): Turn[] => [
@@ -119,67 +94,8 @@ const ownSecrets = {
   google: `xoxb-1-${canary()}+/=`,
 };
 
-type App = ReturnType<typeof testApp>;
-type Options = {
-  env?: Record<string, string>;
-  path?: string;
-  dataDir?: string;
-  log?: Logger;
-  before?: (app: App) => void;
-  many?: number;
-};
-
-/** Runs of a prompt with the model agent, over REST. */
-async function runsOf(name: string, { env = {}, path = "/api/notes", before, many = 1, ...rest }: Options = {}) {
-  const product = serveProduct(path);
-  const model = `openai-compatible/${name}`;
-  const tokens: string[] = [];
-  const agent = createModelAgent({ version: "test" });
-  const app = testApp({
-    agents: {
-      llm: {
-        ...agent,
-        run(task, context) {
-          const { model: way, sandbox } = context.means as Means;
-          tokens.push(way.token, ...("egress" in sandbox ? [sandbox.egress.token] : []));
-          return agent.run(task, context);
-        },
-      },
-    },
-    env: {
-      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
-      OPENAI_COMPATIBLE_API_KEY: key,
-      EVALD_AGENT_MODEL: model,
-      EVALD_ALLOW_PRIVATE: "127.0.0.1",
-      EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 100, "cached": 1}}`,
-      ...env,
-    },
-    ...rest,
-  });
-  const { send, runJobs, service, a } = app;
-  before?.(app);
-  const prompt = await send("POST", "/api/v1/prompts", {
-    body: { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added." },
-  });
-  const urlMap = { "notes.test": product.site.url };
-  const { runIds } = await service.requests.requestEval(a.org, prompt.body.id, { urlMap, runs: many, trigger: "api" });
-  await runJobs();
-  const runs = await Promise.all(runIds.map(async (id) => (await send("GET", `/api/v1/runs/${id}`)).body));
-  await service.stop(0);
-  product.site.stop();
-  return { app, runs, notes: product.notes, tokens };
-}
-
-/** One such run with its report, its events and its attempts. */
-async function runOf(name: string, options: Options = {}) {
-  const { app, runs, ...rest } = await runsOf(name, options);
-  const [run] = runs;
-  const get = async (path: string) => (await app.send("GET", `/api/v1${path}`)).body;
-  const slug = run.report?.slug;
-  const report = slug && (await get(`/reports/${slug}`));
-  const events = slug ? (await get(`/reports/${slug}/trace?limit=500`)).events : [];
-  return { ...rest, run, report, events, attempts: await get(`/runs/${run.runId}/attempts`) };
-}
+const runsOf: ReturnType<typeof modelRuns>["runsOf"] = (...given) => modelRuns(fake).runsOf(...given);
+const runOf: ReturnType<typeof modelRuns>["runOf"] = (...given) => modelRuns(fake).runOf(...given);
 
 const kindsOf = (events: { type: string; source: string; tool?: string }[]) =>
   events.map(({ type, source, tool }) => [type, source === "agent" ? null : source, tool].filter(Boolean).join(" "));
@@ -307,7 +223,7 @@ describe("a limit", () => {
       const { run, report, events } = await runOf("endless", { env });
       expect(run.status).toBe("completed");
       expect(report).toMatchObject({ outcome: "goal_not_met", metrics: { interruptions: calls } });
-      const hits = events.filter(({ type }: { type: string }) => type === "limit");
+      const hits = events.filter(({ type, near }: { type: string; near?: true }) => type === "limit" && !near);
       expect(hits.map((hit: Record<string, unknown>) => [hit.limit, hit.value, hit.unit, hit.source])).toEqual([limit]);
       expect(events.at(-1)).toMatchObject({ type: "end", reason: expect.stringMatching(/^Ended by a limit/) });
       const asked = fake.requests.slice(before).map(({ body }) => JSON.stringify(body));

@@ -301,7 +301,12 @@ describe("request_eval", () => {
     expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
     // The same evaluation, which has ended.
     const again = await hear();
-    expect(again).toEqual({ said: [first.said[0], end], result: first.result });
+    const { estimate } = again.result;
+    expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
+    expect([first.result.estimate, estimate]).toEqual([
+      "a run takes at most 10 min, for nothing, by its limits",
+      expect.stringMatching(/^a run takes about .*, by 2 earlier runs$/),
+    ]);
     await app.service.runner.stop(0);
   });
 

@@ -7,7 +7,9 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { ApiError } from "../src/api.ts";
 import { Prompt, PromptSummary } from "../src/prompts/schema.ts";
-import { Report, ReportSummary, Trace } from "../src/reports/schema.ts";
+import { Regrade } from "../src/regrades/schema.ts";
+import { GradingList, Report, ReportSummary } from "../src/reports/schema.ts";
+import { Trace } from "../src/reports/traceschema.ts";
 import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 
@@ -29,30 +31,31 @@ test("the description is as it was", () => {
   expect(document).toMatchSnapshot();
 });
 
-test("every route that is served is described, and no other", () => {
+test("every route that is served is described, and no other, but for what only a browser with its cookie asks for", () => {
   const served = app.routes
-    .filter(({ method }) => method !== "HEAD")
+    .filter(({ method, hooks }) => method !== "HEAD" && !hooks.detail?.hide)
     .map(({ method, path }) => `${method} ${path.replace(/^\/ax/, "").replace(/:([A-Za-z]+)/g, "{$1}")}`);
   expect(operations.map(({ name }) => name).sort()).toEqual([...new Set(served)].sort());
 });
 
 test("the five operations of the specification answer with the statuses that it lists", () => {
   const statuses = (name: string) => Object.keys(operations.find((each) => each.name === name)?.responses ?? {});
-  expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "500", "503"]);
-  expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "401", "404", "500", "503"]);
-  // Added: 409 an archived prompt, 413 a body above 1 MiB, 503 a full disk.
+  expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "403", "500", "503"]);
+  expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
+  // Added: 403 a key that is held to other scopes, 409 an archived prompt, 413 a body above 1 MiB, 503 a full disk.
   expect(statuses("POST /api/v1/prompts/{promptId}/run")).toEqual([
     "200",
     "400",
     "401",
+    "403",
     "404",
     "409",
     "413",
     "500",
     "503",
   ]);
-  expect(statuses("GET /api/v1/runs")).toEqual(["200", "400", "401", "500", "503"]);
-  expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "401", "404", "500", "503"]);
+  expect(statuses("GET /api/v1/runs")).toEqual(["200", "400", "401", "403", "500", "503"]);
+  expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
 });
 
 test("every operation under /api/ needs the bearer key, and is told apart by its id", () => {
@@ -124,6 +127,9 @@ test("every answer is as its schema describes it", async () => {
     [Type.Array(ReportSummary), await got("/api/v1/reports")],
     [Report, (await service.send("PATCH", `/api/v1/reports/${done.report.slug}`, { body: { status: "draft" } })).body],
     [Trace, await got(`/api/v1/reports/${done.report.slug}/trace`)],
+    [GradingList, await got(`/api/v1/reports/${done.report.slug}/gradings`)],
+    [Regrade, (await service.send("POST", "/api/v1/regrades", { body: { since: "2026-01-01" } })).body],
+    [Type.Array(Regrade), await got("/api/v1/regrades")],
     [ApiError, await got("/api/v1/runs/none")],
   ];
   expect(

@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { reportMarkdown } from "../src/web/markdown.ts";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
 
 const csp =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const none = { authorization: "" };
-const basic = (password: string, user = "me") => `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`;
 
 type App = ReturnType<typeof testApp>;
 const get = (app: App, path: string, headers: Record<string, string> = {}) =>
@@ -22,31 +22,32 @@ describe("reports and runs", () => {
   test.each(paths.map((path) => [path.replace(slug, "SLUG").replace(runId, "RUN"), path]))(
     "%s is for its organisation",
     async (_, path) => {
-      const challenge = 'Basic realm="evald: any user name, an API key as the password", charset="UTF-8"';
-      for (const authorization of [
-        "",
-        basic("evals_wrong"),
-        basic(""),
-        "Basic !!!",
-        "Bearer nothing",
-        `Digest ${app.a.key}`,
-      ]) {
+      for (const authorization of ["", "Bearer nothing", "Bearer evals_wrong", `Basic ${btoa(`me:${app.a.key}`)}`]) {
         const { status, headers, body } = await get(app, path, { authorization });
-        expect([authorization, status, headers.get("www-authenticate")]).toEqual([authorization, 401, challenge]);
-        expect(body).toContain("An API key is needed");
+        expect([authorization, status, headers.get("www-authenticate")]).toEqual([authorization, 401, "Bearer"]);
+        expect(body).toContain("Sign in first");
         expect(headers.get("content-security-policy")).toBe(csp);
       }
-      for (const authorization of [basic(app.a.key), basic(app.a.key, ""), `Bearer ${app.a.key}`]) {
-        const { status, headers } = await get(app, path, { authorization });
-        expect([status, headers.get("cache-control"), headers.get("content-security-policy")]).toEqual([
-          200,
-          "private, no-store",
-          csp,
-        ]);
+      const stranger = await get(app, path, { accept: "text/html" });
+      expect([stranger.status, stranger.headers.get("location")]).toEqual([
+        303,
+        `/sign-in?next=${encodeURIComponent(path)}`,
+      ]);
+      const person = await signedIn(app, { role: "member" });
+      for (const [name, value] of [
+        ["authorization", `Bearer ${app.a.key}`],
+        ["cookie", person.cookie()],
+      ] as const) {
+        const answer = await get(app, path, { [name]: value });
+        expect([
+          answer.status,
+          answer.headers.get("cache-control"),
+          answer.headers.get("content-security-policy"),
+        ]).toEqual([200, "private, no-store", csp]);
       }
-      const foreign = await get(app, path, { authorization: basic(app.b.key) });
+      const foreign = await get(app, path, { authorization: `Bearer ${app.b.key}` });
       const absent = await get(app, path.replace(slug, "none-00000000").replace(runId, crypto.randomUUID()), {
-        authorization: basic(app.b.key),
+        authorization: `Bearer ${app.b.key}`,
       });
       expect([foreign.status, absent.status]).toEqual([404, 404]);
       expect(foreign.headers.get("content-type")).toBe("text/html; charset=utf-8");
@@ -55,9 +56,11 @@ describe("reports and runs", () => {
 
   test("a revoked key no longer opens a page", async () => {
     const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
-    expect((await get(app, paths[0]!, { authorization: basic(key) })).status).toBe(200);
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
+    const blind = app.service.keys.createKey(app.a.org, "blind", { scopes: ["run"] });
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${blind.key}` })).status).toBe(401);
     app.service.keys.revokeKey(app.a.org, apiKey.id);
-    expect((await get(app, paths[0]!, { authorization: basic(key) })).status).toBe(401);
+    expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });
 
   test("the report shows grade, score, dimensions, friction with proof, advice", async () => {
@@ -119,7 +122,7 @@ describe("reports and runs", () => {
   test("the session is paged, filtered and searched", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
     expect(all.body).toContain('<tr id="e0" class="event-thought">');
-    expect(all.body).toContain("Next page, from event 100");
+    expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
     const rest = await app.send("GET", `/reports/${slug}/session?fromSeq=100`);
     expect(rest.body).not.toContain('id="e99"');
     expect(rest.body).toContain('<tr id="e120" class="event-end">');
@@ -130,17 +133,19 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
-  test("a run that is not finished loads itself again, a finished one does not", async () => {
-    const refresh = '<meta http-equiv="refresh" content="2"/>';
+  test("a run that is not finished goes on by itself, a finished one does not", async () => {
+    const refresh = '<noscript><meta http-equiv="refresh" content="5"/></noscript>';
     const done = await app.send("GET", `/runs/${runId}`);
     expect(done.body).toContain(`href="/reports/${slug}"`);
     expect(done.body).not.toContain(refresh);
+    expect(done.body).not.toContain("hx-sse:connect");
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Wait. https://docs.example.com" });
     const asked = { urlMap: {}, trigger: "api" } as const;
     const [waiting] = (await app.service.requests.requestEval(app.a.org, prompt.id, asked)).runIds;
     const page = await app.send("GET", `/runs/${waiting}`);
     expect(page.body).toContain(refresh);
-    expect(page.body).toContain("Waiting for its turn");
+    expect(page.body).toContain(`hx-sse:connect="/runs/${waiting}/events?after=0.-1"`);
+    expect(page.body).toContain('<span class="status-mark run-pending">Waiting</span>');
   });
 });
 
@@ -186,7 +191,7 @@ describe("words of a target", () => {
     for (const path of [`/reports/${slug}`, `/reports/${slug}/session`]) {
       const { body } = await app.send("GET", path);
       expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img|iframe|b)\b/i);
-      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|data:image\/svg)/.test(href))).toEqual([]);
+      expect(linksOf(body).filter((href) => !/^(https?:\/\/|\/|#|\?|data:image\/svg)/.test(href))).toEqual([]);
       expect(body).not.toMatch(/<[a-z][^>]*\son\w+=/i);
     }
     const { body } = await app.send("GET", `/reports/${slug}`);
@@ -232,45 +237,34 @@ test("a report as Markdown reads as plain text", () => {
   expect(lines).toContain("<https://docs.example.com/quickstart> · proof: events 1, 2");
 });
 
-test("every page is described with its types, and nothing else is under Pages", async () => {
+test("every page is described: with what it is, what it needs and what it says where it cannot be shown", async () => {
   const { body } = await testApp().send("GET", "/openapi.json");
-  type Operation = { tags: string[]; operationId: string; responses: Record<string, { content?: object }> };
-  const pages = Object.entries<{ get?: Operation }>(body.paths)
-    .filter(([, { get: operation }]) => operation?.tags.includes("Pages"))
-    .map(([path, { get: operation }]) => [
-      path,
-      Object.entries(operation?.responses ?? {})
-        .filter(([, { content }]) => content)
-        .map(([status, { content }]) => [status, Object.keys(content ?? {})]),
-    ]);
-  expect(Object.fromEntries(pages)).toEqual({
-    "/": [["200", ["text/html"]]],
-    "/style.css": [["200", ["text/css"]]],
-    "/client.js": [["200", ["text/javascript"]]],
-    "/llms.txt": [["200", ["text/plain"]]],
-    "/robots.txt": [["200", ["text/plain"]]],
-    "/sitemap.xml": [["200", ["application/xml"]]],
-    "/docs": [["200", ["text/html", "text/markdown"]]],
-    "/docs.md": [["200", ["text/markdown"]]],
-    "/docs/{page}": [
-      ["200", ["text/html", "text/markdown"]],
-      ["404", ["text/html"]],
-    ],
-    "/reports/{slug}": [
-      ["200", ["text/html", "text/markdown"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-    "/reports/{slug}/session": [
-      ["200", ["text/html"]],
-      ["400", ["text/html"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-    "/runs/{runId}": [
-      ["200", ["text/html"]],
-      ["401", ["text/html"]],
-      ["404", ["text/html"]],
-    ],
-  });
+  type Operation = {
+    tags: string[];
+    security?: object[];
+    responses: Record<string, { content?: Record<string, object> }>;
+  };
+  const own: Record<string, string[]> = {
+    "/style.css": ["text/css"],
+    "/client.js": ["text/javascript"],
+    "/llms.txt": ["text/plain"],
+    "/robots.txt": ["text/plain"],
+    "/sitemap.xml": ["application/xml"],
+    "/docs": ["text/html", "text/markdown"],
+    "/docs.md": ["text/markdown"],
+    "/docs/{page}": ["text/html", "text/markdown"],
+    "/reports/{slug}": ["text/html", "text/markdown", "application/json"],
+  };
+  const rest = ["/healthz", "/readyz", "/openapi.json"];
+  for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))
+    for (const [method, { tags, security, responses }] of Object.entries(methods)) {
+      const name = `${method} ${path}`;
+      const isPage = !path.startsWith("/api/") && !rest.includes(path);
+      expect([name, tags.includes("Pages")]).toEqual([name, isPage]);
+      if (!isPage) continue;
+      const types = (status: string) => Object.keys(responses[status]?.content ?? {});
+      expect([name, types("200")]).toEqual([name, own[path] ?? ["text/html"]]);
+      expect([name, types("401")]).toEqual([name, security?.length === 0 ? [] : ["text/html"]]);
+      if (/\{(slug|runId)\}/.test(path)) expect([name, types("404")]).toEqual([name, ["text/html"]]);
+    }
 });

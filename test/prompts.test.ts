@@ -36,8 +36,11 @@ test("a prompt is created with what is given, and with null for the rest", async
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
     reviewBeforePublishing: false,
     isCanary: false,
+    baselineRequestId: null,
+    warnings: [],
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
   });
@@ -61,11 +64,13 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: [{ url: "https://api.test/files", status: 200, contains: "a.txt" }],
     agent: "explorer",
     model: null,
+    limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
     isCanary: true,
+    baselineRequestId: null,
   };
   const { body: made } = await create(whole);
-  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z" };
+  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z", warnings: [] };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
   expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
 
@@ -98,6 +103,8 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     declaredChecks: null,
     agent: null,
     model: null,
+    limits: null,
+    baselineRequestId: null,
   };
   const emptied = await change(made.id, nothing);
   expect(emptied.body).toEqual({
@@ -282,6 +289,7 @@ test("variables are filled in once: an argument is never read as a variable", as
     productUrl: null,
     startUrls: [],
     declaredChecks: [],
+    limits: null,
     reviewBeforePublishing: false,
   });
   expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(templateArgs);

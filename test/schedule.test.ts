@@ -9,6 +9,7 @@ import { evalRequests, jobs, prompts, runs, slots } from "../src/db/tables.ts";
 import type { OrgId } from "../src/deps.ts";
 import { createService, type Service } from "../src/service.ts";
 import { instantAgent, testApp } from "./support/app.ts";
+import { randomOf } from "./support/random.ts";
 import { slotsByWalking } from "./support/wallclock.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-schedule-"));
@@ -622,17 +623,6 @@ describe("a clock that is set", () => {
 /** As many seeds as asked for; TORTURE makes them more. */
 function seeds(n: number): number[] {
   return Array.from({ length: process.env.TORTURE ? n * 10 : n }, (_, i) => i + 1);
-}
-
-/** Random numbers from 0 to 1 that a seed repeats: mulberry32. */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 describe("a year", () => {

@@ -131,6 +131,7 @@ test("a report is whole", async () => {
     200,
     {
       ...run.report,
+      baseline: null,
       createdAt: "2026-09-21T14:13:20.020Z",
       run: {
         runId: run.runId,

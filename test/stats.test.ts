@@ -1,5 +1,18 @@
 import { expect, test } from "bun:test";
-import { meanInterval, median, permutationTest, tQuantile, welch, wilson } from "../src/grading/stats.ts";
+import { join } from "node:path";
+import {
+  deviation,
+  meanInterval,
+  median,
+  pairedInterval,
+  predictionInterval,
+  welch,
+  wilson,
+} from "../src/grading/stats.ts";
+import { tQuantile } from "../src/grading/statsdistributions.ts";
+import { looks, powerOf, runsToShow, smallestChange } from "../src/grading/statspower.ts";
+import { fisherTest, holm, permutationTest, signFlipTest } from "../src/grading/statstests.ts";
+import { normal, randomOf } from "./support/random.ts";
 
 const rounded = (value: number | null, digits = 2) => (value === null ? null : Number(value.toFixed(digits)));
 
@@ -9,9 +22,12 @@ test.each([
   [15, 148, 0.0624, 0.1605],
   [0, 20, 0, 0.1611],
   [1, 29, 0.0061, 0.1718],
+  [2, 3, 0.2077, 0.9385],
   [3, 3, 0.4385, 1],
   [4, 5, 0.3755, 0.9638],
+  [5, 5, 0.5655, 1],
   [10, 10, 0.7225, 1],
+  [20, 20, 0.8389, 1],
 ])("Wilson's interval of %d of %d", (k, n, low, high) => {
   const interval = wilson(k, n);
   expect([rounded(interval.low, 4), rounded(interval.high, 4)]).toEqual([low, high]);
@@ -39,12 +55,39 @@ test("the mean of scores has an interval from two runs on, and never leaves 0 to
   expect(meanInterval([50, 50])).toEqual({ value: 50, low: 50, high: 50 });
 });
 
+test("one more run lies in a wider interval than the mean of all: 4.303 × 5 × √(4/3) = 24.84", () => {
+  const { low, high } = predictionInterval([70, 75, 80]);
+  expect([rounded(low), rounded(high)]).toEqual([50.16, 99.84]);
+  expect(predictionInterval([80]).low).toBeNull();
+});
+
 test("Welch's interval of the data that textbooks use for it", () => {
-  // R: t.test(extra ~ group, data = sleep): −3.3654832 to 0.2054832 for group 1 minus group 2.
+  // Student's sleep data (Biometrika 6 (1908) 1–25), R: t.test(extra ~ group): −3.3654832 to 0.2054832 for group 1 minus group 2.
   const one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0, 2];
   const two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
   const { value, low, high } = welch(one, two);
   expect([rounded(value, 4), rounded(low, 4), rounded(high, 4)]).toEqual([1.58, -0.2055, 3.3655]);
+  // The same ten people took both, which is how Student looked at it: 0.7001 to 2.4599.
+  const paired = pairedInterval(one.map((value, i) => (two[i] as number) - value));
+  expect([rounded(paired.low, 4), rounded(paired.high, 4)]).toEqual([0.7001, 2.4599]);
+  expect(welch([1], [2, 3])).toEqual({ value: 1.5, low: null, high: null });
+});
+
+test("Fisher's own examples of his tests", () => {
+  // The lady who tastes tea, The Design of Experiments (1935) §5: of each four cups three told right; 34/70.
+  expect(fisherTest({ k: 3, n: 4 }, { k: 1, n: 4 })).toBeCloseTo(34 / 70, 12);
+  // Convicted twins, identical and not, Sankhya 23 (1962): 0.0005367.
+  expect(rounded(fisherTest({ k: 10, n: 13 }, { k: 2, n: 17 }), 7)).toBe(0.0005367);
+  // Darwin's maize, eighths of an inch, The Design of Experiments §21: 863 of 32,768 ways are as far on one side.
+  const maize = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48];
+  expect(signFlipTest(maize)).toEqual({ p: (2 * 863) / 32_768, smallest: 2 / 32_768, splits: 32_768, seed: null });
+});
+
+test("Holm's correction, and the example that is taught with it", () => {
+  // 4 × .005, 3 × .01, 2 × .03, and the last not below the one before.
+  expect(holm([0.01, 0.04, 0.03, 0.005]).map((p) => rounded(p))).toEqual([0.03, 0.06, 0.06, 0.02]);
+  expect(holm([0.6, 0.9])).toEqual([1, 1]);
+  expect(holm([])).toEqual([]);
 });
 
 test.each([
@@ -57,45 +100,147 @@ test.each([
     low,
     low.map((value) => value + 50),
   );
-  expect([rounded(test.p, 3), rounded(test.smallest, 3), test.exact]).toEqual([p, p, true]);
+  expect([rounded(test.p, 3), rounded(test.smallest, 3), test.seed]).toEqual([p, p, null]);
+});
+
+test.each([
+  [5, 0.0625],
+  [6, 0.03125],
+])("%d prompts that all went down have the least p there is", (n, p) => {
+  expect(signFlipTest(Array.from({ length: n }, (_, i) => -1 - i))).toEqual({
+    p,
+    smallest: p,
+    splits: 2 ** n,
+    seed: null,
+  });
+});
+
+// Runs a side of which all pass, and how many of as many must fail to be seen.
+test.each([
+  [4, 4],
+  [5, 4],
+  [6, 5],
+  [8, 5],
+  [10, 5],
+])("Fisher's test of %d runs a side sees %d failures and no fewer", (n, failures) => {
+  expect(fisherTest({ k: n, n }, { k: n - failures, n })).toBeLessThan(0.05);
+  expect(fisherTest({ k: n, n }, { k: n - failures + 1, n })).toBeGreaterThan(0.05);
 });
 
 test("a permutation test counts ties, unequal sides, and draws where there are too many splits, each time alike", () => {
   expect(permutationTest([1, 1], [1, 1]).p).toBe(1);
-  expect(permutationTest([0, 1], [5, 6, 7])).toEqual({ p: 0.1, smallest: 0.1, exact: true, splits: 10 });
+  expect(permutationTest([0, 1], [5, 6, 7])).toEqual({ p: 0.1, smallest: 0.1, splits: 10, seed: null });
   const a = Array.from({ length: 12 }, (_, i) => 60 + i);
-  const drawn = permutationTest(
-    a,
-    a.map((value) => value + 20),
-  );
-  expect([drawn.exact, drawn.splits, drawn.p]).toEqual([false, 20_000, 1 / 20_001]);
-  expect(
-    permutationTest(
-      a,
-      a.map((value) => value + 2),
-    ),
-  ).toEqual(
-    permutationTest(
-      a,
-      a.map((value) => value + 2),
-    ),
-  );
+  const up = (by: number) => a.map((value) => value + by);
+  const drawn = permutationTest(a, up(20));
+  expect([drawn.seed, drawn.splits, drawn.p]).toEqual([1, 20_000, 1 / 20_001]);
+  expect(permutationTest(a, up(2))).toEqual(permutationTest(a, up(2)));
+  // As many signs are drawn; of all 65,536 ways 2 are as far.
+  const flipped = signFlipTest(Array.from({ length: 16 }, () => 1));
+  expect([flipped.seed, flipped.splits]).toEqual([1, 20_000]);
+  expect(flipped.p).toBeLessThan(3 / 20_001);
 });
 
-test("the permutation test cries wolf in at most one of twenty comparisons of what is the same", () => {
-  let state = 7;
-  const random = () => {
-    state = (state * 1103515245 + 12345) % 2147483648;
-    return state / 2147483648;
-  };
-  const run = () => 70 + 8 * Math.sqrt(-2 * Math.log(random() || 1e-9)) * Math.cos(2 * Math.PI * random());
-  const five = () => Array.from({ length: 5 }, run);
-  const alarms = Array.from({ length: 2000 }, () => permutationTest(five(), five()).p < 0.05).filter(Boolean).length;
-  // 5 % of 2,000 and three standard errors.
-  expect(alarms).toBeLessThan(130);
-  expect(alarms).toBeGreaterThan(20);
+// Exact, by the noncentral t: runs a side for changes of 3, 5, 8, 10 and 15 points, and the change that 3, 5 and 10 runs a side would show.
+test.each([
+  [4, [29, 12, 6, 4, 3], [12.3, 8.1, 5.3]],
+  [6, [64, 24, 10, 7, 4], [18.4, 12.1, 7.9]],
+  [8, [113, 42, 17, 12, 6], [24.6, 16.2, 10.6]],
+  [10, [176, 64, 26, 17, 9], [30.7, 20.2, 13.2]],
+])("what it takes where runs have a standard deviation of %d", (sd, runs, changes) => {
+  expect([3, 5, 8, 10, 15].map((delta) => runsToShow(delta, sd))).toEqual(runs);
+  expect([3, 5, 10].map((n) => rounded(smallestChange(n, sd), 1))).toEqual(changes);
 });
 
-test("the median", () => {
+test("without spread any change would show; a change too small for a thousand runs has no number", () => {
+  expect([smallestChange(5, 0), runsToShow(5, 0), runsToShow(0.1, 10)]).toEqual([0, 2, null]);
+});
+
+test("the median and the standard deviation", () => {
   expect([median([]), median([3]), median([4, 1, 3]), median([4, 1, 3, 2])]).toEqual([null, 3, 3, 2.5]);
+  expect([deviation([1]), deviation([2, 4])]).toEqual([null, Math.SQRT2]);
+});
+
+type Oracle = Record<string, Record<string, number & number[]>[]> & { looks: number[] };
+const file = join(import.meta.dir, "oracle", "stats.json");
+const oracle: Oracle = await Bun.file(file).json();
+
+/** Each number of ours beside that of R. */
+const ours: Record<string, (row: Record<string, number & number[]>) => [number | null, number | undefined][]> = {
+  welch: ({ a, b, level, low, high }) => {
+    const interval = welch(a!, b!, level);
+    return [
+      [interval.low, low],
+      [interval.high, high],
+    ];
+  },
+  means: ({ x, sd, low, high }) => {
+    const interval = meanInterval(x!);
+    return [
+      [deviation(x!), sd],
+      [interval.low, low],
+      [interval.high, Math.min(100, high!)],
+    ];
+  },
+  quantiles: ({ p, df, t }) => [[tQuantile(p!, df!), t]],
+  wilson: ({ k, n, low, high }) => [
+    [wilson(k!, n!).low, low],
+    [wilson(k!, n!).high, high],
+  ],
+  fisher: ({ a, b, p }) => [[fisherTest({ k: a![0]!, n: a![1]! }, { k: b![0]!, n: b![1]! }), p]],
+  // Wilcoxon's tests are these on ranks.
+  ranks: ({ a, b, p }) => {
+    const all = [...a!, ...b!].sort((x, y) => x - y);
+    const rank = (value: number) => all.indexOf(value) + 1;
+    return [[permutationTest(a!.map(rank), b!.map(rank)).p, p]];
+  },
+  signed: ({ d, p }) => {
+    const all = d!.map(Math.abs).sort((x, y) => x - y);
+    return [[signFlipTest(d!.map((value) => Math.sign(value) * (all.indexOf(Math.abs(value)) + 1))).p, p]];
+  },
+  permutation: ({ a, b, p }) => [[permutationTest(a!, b!).p, p]],
+  holm: (row) => holm(row.p!).map((p, i) => [p, row.holm![i]]),
+  power: ({ n, delta, power }) => [[powerOf(n!, delta!, 1), power]],
+  smallest: ({ n, delta }) => [[smallestChange(n!, 1), delta]],
+};
+
+test.each(Object.entries(ours))("%s: what R says, to 1e-9", (name, compare) => {
+  const pairs = (oracle[name] ?? []).flatMap(compare);
+  expect(pairs.length).toBeGreaterThan(0);
+  expect(pairs.filter(([mine, theirs]) => !(Math.abs(mine! - theirs!) < 1e-9))).toEqual([]);
+});
+
+test("the levels of the looks are those of the spending function, a little below", () => {
+  expect(looks.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
+  // What 5 against 5 may spend counts from 3 on, where no p is that small.
+  const [first, ...levels] = looks.map(({ level }) => level);
+  expect([first, permutationTest([1, 2, 3], [4, 5, 6]).smallest]).toEqual([levels[0]!, 0.1]);
+  levels.forEach((level, i) => {
+    expect(oracle.looks[i]! - level).toBeWithin(0, 1e-5);
+  });
+});
+
+test.if(Bun.which("Rscript") !== null)("the file of what R says is what the script makes", async () => {
+  const made: Oracle = await Bun.$`Rscript ${join(import.meta.dir, "oracle", "stats.R")}`.json();
+  const numbers = (value: unknown): number[] =>
+    typeof value === "number" ? [value] : Object.values(value as object).flatMap(numbers);
+  const [now, before] = [numbers(made), numbers(oracle)];
+  expect(now.length).toBe(before.length);
+  // Another version of R may differ in the last digit that is written.
+  expect(now.filter((value, i) => Math.abs(value - before[i]!) > 1e-11 * Math.max(1, Math.abs(value)))).toEqual([]);
+});
+
+// Power of the permutation test beside that of the t test, at sizes for which the tables above promise 4 of 5.
+test.each([
+  [6, 8, 4],
+  [7, 10, 6],
+  [10, 8, 6],
+  [12, 5, 4],
+])("%d runs a side see %d points at a standard deviation of %d as often as promised", (n, delta, sd) => {
+  const random = randomOf(n);
+  const side = (centre: number) => Array.from({ length: n }, () => normal(random, centre, sd));
+  const rounds = n > 9 ? 1500 : 4000;
+  let seen = 0;
+  for (let i = 0; i < rounds; i++) if (permutationTest(side(70), side(70 + delta)).p < 0.05) seen++;
+  expect(Math.abs(seen / rounds - powerOf(n, delta, sd))).toBeLessThan(0.03);
 });

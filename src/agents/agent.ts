@@ -79,6 +79,8 @@ export type AgentEvent =
       status: number | null;
       ms: number;
       bytes: number;
+      /** What was sent as a body, or into a tunnel; 0 if left out. */
+      bytesOut?: number;
       contentType: string | null;
       provenance: Provenance;
       /** The page on which the address stood, where it stood on one. */
@@ -101,7 +103,8 @@ export type AgentEvent =
     }
   | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }
   | { type: "interruption"; question: string; url: string | null }
-  | { type: "limit"; limit: string; value: number; unit: string }
+  /** `near`: a word beforehand; nothing has ended. */
+  | { type: "limit"; limit: string; value: number; unit: string; near?: true }
   | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown> }
   | { type: "end"; outcome: Outcome; reason: string };
 
@@ -155,11 +158,16 @@ export type Task = {
 
 type TaskLimits = {
   wallClockMs: number;
+  idleMs: number;
   maxPages: number;
   maxRequests: number;
   memoryBytes: number;
   /** Of an agent with a model. */
   maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
+  /** `costUsd` null: as much as the other two let it. */
+  model: { calls: number; tokens: number; costUsd: number | null };
 };
 
 /** What the service opened for one run of an agent with a model. The tokens are worth nothing once the run is over. */

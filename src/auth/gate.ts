@@ -1,10 +1,10 @@
-import type { OrgId } from "../deps.ts";
+import type { Scope } from "../api.ts";
 import { AppError } from "../errors.ts";
 import { keyShape } from "../schema.ts";
-import type { Keys } from "./keys.ts";
+import type { FoundKey, Keys } from "./keys.ts";
 
 /** Who asks: the organisation of the key, and the key. */
-export type Caller = { org: OrgId; keyId: string; name: string };
+export type Caller = FoundKey;
 
 const remedy = "send the header Authorization: Bearer <API key>; evald key create makes one";
 const keyInQuery = new RegExp(`[?&][^#]*${keyShape.source}`);
@@ -35,4 +35,13 @@ export function callerOf(request: Request, keys: Keys): Caller {
   const caller = keys.findKey(key);
   if (!caller) throw new AppError("unauthorized", `the API key is unknown, expired or revoked; ${remedy}`);
   return caller;
+}
+
+/** Throws forbidden for a key that is held to other scopes. */
+export function checkScope({ name, scopes }: Caller, scope: Scope): void {
+  if (scopes === null || scopes.includes(scope)) return;
+  throw new AppError(
+    "forbidden",
+    `the API key ${JSON.stringify(name)} is held to ${scopes.join(" and ")}; this takes a key with the scope ${scope}`,
+  );
 }

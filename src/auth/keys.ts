@@ -1,7 +1,8 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { scopes as allScopes, type Scope } from "../api.ts";
 import { apiKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { notFound } from "../errors.ts";
+import { badRequest, notFound } from "../errors.ts";
 import { keyShape, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -13,6 +14,8 @@ export type ApiKey = {
   id: string;
   name: string;
   display: string;
+  /** null: it may do everything. */
+  scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
   revokedAt: string | null;
@@ -46,11 +49,22 @@ export const isKeyShaped = (text: string): boolean =>
 
 const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
 
+type KeyOptions = { lifeMs?: number | null; scopes?: readonly string[] | null };
+
+/** What a valid key speaks for. */
+export type FoundKey = { org: OrgId; keyId: string; name: string; scopes: Scope[] | null };
+
 export type Keys = ReturnType<typeof createKeys>;
 
 export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const byHash = db
-    .select({ id: apiKeys.id, orgId: apiKeys.orgId, name: apiKeys.name, expiresAt: apiKeys.expiresAt })
+    .select({
+      id: apiKeys.id,
+      orgId: apiKeys.orgId,
+      name: apiKeys.name,
+      scopes: apiKeys.scopes,
+      expiresAt: apiKeys.expiresAt,
+    })
     .from(apiKeys)
     .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt)))
     .prepare();
@@ -62,6 +76,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     id: row.id,
     name: row.name,
     display: row.display,
+    scopes: row.scopes as Scope[] | null,
     createdAt: new Date(row.createdAt).toISOString(),
     expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt).toISOString(),
     revokedAt: row.revokedAt === null ? null : new Date(row.revokedAt).toISOString(),
@@ -69,9 +84,19 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   });
 
   return {
-    /** Makes a key that is good for `lifeMs`, or without end. `key` is its only copy: the database keeps a digest. Throws bad_request for a blank name. */
-    createKey(org: OrgId, name: string, lifeMs: number | null = null): { key: string; apiKey: ApiKey } {
+    /**
+     * Makes a key that is good for `lifeMs`, or without end, for `scopes` or for everything. `key` is its only copy: the database keeps a
+     * digest. Throws bad_request for a blank name, and for scopes that are none.
+     */
+    createKey(
+      org: OrgId,
+      name: string,
+      { lifeMs = null, scopes = null }: KeyOptions = {},
+    ): { key: string; apiKey: ApiKey } {
       const trimmed = toName(name);
+      const unknown = scopes?.find((scope) => !allScopes.includes(scope as Scope));
+      if (unknown !== undefined || scopes?.length === 0)
+        throw badRequest(`${JSON.stringify(unknown ?? "")} is no scope; use one or more of ${allScopes.join(", ")}`);
       const key = newKey();
       const createdAt = now();
       const row = {
@@ -80,6 +105,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
         orgId: org,
         name: trimmed,
         display: `${key.slice(0, 10)}…${key.slice(-4)}`,
+        scopes: scopes && allScopes.filter((scope) => scopes.includes(scope)),
         createdAt,
         expiresAt: lifeMs === null ? null : createdAt + lifeMs,
         revokedAt: null,
@@ -90,13 +116,13 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     },
 
     /** The organisation and name of a valid key, else null. Notes the use in memory; `flushLastUsed` writes it. */
-    findKey(key: string): { org: OrgId; keyId: string; name: string } | null {
+    findKey(key: string): FoundKey | null {
       if (!isKeyShaped(key)) return null;
       const row = byHash.get({ hash: hashOf(key) });
       const at = now();
       if (!row || (row.expiresAt !== null && row.expiresAt <= at)) return null;
       used.set(row.id, at);
-      return { org: row.orgId as OrgId, keyId: row.id, name: row.name };
+      return { org: row.orgId as OrgId, keyId: row.id, name: row.name, scopes: row.scopes as Scope[] | null };
     },
 
     listKeys: (org: OrgId): ApiKey[] =>

@@ -1,10 +1,11 @@
-import { and, eq, gt, sql } from "drizzle-orm";
+import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { tx } from "../db/open.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/queue.ts";
 import { nextSlot } from "../jobs/schedule.ts";
+import { modelSyntax, parseModelId } from "../modelsettings.ts";
 import { toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
@@ -17,10 +18,17 @@ export type Org = {
   /** null: the number of the configuration. */
   maxRunsAtOnce: number | null;
   maxRunsADay: number | null;
+  /** What models may cost, in USD, in a calendar month of its time zone and in one run; null: no limit of its own. */
+  maxUsdAMonth: number | null;
+  maxUsdARun: number | null;
+  /** Models that judge its sessions, best first; null: those of the configuration. */
+  judgeModels: string[] | null;
   createdAt: string;
 };
 
-export type OrgPatch = Partial<Pick<Org, "timeZone" | "maxRunsAtOnce" | "maxRunsADay">>;
+export type OrgPatch = Partial<
+  Pick<Org, "name" | "timeZone" | "maxRunsAtOnce" | "maxRunsADay" | "maxUsdAMonth" | "maxUsdARun" | "judgeModels">
+>;
 
 export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">) {
   const toOrg = (row: typeof orgs.$inferSelect): Org => ({
@@ -29,6 +37,9 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     timeZone: row.timeZone,
     maxRunsAtOnce: row.maxRunsAtOnce,
     maxRunsADay: row.maxRunsADay,
+    maxUsdAMonth: row.maxUsdAMonth,
+    maxUsdARun: row.maxUsdARun,
+    judgeModels: row.judgeModels,
     createdAt: new Date(row.createdAt).toISOString(),
   });
 
@@ -86,6 +97,9 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
           timeZone,
           maxRunsAtOnce: null,
           maxRunsADay: null,
+          maxUsdAMonth: null,
+          maxUsdARun: null,
+          judgeModels: null,
           createdAt,
         };
         t.insert(orgs).values(row).run();
@@ -102,16 +116,34 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
 
     /** A new time zone moves the next slot of every schedule; one that is due already stays. Throws bad_request that names the value, or that there is none. */
     updateOrg(id: OrgId, patch: OrgPatch): Org {
-      const { timeZone, maxRunsAtOnce, maxRunsADay } = patch;
+      const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
+      const name = patch.name === undefined ? undefined : toName(patch.name);
       if (Object.values(patch).every((value) => value === undefined))
-        throw badRequest("nothing to change was given; give a time zone or a limit");
+        throw badRequest("nothing to change was given; give a name, a time zone, a limit or a judge");
       if (timeZone !== undefined) checkTimeZone(timeZone);
       for (const limit of [maxRunsAtOnce, maxRunsADay])
         if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
           throw badRequest(`${limit} is no limit; use a whole number from 1 to ${maxLimit}`);
+      for (const usd of [maxUsdAMonth, maxUsdARun])
+        if (usd != null && !(usd > 0 && usd <= maxLimit))
+          throw badRequest(`${usd} is no limit; use an amount in USD above 0, up to ${maxLimit}`);
+      for (const model of judgeModels ?? [])
+        if (!parseModelId(model)) throw badRequest(`${JSON.stringify(model)} must be ${modelSyntax}`);
       const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
       tx(db, (t) => {
-        t.update(orgs).set(patch).where(eq(orgs.id, id)).run();
+        if (
+          name !== undefined &&
+          t
+            .select()
+            .from(orgs)
+            .where(and(eq(orgs.name, name), ne(orgs.id, id)))
+            .get()
+        )
+          throw conflict(`an organisation named ${JSON.stringify(name)} exists already`);
+        t.update(orgs)
+          .set({ ...patch, name })
+          .where(eq(orgs.id, id))
+          .run();
         for (const each of moved) moveSlot.run(each);
       });
       return getOrg(id);

@@ -62,7 +62,7 @@ export function refuseOwnFile(dataDir: string, file: string): void {
 }
 
 /** Removes what earlier tries to make a file have left that were killed. */
-function removeUnfinished(file: string): void {
+export function removeUnfinished(file: string): void {
   const folder = dirname(resolve(file));
   for (const name of readdirSync(folder)) {
     const [, pid] = name.startsWith(`${basename(file)}.`) ? (/\.(\d+)\.unfinished(-journal)?$/.exec(name) ?? []) : [];

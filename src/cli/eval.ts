@@ -6,6 +6,7 @@ import { badRequest } from "../errors.ts";
 import { createLog } from "../log.ts";
 import { secretsIn } from "../modelsettings.ts";
 import type { Report } from "../reports/schema.ts";
+import { estimateWords } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
 import { reportMarkdown } from "../web/markdown.ts";
 import { print, say, toOwnUrl, toPlace } from "./terminal.ts";
@@ -65,6 +66,7 @@ async function evaluate(
     agent,
     model,
   });
+  say(`estimate: ${estimateWords(await service.estimates.getEstimate(org, prompt.id))}`);
   const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.runner.start();
@@ -108,7 +110,8 @@ function progressLine(event: AgentEvent): string | null {
   if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;
   if (event.type === "http" && event.purpose === "way")
     return `  ${event.status ?? event.error?.kind} ${event.url} ${event.ms} ms`;
-  if (event.type === "limit") return `! limit reached: ${event.limit} ${event.value} ${event.unit}`;
+  if (event.type === "limit")
+    return `! limit ${event.near ? "near" : "reached"}: ${event.limit} ${event.value} ${event.unit}`;
   return null;
 }
 

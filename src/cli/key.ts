@@ -1,6 +1,9 @@
 import type { Command } from "commander";
+import { scopes } from "../api.ts";
 import type { Config } from "../config.ts";
 import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
+
+type CreateOptions = { org?: string; name: string; expiresDays?: number; scopes?: string };
 
 const dayMs = 24 * 3600_000;
 
@@ -13,14 +16,14 @@ export function addKey(program: Command, configOf: () => Config): void {
     .requiredOption("--name <name>", "what it is for")
     .option("--org <name>", "organisation (needed where there are several)")
     .option("--expires-days <days>", "days after which it is refused", wholeNumber(1, 3650))
-    .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci)")
-    .action(({ org, name, expiresDays }: { org?: string; name: string; expiresDays?: number }) => {
+    .option("--scopes <scopes>", `what it may do, of ${scopes.join(",")} (default: everything)`)
+    .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
+    .action(({ org, name, expiresDays, scopes: held }: CreateOptions) => {
       const made = withData(configOf(), (service) => {
-        return service.keys.createKey(
-          orgOf(service, org),
-          name,
-          expiresDays === undefined ? null : expiresDays * dayMs,
-        );
+        return service.keys.createKey(orgOf(service, org), name, {
+          lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
+          scopes: held?.split(",").map((scope) => scope.trim()) ?? null,
+        });
       });
       say(`key ${made.apiKey.display} made; keep it now: it cannot be shown again`);
       print(made.key);
@@ -37,10 +40,11 @@ export function addKey(program: Command, configOf: () => Config): void {
         k.id,
         k.display,
         k.name,
+        k.scopes?.join(",") ?? "all",
         k.lastUsedAt ?? "never used",
         k.revokedAt ? "revoked" : k.expiresAt ? `until ${k.expiresAt}` : "no end",
       ]);
-      print(json ? JSON.stringify(all) : table([["ID", "KEY", "NAME", "LAST USE", "VALID"], ...rows]));
+      print(json ? JSON.stringify(all) : table([["ID", "KEY", "NAME", "SCOPES", "LAST USE", "VALID"], ...rows]));
     });
   key
     .command("revoke <id>")

@@ -1,8 +1,7 @@
 import { Argument, type Command } from "commander";
-import type { AgentEvent } from "../agents/agent.ts";
-import type { ModelAccess } from "../agents/gateway/prices.ts";
 import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
+import { tryModel } from "../models/trial.ts";
 import { type ModelProvider, modelProviders } from "../modelsettings.ts";
 import { orgOf, print, say, table, withData } from "./terminal.ts";
 
@@ -20,9 +19,14 @@ export function addModel(program: Command, configOf: () => Config): void {
     .addHelpText("after", "\nExample:\n  evald model list --org Acme")
     .action(({ org, json }: Options) => {
       const config = configOf();
-      const all = withData(config, (service) => service.models.listModels(orgOf(service, org)));
+      const { all, judges } = withData(config, (service) => {
+        const own = orgOf(service, org);
+        const ofOrg = service.orgs.getOrg(own).judgeModels;
+        return { all: service.models.listModels(own), judges: { models: ofOrg ?? config.judgeModels, ofOrg } };
+      });
       say(`agents use ${config.agentModel ?? "no model unless a prompt names one"} (EVALD_AGENT_MODEL)`);
-      say(`sessions are judged by ${config.judgeModel ?? "no model"} (EVALD_JUDGE_MODEL)`);
+      const setBy = judges.ofOrg ? "the organisation's own" : "EVALD_JUDGE_MODEL";
+      say(`sessions are judged by ${judges.models.join(" or ") || "no model"} (${setBy})`);
       const rows = all.map((each) => [each.provider, each.source, each.key, each.baseUrl ?? ""]);
       print(json ? JSON.stringify(all) : table([["PROVIDER", "SOURCE", "KEY", "BASE URL"], ...rows]));
     });
@@ -63,60 +67,13 @@ export function addModel(program: Command, configOf: () => Config): void {
       const id = named ?? config.agentModel;
       if (!id)
         throw badRequest("name a model, as in evald model test anthropic/claude-opus-4-8, or set EVALD_AGENT_MODEL");
-      const figures = await callOnce(withData(config, (service) => service.models.getModel(orgOf(service, org), id)));
+      const figures = await tryModel(
+        withData(config, (service) => service.models.getModel(orgOf(service, org), id)),
+        Date.now,
+      );
       const { model: answered, ms, inputTokens, outputTokens, costUsd } = figures;
       const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
       say(`${answered} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`);
       print(json ? JSON.stringify(figures) : id);
     });
-}
-
-const question = "Answer with the word yes.";
-const maxTokens = 64;
-
-/** One small call through the gateway, as an agent makes it. */
-async function callOnce(access: ModelAccess) {
-  // Loaded here: the prices alone would make every start slower.
-  const [{ createGateway }, { keyHeader }] = await Promise.all([
-    import("../agents/gateway/gateway.ts"),
-    import("../agents/gateway/wire.ts"),
-  ]);
-  const gateway = createGateway({ now: Date.now, silenceMs: 60_000, maxFailures: 1 });
-  const events: AgentEvent[] = [];
-  let trouble: string | null = null;
-  const session = gateway.openSession({
-    model: access,
-    limits: { calls: 1, tokens: 10_000, costUsd: null },
-    onEvent: (event) => events.push(event),
-    onFailure: ({ detail }) => {
-      trouble = detail;
-    },
-  });
-  const { provider, name } = access;
-  const chat = { model: name, messages: [{ role: "user", content: question }] };
-  const [path, body] =
-    provider === "anthropic"
-      ? ["/v1/messages", { ...chat, max_tokens: maxTokens }]
-      : provider === "google"
-        ? [`/v1beta/models/${name}:generateContent`, { contents: [{ role: "user", parts: [{ text: question }] }] }]
-        : ["/v1/chat/completions", chat];
-  const begun = performance.now();
-  try {
-    const response = await fetch(`http://gateway/${provider}${path}`, {
-      unix: session.socketPath,
-      method: "POST",
-      headers: { ...keyHeader(provider, session.token), "anthropic-version": "2023-06-01" },
-      body: JSON.stringify(body),
-    });
-    const text = await response.text();
-    const ms = Math.round(performance.now() - begun);
-    if (!response.ok || trouble !== null)
-      throw badRequest(trouble ?? `${access.id} answered ${response.status}: ${text}`);
-    const usage = events.find((event) => event.type === "usage");
-    if (!usage) throw badRequest(`${access.id} gave an answer that is none of a model: ${text.slice(0, 300)}`);
-    return { ...usage, ms };
-  } finally {
-    await session.close();
-    await gateway.close();
-  }
 }

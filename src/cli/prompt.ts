@@ -1,5 +1,8 @@
-import type { Command } from "commander";
+import { Value } from "@sinclair/typebox/value";
+import { type Command, InvalidArgumentError } from "commander";
 import type { Config } from "../config.ts";
+import { Limits, limitNames } from "../prompts/limits.ts";
+import { explain } from "../schema.ts";
 import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
 
 type CreateOptions = {
@@ -11,6 +14,7 @@ type CreateOptions = {
   url: string[];
   frequency?: string;
   runs?: number;
+  limit?: Limits;
   json?: boolean;
 };
 
@@ -32,13 +36,14 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     )
     .option("--frequency <when>", "hourly, daily, weekly, monthly or five cron fields")
     .option("--runs <n>", "runs of one evaluation", wholeNumber(1, 50))
+    .option("--limit <name=number>", `what one run may use: ${limitNames.join(", ")}; may be repeated`, toLimits)
     .option("--org <name>", "organisation (needed where there are several)")
     .option("--json", "print the prompt as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(({ org, text, title, goal, provider, url, frequency, runs, json }: CreateOptions) => {
+    .action(({ org, text, title, goal, provider, url, frequency, runs, limit, json }: CreateOptions) => {
       const made = withData(configOf(), (service) =>
         service.prompts.createPrompt(orgOf(service, org), {
           text,
@@ -48,6 +53,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
           additionalUrls: url.length > 0 ? url.map((one) => ({ url: one })) : null,
           frequency,
           runsPerEval: runs,
+          limits: limit,
         }),
       );
       say(`prompt made; POST /api/v1/prompts/${made.id}/run with {"urlMap": {}} runs it`);
@@ -80,4 +86,15 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       say("prompt archived");
       print(id);
     });
+}
+
+/** `toolCalls=80`, added to those that were given before. */
+function toLimits(text: string, others: Limits = {}): Limits {
+  const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  if (!limitNames.some((known) => known === name))
+    throw new InvalidArgumentError(`Use a name and a number, as in toolCalls=80. Names: ${limitNames.join(", ")}.`);
+  const limits = { ...others, [name]: Number(number) };
+  const error = Value.Errors(Limits, limits).First();
+  if (error) throw new InvalidArgumentError(`${explain(error, "the limit")}.`);
+  return limits;
 }

@@ -3,7 +3,7 @@ import { createApp } from "../app.tsx";
 import { maxRequestBodySize } from "../body.ts";
 import type { Config } from "../config.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
-import { createLog } from "../log.ts";
+import { createLog, flushed } from "../log.ts";
 import { secretsIn } from "../modelsettings.ts";
 import { createService } from "../service.ts";
 import { say, toOwnUrl, toPlace } from "./terminal.ts";
@@ -73,7 +73,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     flushLastUsed(true);
     closeDb(db);
     lock.release();
-    log.flush();
+    await flushed(log);
     process.exit(0);
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
@@ -82,12 +82,14 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-function listen(handle: (request: Request) => Response | Promise<Response>, { host, port }: Config) {
+type Handle = (request: Request, peer?: string) => Response | Promise<Response>;
+
+function listen(handle: Handle, { host, port }: Config) {
   try {
     return Bun.serve({
       hostname: host,
       port,
-      fetch: handle,
+      fetch: (request, server) => handle(request, server.requestIP(request)?.address),
       maxRequestBodySize,
       reusePort: false,
       idleTimeout: 60,

@@ -12,12 +12,14 @@ export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = makeExample(service, ownUrl);
   if (!example) return;
   service.requests.onQueued();
-  const { runs, reports, deps } = service;
+  const { runs, reports, people, deps } = service;
   const { org, runId } = example;
   const url = deps.baseUrl();
   say(`
 This is a first start: an example organisation was made, and its prompt is being run on this service's own documentation.
 
+  Set up your account   ${url}${people.setupPath(org)}
+                        (good once, for three days; evald org setup-link Example makes another)
   API key (shown once)  the line evals_… on stdout; keep it with: export EVALD_KEY=evals_…
   See the runs          curl -H "Authorization: Bearer $EVALD_KEY" ${url}/api/v1/runs
   Read the docs         ${url}/docs
@@ -35,7 +37,6 @@ This is a first start: an example organisation was made, and its prompt is being
   const first = recommendations[0];
   say(`  Example report        ${run.report.grade} (${run.report.score}): ${run.report.keyFinding}${first ? `\n  First advice          ${first.title}` : ""}
   Read it               ${run.report.url}
-                        (the browser asks for a name and a password: any name, the API key)
 `);
 }
 

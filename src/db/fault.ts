@@ -64,3 +64,6 @@ export function isReadOnly(folder: string): boolean {
     return codeOf(error) === "EROFS";
   }
 }
+
+/** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
+export const isPassing = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));

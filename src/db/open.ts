@@ -182,3 +182,9 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     );
   }
 }
+
+/** Another text whenever something may have been written since, by this process or another: asking costs no look at the data. */
+export const changeMark = ({ $client }: Db): string =>
+  ["select total_changes()", "pragma data_version"]
+    .map((text) => Object.values($client.query<Record<string, number>, []>(text).get() ?? {})[0])
+    .join(" ");

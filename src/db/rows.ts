@@ -40,3 +40,11 @@ export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T
     query.run(row);
   };
 }
+
+/** Ids are UUIDv7: all of an earlier moment are less than this one. */
+export function firstIdOf(atMs: number): string {
+  const time = Math.max(0, Math.min(atMs, 2 ** 48 - 1))
+    .toString(16)
+    .padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
+}

@@ -2,6 +2,7 @@ import { statSync } from "node:fs";
 import { and, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
 import type { Deps } from "../deps.ts";
 import { tx } from "./open.ts";
+import { firstIdOf } from "./rows.ts";
 import { runs, sessionEvents } from "./tables.ts";
 
 const everyMs = 60_000;
@@ -114,10 +115,4 @@ export function createUpkeep(
       await working;
     },
   };
-}
-
-/** Ids are UUIDv7: all of an earlier moment are less than this one. */
-function firstIdOf(atMs: number): string {
-  const time = Math.max(0, atMs).toString(16).padStart(12, "0");
-  return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }

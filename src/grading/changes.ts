@@ -1,4 +1,5 @@
-import { mean, seeded } from "./stats.ts";
+import { mean } from "./stats.ts";
+import { seeded } from "./statstests.ts";
 
 /** A place in a series at which its level changed: between `index` - 1 and `index`. `p`: how often a shuffled series shows as much anywhere. */
 export type ChangePoint = { index: number; p: number; from: number; to: number; before: number[]; after: number[] };

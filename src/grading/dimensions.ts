@@ -1,7 +1,9 @@
 import type { CheckGroup } from "../agents/agent.ts";
+import type { DimensionName } from "../weights.ts";
 import { autonomy, recovery } from "./conduct.ts";
+import { statePart } from "./curve.ts";
 import { type Facts, failed, type Http, isProbe, type SeenCheck } from "./facts.ts";
-import { clamp, type DimensionName, fallingLine, letterOf, logCurve, round1, table } from "./methodology.ts";
+import { clamp, fallingLine, letterOf, logCurve, type Methodology, round1, table } from "./methodology.ts";
 import type { Dimension } from "./score.ts";
 import { count, duration, lowerFirst, percent, sameAddress, samePage } from "./words.ts";
 
@@ -16,7 +18,7 @@ export type Measured = {
 };
 
 /** Every dimension with evidence, and the weighted mean of those. */
-export function measure(facts: Facts): Measured {
+export function measure(facts: Facts, { weights: all, notMetCap }: Methodology): Measured {
   const measures = [
     goal(facts),
     discoverability(facts),
@@ -27,16 +29,16 @@ export function measure(facts: Facts): Measured {
   ].filter((each) => each !== null);
   const dimensions = measures.map(({ name, exact, desc }) => {
     const score = round1(exact);
-    return { name, weight: `${table.weights[name]}%`, score, grade: letterOf(score), desc };
+    return { name, weight: `${all[name]}%`, score, grade: letterOf(score), desc };
   });
-  const weights = measures.reduce((sum, { name }) => sum + table.weights[name], 0);
-  const points = dimensions.reduce((sum, each, i) => sum + each.score * table.weights[measures[i]!.name], 0);
+  const weights = measures.reduce((sum, { name }) => sum + all[name], 0);
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * all[measures[i]!.name], 0);
   const mean = weights === 0 ? null : round1(points / weights);
   return {
     dimensions,
     exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
     coverage: weights / 100,
-    score: mean !== null && facts.outcome === "goal_not_met" ? Math.min(mean, table.notMetCap) : mean,
+    score: mean !== null && facts.outcome === "goal_not_met" ? Math.min(mean, notMetCap) : mean,
   };
 }
 
@@ -46,8 +48,8 @@ function dimension(name: DimensionName, parts: Part[]): Measure | null {
   const weights = measured.reduce((sum, part) => sum + part.weight, 0);
   const exact = measured.reduce((sum, part) => sum + part.weight * part.score!, 0) / weights;
   const left = parts.filter((part) => part.score === null).map((part) => lowerFirst(part.name));
-  const texts = measured.map(
-    (part) => `${part.name} (${percent(part.weight / weights)}): ${part.text} = ${round1(part.score!)}.`,
+  const texts = measured.map((part) =>
+    statePart({ ...part, share: percent(part.weight / weights), score: round1(part.score!) }),
   );
   if (left.length > 0) texts.push(`Not measured, weight spread over the rest: ${left.join(", ")}.`);
   return { name, exact: clamp(exact, 0, 100), desc: texts.join(" ") };
@@ -208,14 +210,15 @@ function wastedFetches(facts: Facts): Part {
     if (again) repeats.push(http);
     return !isProbe(http) && (again || !failed(http));
   });
-  const useless = uselessPages(facts);
+  const useless = uselessPages(facts).length;
   const share = (repeats.length + useless) / fetches.length;
   const text = `${count(repeats.length, "repeated request")} and ${count(useless, "page")} without a section on the goal or a link to one, of ${count(fetches.length, "request")} (100 at none, 0 at ${percent(zeroAtShare)} or more)`;
   return { name: "Waste", weight, score: fetches.length === 0 ? null : fallingLine(share, zeroAtShare), text };
 }
 
-function uselessPages({ goalTerms, goalFound, pages, pagesWithTerms, way }: Facts): number {
-  if (goalTerms.length === 0 || (goalFound?.state === "missed" && goalFound.noOverlap)) return 0;
+/** Pages, by their one spelling, that neither had a section on the goal nor led to one. */
+export function uselessPages({ goalTerms, goalFound, pages, pagesWithTerms, way }: Facts): string[] {
+  if (goalTerms.length === 0 || (goalFound?.state === "missed" && goalFound.noOverlap)) return [];
   const foundOn = new Map(way.map((http) => [samePage(http.url), http.foundOn]));
   const useful = new Set(pagesWithTerms);
   const given = new Set(way.filter((http) => http.provenance === "given").map((http) => samePage(http.url)));
@@ -225,7 +228,7 @@ function uselessPages({ goalTerms, goalFound, pages, pagesWithTerms, way }: Fact
     const parent = foundOn.get(page);
     if (useful.has(page) && parent) useful.add(samePage(parent));
   }
-  return inOrder.filter((page) => !useful.has(page) && !given.has(page)).length;
+  return inOrder.filter((page) => !useful.has(page) && !given.has(page));
 }
 
 function repeatedCalls({ calls }: Facts): Part {

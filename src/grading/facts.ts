@@ -139,7 +139,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     results: of("tool_result"),
     usage: of("usage"),
     interruptions: of("interruption"),
-    limits: of("limit"),
+    limits: of("limit").filter(({ near }) => !near),
   };
 }
 

@@ -1,22 +1,25 @@
 import type { Measured } from "./dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { type Finding, fingerprint, inOrder } from "./finding.ts";
-import { maxFrictions, round1, severityRank } from "./methodology.ts";
+import { type Methodology, maxFrictions, round1, severityRank } from "./methodology.ts";
 import { gainOf } from "./recommendations.ts";
 import type { Friction } from "./score.ts";
 import { count, list } from "./words.ts";
 
+type Scored = { measured: Measured; methodology: Methodology };
+
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * The findings with what each of them cost, worst first; in points only where it is known what was `measured`. Beyond the most that a report
+ * The findings with what each of them cost, worst first; in points only where it was `scored`. Beyond the most that a report
  * holds, one friction speaks for the rest.
  */
-export function frictionsOf(findings: Finding[], facts: Facts, measured: Measured | null = null): Friction[] {
+export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | null = null): Friction[] {
   const causes = new Map(findings.map(({ fingerprint, cause }) => [fingerprint, cause]));
   const priced = (friction: Friction): Friction => {
     const cause = causes.get(friction.fingerprint);
-    return measured && cause ? { ...friction, lostPoints: gainOf(cause, facts, measured) } : friction;
+    if (!scored || !cause) return friction;
+    return { ...friction, lostPoints: gainOf(cause, facts, scored.measured, scored.methodology) };
   };
   const all = findings
     .map(({ fingerprint, severity, phase, category, title, description, quote, url, events, grounds }): Friction => {

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { badRequest } from "../errors.ts";
+import type { DimensionName, OwnWeights } from "../weights.ts";
 import type { Friction, Grade } from "./score.ts";
 
 /**
@@ -53,15 +55,35 @@ export const table = {
   ],
 } as const;
 
-export type DimensionName = keyof typeof table.weights;
+/** What sessions are graded by: the numbers above, or the same with an operator's own weights. */
+export type Methodology = Omit<typeof table, "id" | "weights"> & {
+  id: string;
+  weights: Readonly<Record<DimensionName, number>>;
+};
 
 const sha256 = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
-const byRules = { id: table.id, hash: sha256(table), judge: null };
 
-/** What a report was made by: the numbers above and, where a model judged, what it was asked and which one it was. */
-export function methodologyOf(judge: { model: string; rubric: string } | null): Grade["methodology"] {
-  if (judge === null) return { ...byRules };
-  return { id: table.id, hash: sha256([table, judge.rubric, judge.model]), judge: judge.model };
+/** The methodologies that can be graded by; the first is the one of new reports. */
+export const listMethodologies = (own: OwnWeights | null): [Methodology, ...Methodology[]] =>
+  own === null ? [table] : [{ ...table, ...own }, table];
+
+/** Throws bad_request for an id that is none. */
+export function getMethodology(own: OwnWeights | null, id: string): Methodology {
+  const known = listMethodologies(own);
+  const found = known.find((each) => each.id === id);
+  if (found) return found;
+  const ids = known.map((each) => each.id).join(" or ");
+  throw badRequest(`methodology: ${JSON.stringify(id)} is not known here; use ${ids}, or set EVALD_METHODOLOGY`);
+}
+
+/** What a report was made by: its numbers and, where a model judged, what it was asked and which one it was. */
+export function stampOf(
+  methodology: Methodology,
+  judge: { model: string; rubric: string } | null,
+): Grade["methodology"] {
+  const { id } = methodology;
+  if (judge === null) return { id, hash: sha256(methodology), judge: null };
+  return { id, hash: sha256([methodology, judge.rubric, judge.model]), judge: judge.model };
 }
 
 /** 0 is the worst. */

@@ -1,7 +1,7 @@
 import { type Measured, measure } from "./dimensions.ts";
 import { type Facts, failed, type GoalFound } from "./facts.ts";
 import { type Cause, type Finding, joinCauses, worst } from "./finding.ts";
-import { round1, severityRank, table } from "./methodology.ts";
+import { type Methodology, round1, severityRank, table } from "./methodology.ts";
 import type { Friction, Recommendation } from "./score.ts";
 import { line, list, sentence } from "./words.ts";
 
@@ -11,6 +11,7 @@ export function recommendationsOf(
   frictions: Friction[],
   facts: Facts,
   measured: Measured,
+  methodology: Methodology,
 ): Recommendation[] {
   const listed = new Set(frictions.map((friction) => friction.fingerprint));
   return [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
@@ -20,7 +21,7 @@ export function recommendationsOf(
       action: line(actionOf(group), 1200),
       url: group.find((finding) => finding.url !== null)?.url ?? null,
       frictions: group.map((finding) => finding.fingerprint).filter((print) => listed.has(print)),
-      expectedGain: gainOf(group.map((finding) => finding.cause).reduce(joinCauses), facts, measured),
+      expectedGain: gainOf(group.map((finding) => finding.cause).reduce(joinCauses), facts, measured, methodology),
       severity: severityRank[worst(group.map((finding) => finding.severity))],
     }))
     .sort(
@@ -62,9 +63,9 @@ function seenAt(group: Finding[]): string {
 }
 
 /** Points of the score that a cause took; null where it took from nothing that was measured. */
-export function gainOf(cause: Cause, facts: Facts, measured: Measured): number | null {
+export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
   if (measured.score === null) return null;
-  const better = measure(without(cause, facts));
+  const better = measure(without(cause, facts), methodology);
   const names = new Set([...Object.keys(measured.exact), ...Object.keys(better.exact)]);
   if ([...names].every((name) => measured.exact[name] === better.exact[name])) return null;
   return round1(Math.max(0, (better.score ?? 0) - measured.score));

@@ -7,7 +7,7 @@ import { frictionsOf } from "./friction.ts";
 import { readJudgement, splitJudging } from "./judge.ts";
 import { type Judged, judgedBy, withJudged } from "./judged.ts";
 import type { frictionCategories, phases, severities } from "./kinds.ts";
-import { letterOf, methodologyOf } from "./methodology.ts";
+import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 import { type Grounds, type Reach, reachOf } from "./reach.ts";
@@ -90,15 +90,15 @@ export type Grade = {
 };
 
 /** Grades a session by its events alone, those of its judging among them. The same events give the same grade, to the bit. */
-export function gradeSession(events: SessionEvent[]): Grade {
+export function gradeSession(events: SessionEvent[], methodology: Methodology = table): Grade {
   const { session, judging } = splitJudging(events);
   const judgement = readJudgement(judging, session);
   const facts = factsOf(session, judgement);
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
-  const measured = unmade ? nothingMeasured : measure(facts);
+  const measured = unmade ? nothingMeasured : measure(facts, methodology);
   const findings = withJudged(findingsOf(facts), facts);
-  const frictions = frictionsOf(findings, facts, measured);
-  const recommendations = recommendationsOf(findings, frictions, facts, measured);
+  const frictions = frictionsOf(findings, facts, { measured, methodology });
+  const recommendations = recommendationsOf(findings, frictions, facts, measured, methodology);
   const { dimensions, coverage, score } = measured;
   return {
     outcome: facts.outcome,
@@ -108,7 +108,7 @@ export function gradeSession(events: SessionEvent[]): Grade {
     metrics: metricsOf(facts),
     dimensions,
     coverage,
-    methodology: methodologyOf(judgement),
+    methodology: stampOf(methodology, judgement),
     judge: judgement && judgedBy(judgement, facts),
     frictions,
     recommendations,

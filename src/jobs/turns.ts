@@ -29,9 +29,10 @@ export function createTurns({ db: { $client } }: Pick<Deps, "db">) {
   const running = $client.prepare<{ org: string; host: string }, []>(
     "select org_id org, host from jobs where state = 'running'",
   );
+  // Runs alone: other work is done in as many jobs as it takes.
   // Not what is begun later than now: a clock that ran ahead and was set back would block the organisation for as long as it was ahead.
   const countBegun = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
-    "select count(*) n from jobs where org_id = ? and first_begun_at > ? and first_begun_at <= ?",
+    "select count(*) n from jobs where org_id = ? and first_begun_at > ? and first_begun_at <= ? and kind = 'run'",
   );
   // `+`: through the index of what was begun, for the queue may be long.
   const begunAndQueued = $client.prepare<Turn, [org: string, since: number, at: number]>(

@@ -30,7 +30,7 @@ export const mcpRoutes = (endpoint: () => Promise<Endpoint>, callerOf: (request:
         "MCP",
         "mcp",
         "Speak the Model Context Protocol",
-        { 200: Message, ...errors(400, 403, 413) },
+        { 200: Message, ...errors(400, 413) },
         {
           description:
             "Streamable HTTP without sessions: each request holds one message, and is answered with one. Revisions up to 2025-11-25 and 2026-07-28. GET and DELETE are 405.",

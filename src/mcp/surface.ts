@@ -1,6 +1,6 @@
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import type { Caller } from "../auth/gate.ts";
+import { type Caller, checkScope } from "../auth/gate.ts";
 import { type AppError, badRequest, errorStatus } from "../errors.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import type { Reports } from "../reports/reports.ts";
@@ -33,8 +33,10 @@ export function toSurface({ tools, reports, prompts, onChange, toAppError }: Par
   async function callTool({ name, arguments: given = {} }: { name: string; arguments?: object }, call: Call) {
     const ready = byName.get(name);
     if (!ready) throw invalidParams(`Unknown tool: ${name}; there are ${[...byName.keys()].join(", ")}`);
-    if (!ready.tool.annotations.readOnlyHint) onChange(name, call.caller);
+    const { readOnlyHint } = ready.tool.annotations;
     try {
+      checkScope(call.caller, readOnlyHint ? "read" : "run");
+      if (!readOnlyHint) onChange(name, call.caller);
       const value = await ready.tool.run(readArguments(ready, given), call);
       return { content: [{ type: "text", text: JSON.stringify(value) }], structuredContent: value };
     } catch (error) {
@@ -46,9 +48,10 @@ export function toSurface({ tools, reports, prompts, onChange, toAppError }: Par
 
   /** What goes wrong in a request that has no result to tell it in. */
   const guarded =
-    (handle: Handler): Handler =>
+    (method: string, handle: Handler): Handler =>
     async (params, call, sdk) => {
       try {
+        if (method !== "tools/call") checkScope(call.caller, "read");
         return await handle(params, call, sdk);
       } catch (error) {
         if (error instanceof RpcError) throw error;
@@ -67,7 +70,7 @@ export function toSurface({ tools, reports, prompts, onChange, toAppError }: Par
   return {
     capabilities: { tools: {}, resources: {}, prompts: {}, completions: {} },
     instructions,
-    handlers: Object.fromEntries(Object.entries(handlers).map(([method, handle]) => [method, guarded(handle)])),
+    handlers: Object.fromEntries(Object.entries(handlers).map(([method, handle]) => [method, guarded(method, handle)])),
     streams: (method, params) =>
       method === "tools/call" && byName.get((params as { name?: string } | null)?.name ?? "")?.tool.streams === true,
   };

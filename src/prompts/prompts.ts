@@ -1,10 +1,11 @@
 import { and, count, desc, eq, ne, sql } from "drizzle-orm";
-import { orgs, prompts, providers } from "../db/tables.ts";
+import { orgs, prompts, providers, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, notFound } from "../errors.ts";
 import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import { checkHttpUrl } from "../schema.ts";
+import { checkLimits } from "./limits.ts";
 import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 
@@ -46,7 +47,7 @@ type Parts = {
 };
 
 export function createPrompts(
-  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
+  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
   { agents, agentModel, checkModel, onScheduled }: Parts,
 ) {
   const byId = db
@@ -81,8 +82,11 @@ export function createPrompts(
       declaredChecks: row.declaredChecks,
       agent: row.agent,
       model: row.model,
+      limits: row.limits,
       reviewBeforePublishing: row.reviewBeforePublishing,
       isCanary: row.isCanary,
+      baselineRequestId: row.baselineRequestId,
+      warnings: warningsOf(row),
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => new Date(at).toISOString()) : null,
     };
   }
@@ -102,6 +106,7 @@ export function createPrompts(
     const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && lacking.length > 0)
       throw badRequest(`frequency: a scheduled prompt needs templateDefaults for its variables: ${lacking.join(", ")}`);
+    checkLimits(row.limits, config);
     const agent = agents.find(({ id }) => id === row.agent);
     const ids = agents.map(({ id }) => id).join(" or ");
     if (row.agent !== null && !agent)
@@ -117,7 +122,23 @@ export function createPrompts(
         throw badRequest(`agent: ${agent.id} needs a model; name one in model, or set EVALD_AGENT_MODEL`);
       named("agent", () => checkModel(org, agentModel));
     }
-    return { ...row, targetProviderId };
+    const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
+    if (baselineRequestId !== null) checkBaseline(org, row.id, baselineRequestId);
+    return { ...row, targetProviderId, baselineRequestId };
+  }
+
+  function checkBaseline(org: OrgId, promptId: string, evalRequestId: string): void {
+    const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
+    const scored = db
+      .select({ n: count(reports.score) })
+      .from(runs)
+      .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
+      .where(own)
+      .get();
+    if ((scored?.n ?? 0) < 2)
+      throw badRequest(
+        `baselineRequestId: the eval request ${evalRequestId} has ${scored?.n ?? 0} runs of this prompt with a score; a baseline needs 2, and 4 to tell a change from chance`,
+      );
   }
 
   /** Its schedule begins now: a slot that was due before and not dealt with does not come any more. */
@@ -148,7 +169,11 @@ export function createPrompts(
   return {
     getPromptRow,
     agentOf,
+    hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
+    /** What to know before relying on an evaluation of so many runs. Throws not_found. */
+    warningsOf: (org: OrgId, id: string, runs: number): string[] =>
+      warningsOf({ ...getPromptRow(org, id), runsPerEval: runs }),
 
     /** Newest first. */
     listPrompts(
@@ -163,11 +188,11 @@ export function createPrompts(
       return { items: rows.map(toPromptSummary), total };
     },
 
-    /** Throws bad_request that names the field. */
-    createPrompt(org: OrgId, input: PromptInput): Prompt {
+    /** Throws bad_request that names the field. `id`: one that was made before, for its presets to fall where they were shown; another is made if it is taken. */
+    createPrompt(org: OrgId, input: PromptInput, id?: string): Prompt {
       const createdAt = now();
       const row = check(org, {
-        id: newId(createdAt),
+        id: id && !db.select({ id: prompts.id }).from(prompts).where(eq(prompts.id, id)).get() ? id : newId(createdAt),
         orgId: org,
         title: input.title ?? null,
         text: input.text,
@@ -182,8 +207,10 @@ export function createPrompts(
         declaredChecks: input.declaredChecks ?? null,
         agent: input.agent ?? null,
         model: input.model ?? null,
+        limits: input.limits ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
         isCanary: input.isCanary ?? false,
+        baselineRequestId: input.baselineRequestId ?? null,
         createdAt,
         nextSlotAt: null,
       });
@@ -207,6 +234,19 @@ export function createPrompts(
     },
   };
 }
+
+/** Runs of one evaluation below which no change from a baseline can be told from chance. */
+const minRuns = 4;
+
+const warningsOf = ({
+  baselineRequestId,
+  runsPerEval,
+}: Pick<PromptRow, "baselineRequestId" | "runsPerEval">): string[] =>
+  baselineRequestId === null || (runsPerEval ?? 1) >= minRuns
+    ? []
+    : [
+        `${runsPerEval ?? 1} of ${minRuns} runs: fewer cannot tell a change from the pinned baseline from chance; set runsPerEval to 5`,
+      ];
 
 /** Names the field in what is wrong with its value. */
 function named(field: string, check: () => void): void {

@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
+import { Limits } from "./limits.ts";
 
 const words = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
@@ -34,7 +35,7 @@ export const PromptSummary = Type.Object(
 );
 export type PromptSummary = Static<typeof PromptSummary>;
 
-const DeclaredCheck = Type.Object(
+export const DeclaredCheck = Type.Object(
   {
     url: HttpUrl("Address to ask at the end, by GET"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
@@ -43,7 +44,7 @@ const DeclaredCheck = Type.Object(
   { description: "A part of the end goal that a machine can test" },
 );
 
-const AdditionalUrl = Type.Object(
+export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Where a session may start") },
   {
     additionalProperties: true,
@@ -73,8 +74,16 @@ const choices = {
     }),
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
+  limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
   isCanary: Type.Boolean({ description: "Its docs never change: what moves it moves the agent, not the docs" }),
+  baselineRequestId: Nullable(
+    Type.String({
+      format: "uuid",
+      description:
+        "Eval request that others are held against; null: the last ten comparable published runs. It must have two runs with a score",
+    }),
+  ),
 };
 
 const choicesExample = {
@@ -86,8 +95,10 @@ const choicesExample = {
   declaredChecks: null,
   agent: null,
   model: null,
+  limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
   isCanary: false,
+  baselineRequestId: null,
 };
 
 export const Prompt = Type.Object(
@@ -100,6 +111,7 @@ export const Prompt = Type.Object(
         description: "The next three slots of its schedule; null if it is not scheduled",
       }),
     ),
+    warnings: Type.Array(Type.String(), { description: "What to know before relying on its evaluations" }),
   },
   {
     title: "Prompt",
@@ -108,6 +120,7 @@ export const Prompt = Type.Object(
         ...promptExample,
         ...choicesExample,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
+        warnings: [],
       },
     ],
   },

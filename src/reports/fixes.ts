@@ -4,9 +4,9 @@ import type { Deps, OrgId } from "../deps.ts";
 import { luckOf, maxLuck } from "../grading/life.ts";
 import { cameBy } from "../grading/reach.ts";
 import { mean, welch } from "../grading/stats.ts";
+import type { Done, Fix } from "./fixschema.ts";
 import { placeOf } from "./lives.ts";
 import { rounded } from "./repeats.ts";
-import type { Done, Fix } from "./schema.ts";
 
 type Row = typeof fixes.$inferSelect;
 type Ended = ReturnType<ReturnType<typeof createFixes>["runsOf"]>[number];

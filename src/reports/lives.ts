@@ -92,8 +92,8 @@ export function createLives({ db }: { db: Db }) {
       .run();
   }
 
-  /** The published report that tells a friction last, and when it was seen first and last; null if none is left. */
-  function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifeRow) {
+  /** The published report beside this one that tells a friction last, and when it was seen first and last; null if there is none. */
+  function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifeRow, reportId: string) {
     const seen = t
       .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
       .from(frictionPoints)
@@ -105,6 +105,7 @@ export function createLives({ db }: { db: Db }) {
           eq(frictionPoints.promptId, promptId),
           eq(frictionPoints.fingerprint, fingerprint),
           eq(reports.status, "published"),
+          ne(reports.id, reportId),
         ),
       )
       .orderBy(desc(reports.createdAt), desc(reports.id))
@@ -178,7 +179,7 @@ export function createLives({ db }: { db: Db }) {
     function remove(point: PointRow): void {
       const before = known.get(point.fingerprint);
       if (!before) return;
-      const last = lastOf(t, before);
+      const last = lastOf(t, before, report.id);
       if (!last) {
         t.delete(frictionLives)
           .where(and(ofPlace(report, place), eq(frictionLives.fingerprint, point.fingerprint)))

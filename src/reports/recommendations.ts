@@ -9,7 +9,7 @@ import type { Page, Paged } from "../paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable, OneOf, Url } from "../schema.ts";
 import { createFixes } from "./fixes.ts";
-import { type Fix, fixStatuses } from "./schema.ts";
+import { type Fix, fixStatuses } from "./fixschema.ts";
 
 export const DoneInput = Type.Object(
   {

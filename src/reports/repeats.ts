@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { type Estimate, meanInterval, median, wilson } from "../grading/stats.ts";
+import { deviation, type Estimate, meanInterval, median, wilson } from "../grading/stats.ts";
+import { smallestChange } from "../grading/statspower.ts";
 import { Nullable } from "../schema.ts";
 import type { Report } from "./schema.ts";
 
@@ -8,6 +9,9 @@ export type Ended = {
   failureReason: string | null;
   report: { outcome: Report["outcome"]; score: number | null; seconds: number | null; costUsd: number | null } | null;
 };
+
+/** Runs a side below which nothing can be told from chance. */
+export const minRuns = 4;
 
 const bound = Nullable(Type.Number());
 
@@ -31,26 +35,64 @@ export const Repeats = Type.Object({
 });
 export type Repeats = Static<typeof Repeats>;
 
+/** The result of one evaluation: what its repeats came to, how much they scatter, and what so many of them could show. */
+export const EvalResult = Type.Object({
+  ...Repeats.properties,
+  label: Type.String({ description: "single run, or 5 runs" }),
+  unfinished: Type.Integer({ description: "Runs to come" }),
+  sd: Nullable(Type.Number({ description: "Standard deviation of the scores" })),
+  successes: Nullable(Type.Integer({ description: "Runs that reached the goal" })),
+  smallestChange: Nullable(
+    Type.Number({ description: "Points that as many runs on both sides would show in 4 of 5 comparisons" }),
+  ),
+});
+export type EvalResult = Static<typeof EvalResult>;
+
+/** Whether a run could not be made, for a reason that says nothing about the target. */
+const infrastructure = /^(infrastructure|credentials):/;
+/** Ends of an agent that has not succeeded. */
+const unsuccessful = /^(timeout|budget|agent_crashed):/;
+
 /** Sums up repeats. Who could not be evaluated is counted and left out; who ran out of time or money has not succeeded. */
 export function sumUp(runs: Ended[]): Repeats {
   const made = runs.flatMap(({ report }) => (report === null ? [] : [report]));
-  const scores = made.flatMap(({ score }) => (score === null ? [] : [score]));
-  const failed = (causes: RegExp) => runs.filter(({ failureReason }) => causes.test(failureReason ?? "")).length;
-  const successes = made.filter(({ outcome }) => outcome === "succeeded").length;
-  const judged =
-    successes +
-    made.filter(({ outcome }) => outcome === "goal_not_met").length +
-    failed(/^(timeout|budget|agent_crashed):/);
+  const scores = scoresOf(runs);
+  const { successes, judged } = successesOf(runs);
   const numbers = (name: "seconds" | "costUsd") => made.flatMap((report) => report[name] ?? []);
   return {
     n: scores.length,
-    infraFailures: failed(/^(infrastructure|credentials):/),
+    infraFailures: runs.filter(({ failureReason }) => infrastructure.test(failureReason ?? "")).length,
     score: scores.length === 0 ? null : toScore(meanInterval(scores)),
     successRate: judged === 0 ? null : { ...rounded(wilson(successes, judged), 3), of: judged },
     medianSeconds: round(median(numbers("seconds")), 1),
     medianCostUsd: round(median(numbers("costUsd")), 4),
   };
 }
+
+/** Sums up an evaluation, of which so many runs have not ended. */
+export function resultOf(runs: Ended[], unfinished: number): EvalResult {
+  const scores = scoresOf(runs);
+  const sd = deviation(scores);
+  const { successes, judged } = successesOf(runs);
+  return {
+    ...sumUp(runs),
+    label: scores.length === 1 && unfinished === 0 ? "single run" : `${scores.length} runs`,
+    unfinished,
+    sd: round(sd, 2),
+    successes: judged === 0 ? null : successes,
+    smallestChange: sd === null || scores.length < minRuns ? null : round(smallestChange(scores.length, sd), 1),
+  };
+}
+
+/** Runs that reached the goal, of those of which it is known. */
+export function successesOf(runs: Ended[]): { successes: number; judged: number } {
+  const count = (outcome: Report["outcome"]) => runs.filter(({ report }) => report?.outcome === outcome).length;
+  const ended = runs.filter(({ failureReason }) => unsuccessful.test(failureReason ?? "")).length;
+  const successes = count("succeeded");
+  return { successes, judged: successes + count("goal_not_met") + ended };
+}
+
+const scoresOf = (runs: Ended[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
 
 const toScore = (estimate: Estimate) => {
   const { value, low, high } = rounded(estimate, 1);
@@ -63,5 +105,5 @@ export const rounded = ({ value, low, high }: Estimate, digits: number): Estimat
   high: round(high, digits),
 });
 
-const round = (value: number | null, digits: number): number | null =>
-  value === null ? null : Number(value.toFixed(digits));
+export const round = <T extends number | null>(value: T, digits: number): T =>
+  (value === null ? null : Number(value.toFixed(digits))) as T;

@@ -1,14 +1,15 @@
 import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
 import { type Tx, tx } from "../db/open.ts";
 import { rowReader } from "../db/rows.ts";
-import { frictionPoints, prompts, type ReportStatus, reaches, recommendations, reports, runs } from "../db/tables.ts";
+import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
 import type { Page, Paged } from "../paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { toInstant } from "../schema.ts";
-import { createCounts } from "./counts.ts";
+import { createBaselines } from "./baseline.ts";
+import { createCounts, writeReach } from "./counts.ts";
 import { namePages } from "./docsmap.ts";
 import { createFixes } from "./fixes.ts";
 import { createFriction } from "./friction.ts";
@@ -99,6 +100,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
   const friction = createFriction({ db });
   const fixes = createFixes({ db });
   const countReport = createCounts({ db });
+  const baselines = createBaselines({ db });
 
   const iso = (at: number) => new Date(at).toISOString();
 
@@ -131,7 +133,7 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     const advice = adviceOf.all({ reportId: report.id });
     const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => prints.get(id) ?? ""));
     const done = fixes.doneOf(org, prompt.id, recommended);
-    return {
+    const whole = {
       ...toRunReport(report, reportUrl(baseUrl(), slug)),
       createdAt: iso(report.createdAt),
       run: {
@@ -160,10 +162,12 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         done: done[i] ?? null,
       })),
     };
+    return { ...whole, baseline: baselines.ofReport(org, whole) };
   }
 
   return {
     getReport,
+    count: countReport,
 
     /** Stores the grade of a run's session: part of the transaction that completes the run. */
     insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
@@ -196,11 +200,8 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         tx.insert(recommendations)
           .values({ ...recommendation, ...owner, id: newId(createdAt), frictionIds: proves.map(idOf) })
           .run();
-      const { listed, ...came } = reach;
-      tx.insert(reaches)
-        .values({ ...owner, ...came })
-        .run();
-      namePages(tx, run, listed);
+      writeReach(tx, owner, reach);
+      namePages(tx, run, reach.listed);
       if (!run.task.reviewBeforePublishing) countReport(tx, reportId, 1);
     },
 

@@ -1,30 +1,111 @@
 import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { errors, listOf, type OrgOf, operation } from "../api.ts";
 import { jsonBody } from "../body.ts";
-import type { Deps } from "../deps.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest } from "../errors.ts";
 import { pageQuery } from "../paging.ts";
-import { PathId } from "../schema.ts";
-import { DocsMap, getDocsMap, mapQuery } from "./docsmap.ts";
-import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./frictionschema.ts";
-import { DoneInput, fixFilter, type Recommendations } from "./recommendations.ts";
+import { type Compare, Comparison } from "./compare.ts";
+import type { Gradings } from "./gradings.ts";
 import type { Reports } from "./reports.ts";
-import { Fix, Report, ReportPatch, ReportSummary, reportFilter, Trace, traceQuery } from "./schema.ts";
+import { GradingList, Report, ReportPatch, ReportSummary, reportFilter } from "./schema.ts";
+import { ReportsComparison } from "./sidebyside.ts";
+import type { SideQuery } from "./sides.ts";
 import { getTrace } from "./trace.ts";
-import { getTrends, Trends, trendFilter } from "./trends.ts";
+import { Trace, traceQuery } from "./traceschema.ts";
 
 const path = Type.Object({ slug: Type.String() });
 
-type Parts = {
-  reports: Reports;
-  recommendations: Recommendations;
-  deps: Pick<Deps, "db" | "now">;
-  /** Who asks, in words. */
-  nameOf: (request: Request) => string;
-};
+const sideQuery = (side: "base" | "head", description: string) => ({
+  [side]: Type.String({ minLength: 1, maxLength: 4000, description }),
+  [`${side}Agent`]: Type.Optional(Type.String({ maxLength: 100, description: "Only runs of this agent" })),
+  [`${side}Model`]: Type.Optional(Type.String({ maxLength: 200, description: "Only runs of this model" })),
+  [`${side}Args`]: Type.Optional(
+    Type.String({ maxLength: 4000, description: 'Only runs with these template arguments, as {"language":"Python"}' }),
+  ),
+});
+const CompareQuery = Type.Object({
+  ...sideQuery(
+    "base",
+    "Slugs of reports, ids of eval requests or ids of prompts (their last ten published runs), separated by commas; or baseline, for what the head is held against",
+  ),
+  ...sideQuery("head", "The same for the other side; with 6 prompts or more on both sides prompts are paired"),
+});
 
-export const reportRoutes = ({ reports, recommendations, deps, nameOf }: Parts, orgOf: OrgOf) =>
+function toSlugs(text: string): string[] {
+  const slugs = listIn(text);
+  if (slugs.length < 2 || slugs.length > 10) throw badRequest("slugs must be 2 to 10, separated by commas");
+  return slugs;
+}
+
+const listIn = (text: string): string[] => text.split(",").filter((item) => item !== "");
+
+function toSide(query: Record<string, string | undefined>, side: "base" | "head"): SideQuery {
+  const { [side]: of = "", [`${side}Agent`]: agent, [`${side}Model`]: model, [`${side}Args`]: args } = query;
+  return { of: listIn(of), agent, model, templateArgs: args === undefined ? undefined : readArgs(`${side}Args`, args) };
+}
+
+function readArgs(field: string, text: string): Record<string, string> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (Value.Check(Type.Record(Type.String(), Type.String()), value)) return value;
+  } catch {}
+  throw badRequest(`${field} must be a JSON object of strings, as in {"language":"Python"}`);
+}
+
+const methodologyQuery = Type.Object({
+  methodology: Type.Optional(
+    Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "As it was graded by this methodology: its id, or 8 digits or more of its hash",
+    }),
+  ),
+});
+
+/** Throws bad_request, not_found. */
+function change(reports: Reports, gradings: Gradings, org: OrgId, slug: string, patch: ReportPatch): Report {
+  if (patch.status === undefined && patch.gradingId === undefined)
+    throw badRequest("the body must have a status or a gradingId");
+  if (patch.gradingId !== undefined) gradings.pinGrading(org, slug, patch.gradingId);
+  return patch.status === undefined ? reports.getReport(org, slug) : reports.setStatus(org, slug, patch.status);
+}
+
+type Parts = { reports: Reports; compare: Compare; gradings: Gradings };
+
+export const reportRoutes = ({ reports, compare, gradings }: Parts, deps: Pick<Deps, "db">, orgOf: OrgOf) =>
   new Elysia({ name: "reports" })
+    .get(
+      "/api/v1/compare",
+      ({ request, query }) => {
+        const asked = query as Record<string, string | undefined>;
+        return compare.compareSides(orgOf(request), toSide(asked, "base"), toSide(asked, "head"));
+      },
+      {
+        query: CompareQuery,
+        ...operation(
+          "Reports",
+          "compare",
+          "Tell whether a head is better or worse than its base, and how sure that is",
+          {
+            200: Comparison,
+            ...errors(400, 404),
+          },
+        ),
+      },
+    )
+    .get(
+      "/api/v1/compare/reports",
+      ({ request, query }) => compare.compareReports(orgOf(request), toSlugs(query.slugs)),
+      {
+        query: Type.Object({ slugs: Type.String({ maxLength: 2000, description: "2 to 10, separated by commas" }) }),
+        ...operation("Reports", "compareReports", "Put 2 to 10 reports side by side", {
+          200: ReportsComparison,
+          ...errors(400, 404),
+        }),
+      },
+    )
     .get(
       "/api/v1/reports",
       ({ request, query: { limit = 100, offset, ...filter }, set }) => {
@@ -40,23 +121,47 @@ export const reportRoutes = ({ reports, recommendations, deps, nameOf }: Parts, 
         }),
       },
     )
-    .get("/api/v1/reports/:slug", ({ request, params }) => reports.getReport(orgOf(request), params.slug), {
-      params: path,
-      ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations", {
-        200: Report,
-        ...errors(404),
-      }),
-    })
+    .get(
+      "/api/v1/reports/:slug",
+      ({ request, params: { slug }, query: { methodology } }) =>
+        methodology === undefined
+          ? reports.getReport(orgOf(request), slug)
+          : gradings.getGraded(orgOf(request), slug, methodology),
+      {
+        params: path,
+        query: methodologyQuery,
+        ...operation("Reports", "getReport", "Get a whole report: scores, friction points, recommendations", {
+          200: Report,
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/reports/:slug/gradings",
+      ({ request, params }) => gradings.listGradings(orgOf(request), params.slug),
+      {
+        params: path,
+        ...operation("Reports", "listGradings", "List how a report was graded, each time, and how far judges agree", {
+          200: GradingList,
+          ...errors(404),
+        }),
+      },
+    )
     .patch(
       "/api/v1/reports/:slug",
-      ({ request, params, body }) => reports.setStatus(orgOf(request), params.slug, body.status),
+      ({ request, params, body }) => change(reports, gradings, orgOf(request), params.slug, body),
       {
         params: path,
         ...jsonBody(ReportPatch),
-        ...operation("Reports", "updateReport", "Publish a report, make it a draft or archive it", {
-          200: Report,
-          ...errors(400, 404, 413),
-        }),
+        ...operation(
+          "Reports",
+          "updateReport",
+          "Publish a report, make it a draft, archive it, or pin one of its gradings",
+          {
+            200: Report,
+            ...errors(400, 404, 413),
+          },
+        ),
       },
     )
     .get(
@@ -67,100 +172,6 @@ export const reportRoutes = ({ reports, recommendations, deps, nameOf }: Parts, 
         query: Type.Object(traceQuery),
         ...operation("Reports", "getSessionTrace", "Read the session behind a report, a page at a time", {
           200: Trace,
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/friction",
-      ({ request, query: { limit = 100, offset, ...filter }, set }) => {
-        const { items, total } = reports.listFriction(orgOf(request), filter, { limit, offset: offset ?? 0 });
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
-      {
-        query: Type.Object({ ...frictionFilter, ...pageQuery }),
-        ...operation("Friction", "listFriction", "List what stood in the way, each thing once, the worst first", {
-          200: listOf(FrictionThing, "Friction of a prompt or of a provider's prompts"),
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/friction/:fingerprint",
-      ({ request, params, query }) => reports.getFriction(orgOf(request), params.fingerprint, query),
-      {
-        params: Type.Object({ fingerprint: Type.String() }),
-        query: Type.Object(scopeQuery),
-        ...operation("Friction", "getFriction", "Get one friction with the evaluations that came to where it stands", {
-          200: FrictionDetail,
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get("/api/v1/trends", ({ request, query }) => getTrends(deps, orgOf(request), query), {
-      query: Type.Object(trendFilter),
-      ...operation("Reports", "getTrends", "Show how results went over time, and where they changed", {
-        200: Trends,
-        ...errors(400, 404),
-      }),
-    })
-    .post(
-      "/api/v1/recommendations/:fingerprint/done",
-      async ({ request, params, body, set }) => {
-        set.status = 201;
-        const who = { by: nameOf(request), trigger: "api" as const };
-        return recommendations.markDone(orgOf(request), params.fingerprint, body, who);
-      },
-      {
-        params: Type.Object({ fingerprint: Type.String({ description: "Of a friction that it is to remove" }) }),
-        ...jsonBody(DoneInput),
-        ...operation("Friction", "markDone", "Say that a recommendation was followed, and have it looked at", {
-          201: Fix,
-          ...errors(400, 404, 409, 413),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/recommendations/done",
-      ({ request, query: { limit = 100, offset, ...filter }, set }) => {
-        const { items, total } = recommendations.listDone(orgOf(request), filter, { limit, offset: offset ?? 0 });
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
-      {
-        query: Type.Object({ ...fixFilter, ...pageQuery }),
-        ...operation(
-          "Friction",
-          "listDone",
-          "List the recommendations of a prompt that were marked done, newest first",
-          {
-            200: listOf(Fix, "Marked done, with what became of it"),
-            ...errors(400, 404),
-          },
-        ),
-      },
-    )
-    .get(
-      "/api/v1/providers/:providerId/docs-map",
-      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
-      {
-        params: Type.Object({ providerId: PathId("uuid of the provider") }),
-        query: Type.Object(mapQuery),
-        ...operation("Friction", "getDocsMap", "Show which pages of the docs agents read, never reach and guess", {
-          200: DocsMap,
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/prompts/:promptId/docs-map",
-      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
-      {
-        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
-        query: Type.Object(mapQuery),
-        ...operation("Friction", "getDocsMapOfPrompt", "The same of the runs of one prompt", {
-          200: DocsMap,
           ...errors(400, 404),
         }),
       },

@@ -1,9 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { eventSources, eventTypes, outcomes } from "../agents/agent.ts";
+import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Done } from "./fixschema.ts";
+import { JudgeVariance } from "./judgevariance.ts";
 
 const ReportMetrics = Type.Object({
   time: Type.String({ description: "2m 14s" }),
@@ -80,48 +82,6 @@ export const FrictionPoint = Type.Object(
 );
 export type FrictionPoint = Static<typeof FrictionPoint>;
 
-export const fixStatuses = ["running", "verified", "did_not_help", "undecided", "reopened"] as const;
-
-const Side = Type.Object({
-  evalRequestId: Id,
-  runs: Type.Integer(),
-  met: Type.Integer({ description: "Runs that met any of its friction" }),
-  score: Nullable(Type.Number({ description: "Mean" })),
-});
-
-export const Fix = Type.Object(
-  {
-    id: Id,
-    promptId: Id,
-    title: Type.String(),
-    fingerprints: Type.Array(Type.String(), { description: "Of the friction that it was to remove" }),
-    doneBy: Type.String(),
-    doneAt: Time,
-    note: Nullable(Type.String()),
-    status: OneOf(
-      fixStatuses,
-      "running: its runs have not ended; verified: they came by and met none of it; did_not_help: they met it again; undecided: see reason; reopened: verified, and met again later",
-    ),
-    reason: Type.String(),
-    before: Side,
-    after: Side,
-    delta: Nullable(
-      Type.Object(
-        { value: Type.Number(), low: Nullable(Type.Number()), high: Nullable(Type.Number()) },
-        { description: "Points that the score gained, with Welch's 95 % interval; null under two scores a side" },
-      ),
-    ),
-  },
-  { title: "Fix" },
-);
-export type Fix = Static<typeof Fix>;
-
-/** What became of a recommendation that was marked done. */
-export const Done = Nullable(
-  Type.Pick(Fix, ["id", "status", "reason", "doneAt", "doneBy"], { description: "null: not marked done" }),
-);
-export type Done = Static<typeof Done>;
-
 export const Recommendation = Type.Object(
   {
     id: Id,
@@ -145,7 +105,7 @@ const GoalPart = Type.Object({
   why: Type.String({ description: "In the judge's words" }),
 });
 
-const ReportJudge = Type.Object(
+export const ReportJudge = Type.Object(
   {
     model: Type.String(),
     costUsd: Nullable(Type.Number({ description: "Not part of the cost in metrics; null: unknown" })),
@@ -170,6 +130,33 @@ const RunTask = Type.Object(
   { description: "The prompt as it stood then, variables filled in" },
 );
 
+const bound = Type.Number();
+export const ReportBaseline = Type.Object(
+  {
+    kind: OneOf(["pinned", "window"], "pinned by a person, or the last ten comparable published runs before this one"),
+    evalRequestId: Nullable(Id),
+    n: Type.Integer({ description: "Its runs" }),
+    from: Time,
+    to: Time,
+    differences: Type.Array(Type.String(), { description: "Why it is not comparable; then the rest is empty" }),
+    score: Nullable(
+      Type.Object({
+        mean: bound,
+        change: bound,
+        low: bound,
+        high: bound,
+        isUsual: Type.Boolean({
+          description: "Whether it lies between low and high, as one more run of the baseline does in 19 of 20 cases",
+        }),
+      }),
+    ),
+    dimensions: Type.Array(Type.Object({ name: Type.String(), mean: bound, change: bound })),
+    metrics: Type.Array(Type.Object({ name: Type.String(), median: bound, change: bound })),
+  },
+  { title: "ReportBaseline", description: "How far this one run is from its baseline; a verdict needs repeats" },
+);
+export type ReportBaseline = Static<typeof ReportBaseline>;
+
 export const Report = Type.Object(
   {
     ...RunReport.properties,
@@ -190,6 +177,7 @@ export const Report = Type.Object(
     prompt: PromptSummary,
     agent: RunAgent,
     judge: Nullable(ReportJudge),
+    baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
   },
@@ -232,35 +220,46 @@ const ReportFilter = Type.Object(reportFilter);
 export type ReportFilter = Static<typeof ReportFilter>;
 
 export const ReportPatch = Type.Object(
-  { status: OneOf(reportStatuses) },
+  {
+    status: Type.Optional(OneOf(reportStatuses)),
+    gradingId: Type.Optional(
+      Nullable(
+        Type.String({
+          format: "uuid",
+          description: "The grading to show from now on; null: the newest, whichever it is",
+        }),
+      ),
+    ),
+  },
   { title: "ReportPatch", examples: [{ status: "archived" }] },
 );
+export type ReportPatch = Static<typeof ReportPatch>;
 
-const TraceEvent = Type.Object(
+/** One grade of a report among several. */
+const Grading = Type.Object(
   {
-    seq: Type.Integer({ minimum: 0 }),
-    at: Time,
-    tMs: Type.Integer({ description: "Milliseconds since the session began" }),
-    type: OneOf(eventTypes),
-    source: OneOf(eventSources),
+    id: Id,
+    repeat: Type.Integer({ minimum: 1, description: "Of those by the same methodology and judge" }),
+    isShown: Type.Boolean({ description: "It is what the report shows" }),
+    isPinned: Type.Boolean({ description: "A person chose it: a newer one does not take its place" }),
+    createdAt: Time,
+    methodology: RunReport.properties.methodology,
+    score: RunReport.properties.score,
+    grade: RunReport.properties.grade,
+    outcome: RunReport.properties.outcome,
+    coverage: RunReport.properties.coverage,
+    keyFinding: Type.String(),
+    judge: Nullable(ReportJudge),
   },
-  { title: "TraceEvent", additionalProperties: true, description: "The other fields are those of the type" },
+  { title: "Grading" },
 );
+export type Grading = Static<typeof Grading>;
 
-export const Trace = Type.Object(
+export const GradingList = Type.Object(
   {
-    events: Type.Array(TraceEvent),
-    total: Type.Integer({ description: "Events that match" }),
-    nextSeq: Nullable(Type.Integer({ description: "fromSeq of the next page; null at the end" })),
-    notice: Nullable(Type.String({ description: "Why events are missing" })),
+    gradings: Type.Array(Grading, { description: "Oldest first" }),
+    judgeVariance: Type.Array(JudgeVariance, { description: "Of each judge that judged the session more than once" }),
   },
-  { title: "Trace" },
+  { title: "GradingList" },
 );
-export type Trace = Static<typeof Trace>;
-
-export const traceQuery = {
-  types: Type.Optional(Type.String({ description: `Event types, separated by commas: ${eventTypes.join(", ")}` })),
-  fromSeq: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000_000, default: 0 })),
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 500, default: 100 })),
-  search: Type.Optional(Type.String({ minLength: 1, maxLength: 200, description: "Text that an event must contain" })),
-};
+export type GradingList = Static<typeof GradingList>;

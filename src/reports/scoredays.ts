@@ -1,6 +1,6 @@
-import { and, eq, gte, lt, sql } from "drizzle-orm";
+import { and, eq, gte, lt, max, ne, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
-import { runs, scoreDays } from "../db/tables.ts";
+import { reports, runs, scoreDays } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import type { Counted } from "./lives.ts";
 
@@ -27,6 +27,12 @@ export function createScoreCounts(_: { db: Db }) {
     };
     const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
     const before = t.select().from(scoreDays).where(own).get();
+    const last = by > 0 ? run.createdAt : lastOf(t, { report, run });
+    if (last === null) {
+      t.delete(scoreDays).where(own).run();
+      return;
+    }
+    if (!before && by < 0) return;
     const empty = { succeeded: 0, judged: 0, scores: [], seconds: [], costsUsd: [], lastAt: 0 };
     const day: ScoreDay = before ?? { ...key, ...empty };
     const given = { scores: score, seconds: metrics.timeSeconds, costsUsd: metrics.costUsd };
@@ -34,13 +40,37 @@ export function createScoreCounts(_: { db: Db }) {
     const row: ScoreDay = {
       ...day,
       ...Object.fromEntries(changed),
-      lastAt: Math.max(day.lastAt, run.createdAt),
+      lastAt: by > 0 ? Math.max(day.lastAt, last) : last,
       succeeded: day.succeeded + (outcome === "succeeded" ? by : 0),
       judged: day.judged + (outcome === "succeeded" || outcome === "goal_not_met" ? by : 0),
     };
     if (before) t.update(scoreDays).set(row).where(own).run();
     else t.insert(scoreDays).values(row).run();
   };
+}
+
+/** When the last other run of the same day, agent, model and methodology was asked for that counts; null if there is none. */
+function lastOf(t: Tx, { report, run }: Pick<Counted, "report" | "run">): number | null {
+  const day = Math.floor(run.createdAt / dayMs) * dayMs;
+  const same = sql`${runs.agent} = ${run.agent} and ${runs.agentVersion} is ${run.agentVersion} and ${runs.model} is ${run.model}`;
+  const row = t
+    .select({ at: max(runs.createdAt) })
+    .from(runs)
+    .innerJoin(reports, eq(reports.runId, runs.id))
+    .where(
+      and(
+        eq(runs.orgId, run.orgId),
+        eq(runs.promptId, run.promptId),
+        gte(runs.id, firstIdAt(day)),
+        lt(runs.id, firstIdAt(day + dayMs)),
+        ne(runs.id, run.id),
+        sql`${same} and ${runs.urlMap} = '{}'`,
+        eq(reports.status, "published"),
+        eq(reports.methodology, report.methodology),
+      ),
+    )
+    .get();
+  return row?.at ?? null;
 }
 
 const plus = (list: number[], value: number | null): number[] => (value === null ? list : [...list, value]);

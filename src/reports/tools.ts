@@ -6,44 +6,48 @@ import { frictionStates, severities } from "../grading/kinds.ts";
 import { fitting, pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import { Comparison, createCompare } from "./compare.ts";
+import type { Compare } from "./compare.ts";
 import { FrictionThing } from "./frictionschema.ts";
 import type { Reports } from "./reports.ts";
-import { Recommendation, Report, ReportSummary, reportFilter, Trace, traceQuery } from "./schema.ts";
+import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts";
+import { ReportsComparison } from "./sidebyside.ts";
 import { getTrace } from "./trace.ts";
+import { Trace, traceQuery } from "./traceschema.ts";
 import { getTrends, Trends, trendFilter } from "./trends.ts";
 
-type Parts = { reports: Reports; prompts: Prompts; deps: Pick<Deps, "db" | "now"> };
+type Parts = { reports: Reports; compare: Compare; prompts: Prompts; deps: Pick<Deps, "db" | "now"> };
 
 /** Not checked as a uuid: any other text names no prompt, and that answer says where they are. */
 const promptId = Type.Optional(Type.String({ description: "From list_prompts" }));
 const slug = Type.String({ maxLength: 200, description: "From list_reports" });
 
-/** What explains itself is left to be seen: every word of the list of tools is paid for in every conversation. */
-const seen = Nullable(Type.Object({}));
-const BriefRecommendation = Type.Object({ ...Recommendation.properties, done: seen });
+/** What is left to be seen is not described: every word of the list of tools is paid for in every conversation. */
+const Seen = Type.Object({});
 const BriefReport = Type.Object({
   ...Report.properties,
-  judge: seen,
-  recommendations: Type.Array(BriefRecommendation),
+  judge: Nullable(Seen),
+  baseline: Nullable(Seen),
+  recommendations: Type.Array(Type.Object({ ...Recommendation.properties, done: Nullable(Seen) })),
+});
+const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
+const BriefComparison = Type.Object({
+  ...ReportsComparison.properties,
+  evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Seen) }),
 });
 const { points, changes, nextUntil } = Trends.properties;
 const BriefTrends = Type.Object({
   agent: Nullable(Type.String()),
   model: Nullable(Type.String()),
-  methodology: seen,
+  methodology: Nullable(Seen),
   points,
   changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
-  cells: Type.Array(Type.Object({})),
+  cells: Type.Array(Seen),
   nextUntil,
 });
-
 const { fingerprint, severity, title, events, seenIn, state } = FrictionThing.properties;
-/** The rest of a friction point is told by its values. */
 const BriefFriction = Type.Object({ fingerprint, severity, title, events, seenIn, state, slug: Type.String() });
 
-export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
-  const compareReports = createCompare(deps, reports);
+export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] {
   return [
     tool({
       name: "list_reports",
@@ -127,10 +131,10 @@ export function reportTools({ reports, prompts, deps }: Parts): Tool[] {
       description:
         "Put 2 to 10 reports side by side: scores, dimensions, metrics, friction that they share or not, and whether they may be compared. Name reports of two evaluations with 4 or more runs each (request_eval with runs) to get a verdict that is not chance; all runs of both count, one slug of each is enough.",
       input: Type.Object({ slugs: Type.Array(slug, { minItems: 2, maxItems: 10 }) }),
-      output: Comparison,
+      output: BriefComparison,
       annotations: readOnly,
       run({ slugs }, { caller }) {
-        const { friction, ...rest } = compareReports(caller.org, slugs);
+        const { friction, ...rest } = compare.compareReports(caller.org, slugs);
         const fit = fitting([...friction.shared, ...friction.only]).length;
         const shared = friction.shared.slice(0, fit);
         const only = friction.only.slice(0, fit - shared.length);

@@ -21,7 +21,10 @@ export type Endings = ReturnType<typeof createEndings>;
 export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, commit, costOf, onEnded }: Parts) {
   function end(t: Tx, runId: string, status: "failed" | "superseded", reason: string): void {
     queue.cancel(t, "run", runId, reason, costOf);
-    t.update(runs).set({ status, failureReason: reason, completedAt: now() }).where(eq(runs.id, runId)).run();
+    t.update(runs)
+      .set({ status, failureReason: reason, completedAt: now(), reservedUsd: null })
+      .where(eq(runs.id, runId))
+      .run();
   }
 
   function getRow(t: Pick<Tx, "select">, org: OrgId, id: string) {

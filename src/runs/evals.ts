@@ -1,8 +1,10 @@
 import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
-import { evalRequests, prompts, reports, runs } from "../db/tables.ts";
+import type { Outcome } from "../agents/agent.ts";
+import { evalRequests, prompts, type ReportStatus, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Page, Paged } from "../paging.ts";
+import { resultOf } from "../reports/repeats.ts";
 import { runUrls } from "../reports/reports.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
 
@@ -39,6 +41,9 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
           status: runs.status,
           failureReason: runs.failureReason,
           report: { slug: reports.slug, score: reports.score, grade: reports.grade, outcome: reports.outcome },
+          reportStatus: reports.status,
+          seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+          costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
         })
         .from(runs)
         .leftJoin(reports, eq(reports.runId, runs.id))
@@ -53,10 +58,14 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       trigger: request.trigger,
       status,
       requestedAt: new Date(request.createdAt).toISOString(),
-      runs: (ofRows.get(request.id) ?? []).map(({ evalRequestId: _, ...run }) => ({
-        ...run,
-        ...runUrls(baseUrl(), run.runId),
+      runs: (ofRows.get(request.id) ?? []).map(({ runId, status, failureReason, report }) => ({
+        runId,
+        status,
+        ...runUrls(baseUrl(), runId),
+        report,
+        failureReason,
       })),
+      result: resultOfRows(ofRows.get(request.id) ?? []),
     }));
   }
 
@@ -111,3 +120,25 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
 }
 
 const looksASecond = 4;
+
+type Row = {
+  status: EvalRequest["runs"][number]["status"];
+  failureReason: string | null;
+  report: { score: number | null; outcome: Outcome } | null;
+  reportStatus: ReportStatus | null;
+  seconds: number | null;
+  costUsd: number | null;
+};
+
+/** What the runs came to, without those whose report a person has put away. */
+function resultOfRows(rows: Row[]): EvalRequest["result"] {
+  const isOpen = ({ status }: Row) => status === "pending" || status === "running";
+  const ended = rows.filter((row) => !isOpen(row) && row.reportStatus !== "archived");
+  return resultOf(
+    ended.map(({ failureReason, report, seconds, costUsd }) => ({
+      failureReason,
+      report: report && { ...report, seconds, costUsd },
+    })),
+    rows.filter(isOpen).length,
+  );
+}

@@ -14,14 +14,17 @@ import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
+import { listMethodologies } from "../grading/methodology.ts";
 import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Models } from "../models/models.ts";
+import { decideLimits } from "../prompts/limits.ts";
 import type { Reports } from "../reports/reports.ts";
 import { createBounds } from "./bounds.ts";
 import type { Judging } from "./judging.ts";
 import { openSession, readSession, type SessionId } from "./session.ts";
+import type { Money } from "./spending.ts";
 
 type Parts = {
   agents: Record<string, Agent>;
@@ -31,6 +34,7 @@ type Parts = {
   /** Opens what an agent with a model works with. */
   host: Pick<Host, "equip">;
   judging: Judging;
+  money: Money;
   /** Private places that runs may reach, asked at each run: the service learns its own port only when it listens. */
   allow: () => AllowRule[];
   userAgent: string;
@@ -42,8 +46,9 @@ const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${s
 /** The job behind a run: send the agent, store what it does, grade what was stored, and show run and report together. */
 export function createRunJob(
   { db, config, now, log }: Deps,
-  { agents, queue, reports, models, host, judging, allow, userAgent }: Parts,
+  { agents, queue, reports, models, host, judging, money, allow, userAgent }: Parts,
 ): JobHandler {
+  const [methodology] = listMethodologies(config.methodology);
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
     if (!row) throw new Error(`job without its run ${id}`);
@@ -52,7 +57,7 @@ export function createRunJob(
 
   const gradeOf = (session: SessionId) => {
     try {
-      return gradeSession(readSession(db, session));
+      return gradeSession(readSession(db, session), methodology);
     } catch (error) {
       if (diskFault(error) !== null) throw error;
       log.error({ run: session.runId, err: error }, "a session could not be graded");
@@ -70,7 +75,7 @@ export function createRunJob(
     const done = { status: "completed", agentVersion: version, model: modelOf(session) ?? run.model } as const;
     return (tx: Tx) => {
       tx.update(runs)
-        .set({ ...done, completedAt: now() })
+        .set({ ...done, completedAt: now(), reservedUsd: null })
         .where(eq(runs.id, run.id))
         .run();
       reports.insertReport(tx, run, attempt, grade);
@@ -111,12 +116,14 @@ export function createRunJob(
   async function equip(
     run: typeof runs.$inferSelect,
     task: Task,
+    mustHavePrice: boolean,
     onEvent: (event: AgentEvent, source: EventSource) => void,
     end: (failure: JobFailure) => void,
   ) {
     try {
       const model = models.getModel(run.orgId as OrgId, run.model ?? "");
-      return await host.equip({ task, model, allow: allow(), onEvent, onFailure: (why) => end(toJobFailure(why)) });
+      const onFailure = (why: AgentFailure) => end(toJobFailure(why));
+      return await host.equip({ task, model, mustHavePrice, allow: allow(), onEvent, onFailure });
     } catch (error) {
       throw error instanceof AppError ? new JobFailure(`credentials: ${error.detail}`, "never") : error;
     }
@@ -128,6 +135,7 @@ export function createRunJob(
         .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${now()})`, attempt: spent + 1 })
         .where(eq(runs.id, subject))
         .run();
+      money.reserve(tx, getRow(subject));
     },
 
     async run(lease: Lease, stop: AbortSignal) {
@@ -141,29 +149,26 @@ export function createRunJob(
           "never",
         );
       const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
+      const limits = decideLimits(run.task.limits, config);
+      const grant = money.grantOf(run);
+      if (run.reservedUsd === 0)
+        throw new JobFailure(
+          `budget: ${money.objection(run.orgId) ?? "the month's money is kept for other runs"}`,
+          "never",
+        );
       const ended = new AbortController();
       const end = (failure: JobFailure) => ended.abort(failure);
       const signal = AbortSignal.any([stop, ended.signal]);
+      let isStored = true;
       const writer = openSession(
         { db, now },
         session,
         () => queue.holds(lease),
-        (error) => end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error)),
+        (error) => {
+          isStored = false;
+          end(new JobFailure(`infrastructure: the session could not be stored: ${error}`, "fault", 0, error));
+        },
       );
-      const seconds = (ms: number) => (ms === 1000 ? "1 second" : `${ms / 1000} seconds`);
-      const tooLong = () =>
-        end(
-          new JobFailure(`timeout: the run took longer than ${seconds(config.runTimeoutMs)} and was stopped`, "never"),
-        );
-      const tooQuiet = () =>
-        end(
-          new JobFailure(
-            `timeout: the agent did nothing for ${seconds(config.idleTimeoutMs)} and was stopped`,
-            "never",
-          ),
-        );
-      const wallClock = setTimeout(tooLong, config.runTimeoutMs);
-      let idle = setTimeout(tooQuiet, config.idleTimeoutMs);
       const task: Task = {
         text: run.task.text,
         endGoal: run.task.endGoal,
@@ -171,29 +176,23 @@ export function createRunJob(
         productUrl: run.task.productUrl ?? null,
         urlMap: run.urlMap,
         declaredChecks: run.task.declaredChecks,
-        limits: {
-          wallClockMs: config.runTimeoutMs,
-          maxPages: config.maxPages,
-          maxRequests: config.maxRequests,
-          memoryBytes: config.agentMemoryBytes,
-          maxToolCalls: config.maxToolCalls,
-        },
+        limits: { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } },
       };
       const { kind } = agent.describe();
-      const bounds = createBounds(kind, task.limits);
-      /** Calls of tools under way: a command may be silent for longer than an agent may do nothing. */
-      let busy = 0;
+      let warn = (_limit: string) => {};
+      const bounds = createBounds(kind, task.limits, {
+        tell: (event) => writer.append(event, "runner"),
+        warn: (limit) => warn(limit),
+        fail: (failure) => end(toJobFailure(failure)),
+      });
       const hear = (event: AgentEvent, source: EventSource) => {
-        if (event.type === "tool_call") busy++;
-        if (event.type === "tool_result") busy--;
-        clearTimeout(idle);
-        if (busy <= 0 || kind === "rules") idle = setTimeout(tooQuiet, config.idleTimeoutMs);
         writer.append(event, source);
-        bounds.count(event);
+        bounds.count(event, source);
       };
       try {
         writer.hide(models.secretsOf(run.orgId as OrgId));
-        const equipment = kind === "model" ? await equip(run, task, hear, end) : null;
+        const equipment = kind === "model" ? await equip(run, task, grant.isCapped, hear, end) : null;
+        warn = equipment?.warn ?? warn;
         try {
           writer.hide(equipment?.secrets ?? []);
           const means = equipment?.means ?? null;
@@ -204,8 +203,7 @@ export function createRunJob(
           if (signal.aborted || !bounds.hit) throw error;
         } finally {
           // What closes takes its time, and that is not the agent's.
-          clearTimeout(wallClock);
-          clearTimeout(idle);
+          bounds.stop();
           await equipment?.close();
         }
         for (const event of bounds.ending()) writer.append(event, "runner");
@@ -217,24 +215,21 @@ export function createRunJob(
           throw error;
         }
         // What was done until then is kept, unless it is that which failed.
-        if (!(ended.signal.reason instanceof JobFailure && ended.signal.reason.retry === "fault"))
-          await writer.close(stop);
+        if (isStored) await writer.close(stop);
         throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
       } finally {
         bounds.stop();
-        clearTimeout(wallClock);
-        clearTimeout(idle);
       }
       return finish(run, lease, lease.attempt, stop);
     },
 
     returned(tx, { subject }) {
-      tx.update(runs).set({ status: "pending" }).where(eq(runs.id, subject)).run();
+      tx.update(runs).set({ status: "pending", reservedUsd: null }).where(eq(runs.id, subject)).run();
     },
 
     failed(tx, { subject }, message) {
       tx.update(runs)
-        .set({ status: "failed", failureReason: message, completedAt: now() })
+        .set({ status: "failed", failureReason: message, completedAt: now(), reservedUsd: null })
         .where(eq(runs.id, subject))
         .run();
     },

@@ -2,20 +2,22 @@ import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, AgentFailure, Outcome, SessionEvent } from "../agents/agent.ts";
 import type { createGateway } from "../agents/gateway/gateway.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
-import { type runs, sessionEvents } from "../db/tables.ts";
+import { orgs, type runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
-import { readAnswer, splitJudging } from "../grading/judge.ts";
+import { familyOf, readAnswer, splitJudging } from "../grading/judge.ts";
 import { Answer, rubricHash } from "../grading/rubric.ts";
 import { judgePromptOf } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure } from "../jobs/runner.ts";
 import type { createModels } from "../models/models.ts";
-import { redactKeys, redactSecrets } from "../schema.ts";
-import { openSession, readSession, type SessionId } from "./session.ts";
+import { readRetryAfter } from "../net/retryafter.ts";
+import { createRedaction } from "./redaction.ts";
+import { openSession, readSession, type SessionId, storable } from "./session.ts";
+import type { Money } from "./spending.ts";
 
 /** One call, and one more with what was wrong. */
-const limits = { calls: 2, tokens: 400_000, costUsd: null };
+const limits = { calls: 2, tokens: 400_000 };
 const maxOutputTokens = 16_000;
 /** Faults around a run after which it is not judged any more; a job ends at five. */
 const maxFaults = 3;
@@ -25,8 +27,9 @@ const drainMs = 3_000;
 /** Ends of a session in which nothing was tried that could be judged. */
 const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
-type Parts = { models: ReturnType<typeof createModels>; queue: Queue };
-type Asked = { org: OrgId; text: string; goal: string };
+type Parts = { models: ReturnType<typeof createModels>; queue: Queue; money: Pick<Money, "grantOf"> };
+/** `usd`: what may be spent on it; null: no bound. */
+type Asked = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 type Tell = (event: AgentEvent) => void;
 
 export type Judging = ReturnType<typeof createJudging>;
@@ -35,7 +38,7 @@ export type Judging = ReturnType<typeof createJudging>;
  * Has a model judge stored sessions. What it is asked, says and costs is stored as events of the session, after the agent's own and from
  * the source `runner`: a session is then graded from its events alone, however often, and no agent can say such things.
  */
-export function createJudging({ db, config, now, log }: Deps, { models, queue }: Parts) {
+export function createJudging({ db, config, now, log }: Deps, { models, queue, money }: Parts) {
   let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
   const openGateway = async () => {
     const module = await import("../agents/gateway/gateway.ts");
@@ -56,10 +59,19 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     }
   }
 
+  /** The judge of a session: the first that can be called and is of another family than the agent's model, else the first that can be called. */
+  function judgeOf(org: OrgId, agentModel: string | null) {
+    const own = db.select({ judges: orgs.judgeModels }).from(orgs).where(eq(orgs.id, org)).get()?.judges;
+    const all = (own ?? config.judgeModels).map((model) => ({ model, access: accessOf(org, model) }));
+    const callable = all.filter(({ access }) => !("reason" in access));
+    const isOther = ({ model }: { model: string }) => agentModel === null || familyOf(model) !== familyOf(agentModel);
+    return callable.find(isOther) ?? callable[0] ?? all[0] ?? null;
+  }
+
   /** Why a call brought no answer that can be used; throws what is worth trying again. */
   function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease): string {
-    if (trouble?.failureCause === "credentials") return trouble.detail;
-    const { status, message, retryAfterMs } = readFailure(error);
+    if (trouble && trouble.failureCause !== "infrastructure") return trouble.detail;
+    const { status, message, retryAfterMs } = readFailure(error, now());
     const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
     if (!isFault || lease.faults >= maxFaults) return message;
     throw new JobFailure(`infrastructure: the judge could not be asked: ${message}`, "fault", retryAfterMs);
@@ -82,14 +94,19 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     gateway ??= openGateway();
     const way = (await gateway).openSession({
       model: access,
-      limits,
+      limits: { ...limits, costUsd: task.usd },
+      mustHavePrice: task.mustHavePrice,
       onEvent: (event) => {
         if (event.type === "usage" || event.type === "error") tell(event);
       },
       onFailure: (failure) => trouble.push(failure),
     });
     const { instructions, prompt } = judgePromptOf(session, task);
-    const messages: { role: "user" | "assistant"; content: string }[] = [{ role: "user", content: clean(prompt) }];
+    const redaction = createRedaction();
+    redaction.hide(models.secretsOf(task.org));
+    const messages: { role: "user" | "assistant"; content: string }[] = [
+      { role: "user", content: redaction.clean(prompt) },
+    ];
     let usable: Answer | null = null;
     try {
       for (let left = limits.calls; left > 0; left--) {
@@ -126,10 +143,6 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
     } finally {
       await way.close();
     }
-
-    function clean(words: string): string {
-      return redactSecrets(redactKeys(words), models.secretsOf(task.org));
-    }
   }
 
   return {
@@ -150,8 +163,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       const events = readSession(db, id);
       const { session } = splitJudging(events);
       const end = session.findLast((event) => event.type === "end");
-      const model = config.judgeModel;
-      if (model === null || end === undefined || unmade.includes(end.outcome)) return;
+      if (end === undefined || unmade.includes(end.outcome)) return;
+      const judge = judgeOf(run.orgId as OrgId, run.model);
+      if (judge === null) return;
+      const { model, access } = judge;
       if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
         return;
 
@@ -163,11 +178,8 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
         events.at(-1),
       );
       const tell: Tell = (event) => writer.append(event, "runner");
-      const task = {
-        org: run.orgId as OrgId,
-        text: run.task.text,
-        goal: (run.task.endGoal ?? run.task.text).slice(0, 8000),
-      };
+      const usd = leftFor(events, id.attempt, lease.attempt, money.grantOf(run).totalUsd);
+      const task = { ...toTask(run), usd, mustHavePrice: usd !== null };
       const about = { model, rubric: rubricHash, goal: task.goal };
       tell({ type: "milestone", name: "judging", detail: about });
       // On the disk before money is spent: from here on the agent is not sent again.
@@ -175,8 +187,12 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       const spend: Tell = (event) =>
         tell(event.type === "usage" && lease.attempt !== id.attempt ? { ...event, paidBy: lease.attempt } : event);
       try {
-        const access = accessOf(task.org, model);
-        const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
+        const said =
+          task.usd !== null && task.usd <= 0
+            ? { reason: "its organisation's money for this run and month is spent" }
+            : "reason" in access
+              ? access
+              : await ask(access, session, task, spend, lease, stop);
         if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "a session was not judged");
         tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       } finally {
@@ -184,23 +200,82 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue }:
       }
     },
 
+    /**
+     * Has a stored session judged once more, by another judge or by the same one, within an amount of USD. Answers with the events of that, which
+     * are not stored with the session; `onSpent` hears what each call cost as soon as that is known. Throws as `judge`.
+     */
+    async judgeAgain(
+      run: typeof runs.$inferSelect,
+      session: SessionEvent[],
+      { model, maxUsd }: { model: string; maxUsd: number },
+      lease: Lease,
+      stop: AbortSignal,
+      onSpent: (costUsd: number | null) => void,
+    ): Promise<SessionEvent[]> {
+      const last = session.at(-1);
+      if (!last) return [];
+      const task = { ...toTask(run), usd: maxUsd, mustHavePrice: false };
+      const { hide, clean } = createRedaction();
+      hide(models.secretsOf(task.org));
+      const events: SessionEvent[] = [];
+      const tell: Tell = ({ type, ...fields }) => {
+        const { data } = storable(fields, clean);
+        const place = { seq: last.seq + 1 + events.length, at: now(), tMs: last.tMs, source: "runner" };
+        events.push({ ...data, type, ...place } as SessionEvent);
+      };
+      const about = { model, rubric: rubricHash, goal: task.goal };
+      tell({ type: "milestone", name: "judging", detail: about });
+      const spend: Tell = (event) => {
+        tell(event);
+        if (event.type === "usage") onSpent(event.costUsd);
+      };
+      const access = accessOf(task.org, model);
+      const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
+      if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "a session was not judged again");
+      tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
+      return events;
+    },
+
     close: async (): Promise<void> => (await gateway)?.close(),
   };
+}
+
+const toTask = ({ orgId, task }: typeof runs.$inferSelect) => ({
+  org: orgId as OrgId,
+  text: task.text,
+  goal: (task.endGoal ?? task.text).slice(0, 8000),
+});
+
+/** Whether a judge has anything to say of a session: an agent with a model tried something, and came to an end. */
+export function isJudgeable(session: SessionEvent[]): boolean {
+  const end = session.findLast((event) => event.type === "end");
+  const isModel = session.some(
+    (event) => event.type === "milestone" && event.name === "started" && event.detail.kind === "model",
+  );
+  return isModel && end !== undefined && !unmade.includes(end.outcome);
 }
 
 /** The schema as plain JSON: what TypeBox keeps beside it is nothing for a provider. */
 const plainSchema = JSON.parse(JSON.stringify(Answer));
 
+/** What a run may still spend in an attempt, by its events; null: no bound. */
+function leftFor(events: SessionEvent[], own: number, attempt: number, totalUsd: number | null): number | null {
+  if (totalUsd === null) return null;
+  const paid = events.map((event) =>
+    event.type === "usage" && (event.paidBy ?? own) === attempt ? (event.costUsd ?? 0) : 0,
+  );
+  return totalUsd - paid.reduce((sum, usd) => sum + usd, 0);
+}
+
 /** What a failed call says of itself. `status` null: no answer came. */
-function readFailure(error: unknown): { status: number | null; message: string; retryAfterMs: number } {
+function readFailure(error: unknown, nowMs: number): { status: number | null; message: string; retryAfterMs: number } {
   const { statusCode, responseHeaders } = (error ?? {}) as {
     statusCode?: number;
     responseHeaders?: Record<string, string>;
   };
-  const seconds = Number(responseHeaders?.["retry-after"]);
   return {
     status: statusCode ?? null,
     message: error instanceof Error ? error.message : String(error),
-    retryAfterMs: seconds > 0 ? seconds * 1000 : 0,
+    retryAfterMs: readRetryAfter(responseHeaders?.["retry-after"] ?? null, nowMs) ?? 0,
   };
 }

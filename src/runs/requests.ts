@@ -11,6 +11,7 @@ import type { Prompts } from "../prompts/prompts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
 import type { Endings } from "./endings.ts";
+import type { Money } from "./spending.ts";
 import { startUrls } from "./starts.ts";
 
 const idempotencyMs = 24 * 3600_000;
@@ -26,10 +27,26 @@ export type EvalRequestInput = {
   idempotencyKey?: string;
   /** The run that is run again, by which an idempotency key tells this from any other request. */
   rerunOf?: string;
+  /** What a gate asks for beside its runs, for the same purpose. */
+  gate?: object;
   /** Default false. */
   supersede?: boolean;
 };
 
+/** What is known of a run when it is asked for. */
+type Given =
+  | "id"
+  | "orgId"
+  | "promptId"
+  | "evalRequestId"
+  | "urlMap"
+  | "templateArgs"
+  | "task"
+  | "agent"
+  | "model"
+  | "createdAt"
+  | "idempotencyKey"
+  | "idempotencyHash";
 type Accepted = { evalRequestId: string; runIds: string[] };
 
 export type Requests = ReturnType<typeof createRequests>;
@@ -38,6 +55,7 @@ type Parts = {
   prompts: Prompts;
   providers: Providers;
   endings: Endings;
+  money: Pick<Money, "check">;
   queue: Queue;
   commit: Commit;
   /** Called once accepted runs are on the disk. */
@@ -46,7 +64,7 @@ type Parts = {
 
 export function createRequests(
   { db, now, newId }: Deps,
-  { prompts: ofPrompts, providers, endings, queue, commit, onQueued }: Parts,
+  { prompts: ofPrompts, providers, endings, money, queue, commit, onQueued }: Parts,
 ) {
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
@@ -75,7 +93,7 @@ export function createRequests(
 
   /**
    * Accepts an evaluation of a prompt, as a part of a transaction: its eval request, its runs and their jobs become visible together.
-   * Throws not_found, conflict (archived, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
+   * Throws not_found, conflict (archived, the month's money is spent, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
@@ -103,39 +121,63 @@ export function createRequests(
       productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
       reviewBeforePublishing: prompt.reviewBeforePublishing,
+      limits: prompt.limits,
     };
     const { agent, model } = ofPrompts.agentOf(org, prompt);
+    if (model !== null) money.check(org);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
     const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
     const runIds = Array.from({ length: repeats }, () => newId(createdAt));
     if (supersede) endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string);
     insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-    const host = loadedHost(task.startUrls, urlMap);
-    for (const id of runIds) {
-      insertRun({
+    for (const id of runIds)
+      insertPending(t, {
         id,
         orgId: org,
         promptId: prompt.id,
         evalRequestId,
-        status: "pending",
         urlMap,
         templateArgs: args,
         task,
         agent,
-        agentVersion: null,
         model,
-        attempt: 0,
-        failureReason: null,
         createdAt,
-        startedAt: null,
-        completedAt: null,
         idempotencyKey: idempotencyKey ?? null,
         idempotencyHash,
       });
-      queue.enqueue(t, { kind: "run", subject: id, orgId: org, host, maxAttempts });
-    }
     return { evalRequestId, runIds };
+  }
+
+  /** A run with its job. */
+  function insertPending(t: Tx, run: Pick<typeof runs.$inferSelect, Given>): void {
+    insertRun({
+      ...run,
+      status: "pending",
+      agentVersion: null,
+      attempt: 0,
+      failureReason: null,
+      startedAt: null,
+      completedAt: null,
+      reservedUsd: null,
+    });
+    const host = loadedHost(run.task.startUrls, run.urlMap);
+    queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
+  }
+
+  /** Adds a run of the same task to an evaluation, as a part of a transaction; `onQueued` is to be called after it. `model`: the one to ask for. */
+  function addRun(t: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
+    const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
+    const first = t.select().from(runs).where(own).orderBy(asc(runs.id)).limit(1).get();
+    if (!first) throw notFound(`no eval request has the id ${evalRequestId}`);
+    insertPending(t, {
+      ...first,
+      id: newId(now()),
+      createdAt: now(),
+      model,
+      idempotencyKey: null,
+      idempotencyHash: null,
+    });
   }
 
   /** Accepts an evaluation of a prompt and answers once it is on the disk. Throws what `accept` throws. */
@@ -148,6 +190,7 @@ export function createRequests(
 
   return {
     accept,
+    addRun,
     requestEval,
     onQueued,
 

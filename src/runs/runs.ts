@@ -138,6 +138,10 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       return row;
     },
 
+    /** How many runs there are, of a prompt or in all. */
+    countRuns: (org: OrgId, promptId?: string): number =>
+      plans[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0,
+
     /** Newest first. */
     listRuns(org: OrgId, { promptId, reportStatus }: RunFilter, { limit, offset }: Page): Paged<Run> {
       const plan = plans[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];

@@ -3,6 +3,7 @@ import { outcomes } from "../agents/agent.ts";
 import { attemptEnds, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
 import { pageQuery } from "../paging.ts";
 import { PromptSummary, promptExample } from "../prompts/schema.ts";
+import { EvalResult } from "../reports/repeats.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
 
@@ -134,30 +135,34 @@ export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
 export const evalStatuses = runStatuses;
 export type EvalStatus = (typeof evalStatuses)[number];
 
-export const EvalRequest = Type.Object({
-  id: Id,
-  prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
-  trigger: OneOf(triggers),
-  status: OneOf(evalStatuses, "completed, failed and superseded are final"),
-  requestedAt: Time,
-  runs: Type.Array(
-    Type.Object({
-      runId: Id,
-      status: OneOf(runStatuses),
-      statusUrl: Url,
-      runUrl: Url,
-      report: Nullable(
-        Type.Object({
-          slug: Type.String({ description: "For get_report" }),
-          score: Nullable(Type.Number()),
-          grade: Nullable(Type.String()),
-          outcome: OneOf(outcomes),
-        }),
-      ),
-      failureReason: Nullable(Type.String()),
-    }),
-  ),
-});
+export const EvalRequest = Type.Object(
+  {
+    id: Id,
+    prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
+    trigger: OneOf(triggers),
+    status: OneOf(evalStatuses, "completed, failed and superseded are final"),
+    requestedAt: Time,
+    runs: Type.Array(
+      Type.Object({
+        runId: Id,
+        status: OneOf(runStatuses),
+        statusUrl: Url,
+        runUrl: Url,
+        report: Nullable(
+          Type.Object({
+            slug: Type.String({ description: "For get_report" }),
+            score: Nullable(Type.Number()),
+            grade: Nullable(Type.String()),
+            outcome: OneOf(outcomes),
+          }),
+        ),
+        failureReason: Nullable(Type.String()),
+      }),
+    ),
+    result: EvalResult,
+  },
+  { title: "EvalRequest" },
+);
 export type EvalRequest = Static<typeof EvalRequest>;
 
 export const Attempt = Type.Object(
@@ -215,6 +220,66 @@ export const Slot = Type.Object(
   },
 );
 export type Slot = Static<typeof Slot>;
+
+const range = (description: string) =>
+  Type.Object(
+    { median: Nullable(Type.Number()), low: Nullable(Type.Number()), high: Type.Number() },
+    { description: `${description}; median and low are null where only the limits are known` },
+  );
+
+export const Estimate = Type.Object(
+  {
+    runs: Type.Integer({ description: "Runs of one evaluation; the figures are of one run" }),
+    agent: Type.String(),
+    model: Nullable(Type.String()),
+    basis: OneOf(["earlier runs", "limits"], "earlier runs: of the same prompt, agent and model"),
+    of: Type.Integer({ description: "Earlier runs that were gone by, 20 at most" }),
+    seconds: range("From the beginning to the report"),
+    costUsd: Nullable(range("Of the agent's model; by earlier runs, of the judge too. null: nobody can tell")),
+  },
+  {
+    title: "Estimate",
+    examples: [
+      {
+        runs: 3,
+        agent: "llm",
+        model: "anthropic/claude-opus-4-8",
+        basis: "earlier runs",
+        of: 12,
+        seconds: { median: 184.2, low: 96.5, high: 412 },
+        costUsd: { median: 0.41, low: 0.22, high: 0.98 },
+      },
+    ],
+  },
+);
+export type Estimate = Static<typeof Estimate>;
+
+export const Spending = Type.Object(
+  {
+    from: Type.String({ format: "date-time", description: "Beginning of the month in the organisation's time zone" }),
+    until: Time,
+    spentUsd: Type.Number({ description: "Spent on models this month, those of judges and of lost attempts too" }),
+    reservedUsd: Type.Number({ description: "Kept back for runs under way" }),
+    unpricedCalls: Type.Integer({ description: "Calls whose cost nobody knows, which are not in the sum" }),
+    maxUsdAMonth: Nullable(Type.Number()),
+    maxUsdARun: Nullable(Type.Number()),
+  },
+  {
+    title: "Spending",
+    examples: [
+      {
+        from: "2026-11-01T00:00:00.000Z",
+        until: "2026-12-01T00:00:00.000Z",
+        spentUsd: 12.41,
+        reservedUsd: 2.25,
+        unpricedCalls: 0,
+        maxUsdAMonth: 50,
+        maxUsdARun: 2,
+      },
+    ],
+  },
+);
+export type Spending = Static<typeof Spending>;
 
 export const runsQuery = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only runs of this prompt" })),

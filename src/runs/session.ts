@@ -5,6 +5,7 @@ import { type Db, tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { createRedaction } from "./redaction.ts";
+import { pay } from "./spending.ts";
 
 const batchRows = 100;
 const batchMs = 50;
@@ -57,10 +58,12 @@ export function openSession(
     if (batch.length === 0) return;
     try {
       tx(db, (t) => {
-        if (mayWrite())
-          t.insert(sessionEvents)
-            .values(batch.map(({ row }) => row))
-            .run();
+        const rows = batch.map(({ row }) => row);
+        if (mayWrite()) t.insert(sessionEvents).values(rows).run();
+        // Paid all the same.
+        else
+          for (const { type, source, at, data } of rows)
+            if (type === "usage" && source !== "agent") pay(t, orgId, at, data.costUsd as number | null);
       });
       fullSince = null;
       waiting = waiting.slice(batch.length);
@@ -129,7 +132,7 @@ const cuts = [
 ];
 
 /** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
-function storable(
+export function storable(
   fields: Record<string, unknown>,
   cleaned: (text: string, name?: string) => string,
 ): { data: Record<string, unknown>; bytes: number } {

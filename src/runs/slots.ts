@@ -1,5 +1,6 @@
 import { and, count, desc, eq, gt, isNotNull, isNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
+import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { evalRequests, orgs, prompts, runs, slots } from "../db/tables.ts";
@@ -22,13 +23,6 @@ const missed = {
   notLatest: "the service was not at work at that time, and made up for nothing but the latest slot",
   tooOld: "the service was not at work at that time, nor within 24 hours of it",
 };
-
-/** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
-function isPassing(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause)
-    if ("code" in cause && /^SQLITE_(?!CONSTRAINT)/.test(String(cause.code))) return true;
-  return false;
-}
 
 type Parts = { prompts: Prompts; requests: Requests; commit: Commit; onError?: (error: unknown) => void };
 type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;

@@ -2,15 +2,21 @@ import { Type } from "@sinclair/typebox";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
+import { type Estimates, estimateWords } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
 import type { Requests } from "./requests.ts";
 import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./schema.ts";
 
-type Parts = { requests: Requests; evals: Evals; prompts: Prompts };
+type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
+/** The result is left to be seen: every word of the list of tools is paid for in every conversation. */
+const BriefEvalRequest = Type.Object({
+  ...EvalRequest.properties,
+  result: Type.Object({}, { description: "Mean, spread, success rate, medians, and the change that they could show" }),
+});
 
-export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
+export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
   tool({
     name: "request_eval",
     title: "Run an evaluation",
@@ -42,6 +48,8 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       evalRequestId: Id,
       status: EvalRequest.properties.status,
       runs: EvalRequest.properties.runs,
+      estimate: Type.String({ description: "What a run takes and costs" }),
+      warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
@@ -49,6 +57,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       { promptId, urlMap = {}, templateArgs, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
+      const estimate = estimateWords(await estimates.getEstimate(caller.org, promptId));
       const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
         urlMap,
         templateArgs,
@@ -63,7 +72,9 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
         signal,
         onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
       });
-      return { evalRequestId, status: request.status, runs: request.runs };
+      const { status } = request;
+      const warnings = prompts.warningsOf(caller.org, promptId, of);
+      return { evalRequestId, status, runs: request.runs, estimate, warnings };
     },
   }),
   tool({
@@ -76,7 +87,7 @@ export const runTools = ({ requests, evals, prompts }: Parts): Tool[] => [
       status: Type.Optional(OneOf(evalStatuses)),
       ...pageArguments,
     }),
-    output: Type.Object({ evalRequests: Type.Array(EvalRequest), ...pageResult }),
+    output: Type.Object({ evalRequests: Type.Array(BriefEvalRequest), ...pageResult }),
     annotations: readOnly,
     run({ promptId, status, limit, offset }, { caller }) {
       if (promptId !== undefined) prompts.getPromptRow(caller.org, promptId);

@@ -4,6 +4,7 @@ const contentTypes = {
   html: "text/html; charset=utf-8",
   markdown: "text/markdown; charset=utf-8",
   text: "text/plain; charset=utf-8",
+  json: "application/json",
   css: "text/css; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   xml: "application/xml; charset=utf-8",
@@ -11,7 +12,7 @@ const contentTypes = {
 
 type Kind = keyof typeof contentTypes;
 
-const safety = {
+export const safety = {
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "x-content-type-options": "nosniff",
@@ -43,7 +44,7 @@ export function publicAnswer(
   const known = request.headers.get("if-none-match");
   return known?.split(/\s*,\s*/).includes(etag)
     ? new Response(null, { status: 304, headers: all })
-    : new Response(body, { headers: all });
+    : compressed(request, new Response(body, { headers: all }));
 }
 
 export const varyAccept = { vary: "Accept" };

@@ -1,14 +1,21 @@
 import type { Keys } from "../auth/keys.ts";
 import type { OrgId } from "../deps.ts";
 
-/** What makes a browser ask for a credential, and says which. */
-export const challenge = 'Basic realm="evald: any user name, an API key as the password", charset="UTF-8"';
+/** The organisation of the API key in an Authorization header: `null` for a header that names none, or a key that may not read, `undefined` without a header. */
+export function findOrg(request: Request, keys: Keys): OrgId | null | undefined {
+  const header = request.headers.get("authorization");
+  if (!header) return undefined;
+  const key = /^bearer +(\S+)$/i.exec(header)?.[1];
+  const found = key ? keys.findKey(key) : null;
+  return found && (found.scopes === null || found.scopes.includes("read")) ? found.org : null;
+}
 
-/** The organisation of the API key that stands in an Authorization header: as a Basic password, or as a Bearer credential. */
-export function findOrg(request: Request, keys: Keys): OrgId | null {
-  const [, scheme = "", value = ""] = /^(\S+) +(\S+)$/.exec(request.headers.get("authorization") ?? "") ?? [];
-  if (/^bearer$/i.test(scheme)) return keys.findKey(value)?.org ?? null;
-  if (!/^basic$/i.test(scheme)) return null;
-  const decoded = Buffer.from(value, "base64").toString("utf8");
-  return keys.findKey(decoded.slice(decoded.indexOf(":") + 1))?.org ?? null;
+/** Whether a request bears a cookie of somebody who signed in here. It may be old or wrong; without one nobody needs to ask. */
+export const bearsSignIn = (request: Request): boolean =>
+  /(?:^|;\s*)(?:__(?:Host|Secure)-)?evald\.session_token=/.test(request.headers.get("cookie") ?? "");
+
+/** A path of this service, for the browser to go to after a sign-in: anything else leads home. */
+export function toNext(text: string | null): string {
+  const isPath = text !== null && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) && !text.includes("\\");
+  return isPath && !/^\/(sign-in|sign-out|setup)\b/.test(text) ? text : "/";
 }

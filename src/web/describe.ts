@@ -15,7 +15,7 @@ export const page = (
     ...(needsKey
       ? {
           security: [{ bearer: [] }],
-          description: "Takes an API key as a Bearer credential, or as the password of HTTP Basic with any user name.",
+          description: "Takes the cookie of a person who is signed in, or an API key as a Bearer credential.",
         }
       : { security: [] }),
     responses: {
@@ -29,3 +29,6 @@ export const page = (
     },
   },
 });
+
+/** A form that a page sends, or a page that only a browser with its cookie asks for: no part of the API. */
+export const hidden = { detail: { hide: true }, parse: "none" as const };

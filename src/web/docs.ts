@@ -1,5 +1,4 @@
 import { settingTable } from "../config.ts";
-import api from "./docs/api.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import history from "./docs/history.md" with { type: "text" };
@@ -7,8 +6,10 @@ import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
+import people from "./docs/people.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
+import rest from "./docs/rest.md" with { type: "text" };
 import runs from "./docs/runs.md" with { type: "text" };
 import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
@@ -27,11 +28,12 @@ export const docs: Doc[] = [
   toDoc("reports", "Using evald", reports),
   toDoc("history", "Using evald", history),
   toDoc("mcp", "Using evald", mcp),
-  toDoc("api", "Reference", api),
+  toDoc("rest", "Reference", rest),
   toDoc("keys", "Reference", keys),
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
   toDoc("configuration", "Running evald", configuration),
+  toDoc("people", "Running evald", people),
   toDoc("models", "Running evald", models),
   toDoc("operations", "Running evald", operations),
 ];
@@ -61,10 +63,26 @@ ${filledIn(body, site, links)}`;
 
 /** The text of a page as HTML, heading and description left out. Raw HTML in it stays text. */
 export function toHtml({ body }: Doc, site: Site): string {
-  return Bun.markdown.html(
+  const html = Bun.markdown.html(
     filledIn(body, site, (path) => site.base + path),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
+  // What is too wide is scrolled, by keyboard too.
+  return html.replaceAll("<pre>", '<pre tabindex="0">');
+}
+
+/** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */
+export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {
+  return doc.body
+    .split(/^## /m)
+    .filter((section) => section.startsWith(words))
+    .map((section) => {
+      const end = section.indexOf("\n");
+      return {
+        title: section.slice(words.length, end).trim(),
+        html: toHtml({ ...doc, body: section.slice(end) }, site),
+      };
+    });
 }
 
 /** The index of all pages as Markdown. */

@@ -1,75 +1,170 @@
+import { addressOf } from "../auth/address.ts";
+import type { From } from "../auth/enginecalls.ts";
+import type { SignedIn } from "../auth/people.ts";
 import { AppError, badRequest } from "../errors.ts";
 import type { Service } from "../service.ts";
-import { compressed, privateAnswer, statusOf } from "./answer.ts";
-import { challenge, findOrg } from "./credential.ts";
+import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
+import { bearsSignIn, findOrg, toNext } from "./credential.ts";
 import { toPage } from "./layout.tsx";
-import { ErrorPage, SignInPage } from "./pages/error.tsx";
+import { ErrorPage, KeyNeededPage } from "./pages/error.tsx";
 import { type Site, toSite } from "./site.ts";
 import { mayActAs, type Role, type Viewer } from "./viewer.ts";
 
 type Answer = Response | Promise<Response>;
 
+/** Who sent a request: the person, if one is signed in, and who looks at an organisation. `cookies` go back with the answer. */
+type Visitor = { signedIn: SignedIn | null; viewer: Viewer | null; cookies: string[] };
+
+/** Who does something in an organisation: always a person. */
+export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
+
 export type Front = ReturnType<typeof createFront>;
 
-/** What every page that belongs to an organisation goes through: who looks, whether they may, and errors as pages. */
+/** What every page that is not for everyone goes through: who looks, whether they may, and errors as pages. */
 export function createFront(service: Service) {
-  const { deps, keys, orgs } = service;
+  const { deps, keys, orgs, people } = service;
   const site = () => toSite(deps);
 
-  function findViewer(request: Request): Viewer | null {
+  async function findVisitor(request: Request): Promise<Visitor> {
+    const nobody = { signedIn: null, viewer: null, cookies: [] };
     const org = findOrg(request, keys);
-    if (org === null) return null;
-    const { name } = orgs.getOrg(org);
-    return { org, orgName: name, role: "owner", person: null, orgs: [{ id: org, name }] };
+    if (org === null) return nobody;
+    if (org !== undefined) {
+      const { name } = orgs.getOrg(org);
+      return { ...nobody, viewer: { org, orgName: name, role: "member", person: null, orgs: [{ id: org, name }] } };
+    }
+    if (!bearsSignIn(request)) return nobody;
+    const { signedIn, cookies } = await people.findSignedIn(fromOf(request));
+    return { signedIn, cookies, viewer: signedIn && toViewer(signedIn) };
   }
 
-  async function answer(request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> {
-    const here = site();
-    const viewer = findViewer(request);
-    if (viewer === null) {
-      const body = toPage(<SignInPage site={here} path={new URL(request.url).pathname} />);
-      return privateAnswer("html", body, 401, { "www-authenticate": challenge });
-    }
-    try {
-      return compressed(request, await make(viewer, here));
-    } catch (error) {
-      if (error instanceof AppError) return errorAnswer(here, request, error, viewer);
-      throw error;
-    }
+  function toViewer({ person, chosen }: SignedIn): Viewer | null {
+    const all = people.membershipsOf(person.id);
+    const shown = all.find(({ org }) => org === chosen) ?? all[0];
+    return shown ? { ...shown, person, orgs: all.map(({ org, orgName }) => ({ id: org, name: orgName })) } : null;
   }
+
+  /** Throws forbidden unless a form of this service itself was sent. A form of another site bears the cookie as well, but not this origin. */
+  async function readForm(request: Request): Promise<URLSearchParams> {
+    if (request.headers.get("origin") !== new URL(deps.baseUrl()).origin)
+      throw new AppError("forbidden", "this was not sent from a page of this service; open the page and try again");
+    const type = request.headers.get("content-type") ?? "";
+    if (!type.startsWith("application/x-www-form-urlencoded")) throw badRequest("a form is needed");
+    return new URLSearchParams(await request.text());
+  }
+
+  /** Where the browser goes after a form, by GET. `path` is from the base on. */
+  const seeOther = (path: string): Response =>
+    new Response(null, { status: 303, headers: { location: site().base + path, "cache-control": "no-store" } });
+
+  /** A stranger at a door: people sign in first, programs are told what is missing. */
+  function askWho(request: Request, here: Site): Response {
+    const { pathname, search } = new URL(request.url);
+    if (wantsHtml(request) && !request.headers.get("authorization")) {
+      const next = request.method === "GET" ? toNext(pathname.slice(here.base.length) + search) : "/";
+      return seeOther(next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
+    }
+    const body = toPage(<KeyNeededPage site={here} path={pathname} />);
+    return privateAnswer("html", body, 401, { "www-authenticate": "Bearer" });
+  }
+
+  async function answer(
+    request: Request,
+    make: (visitor: Visitor, site: Site) => Answer,
+    { isPublic = false } = {},
+  ): Promise<Response> {
+    const here = site();
+    const visitor = await findVisitor(request);
+    const { viewer, signedIn, cookies } = visitor;
+    let response: Response;
+    try {
+      response = viewer || signedIn || isPublic ? await make(visitor, here) : askWho(request, here);
+    } catch (error) {
+      if (!(error instanceof AppError)) throw error;
+      response = errorAnswer(here, request, error, viewer ?? undefined);
+    }
+    response = compressed(request, response);
+    // What the page itself sets goes before what was only made longer.
+    if (!response.headers.has("set-cookie"))
+      for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+    return response;
+  }
+
+  const needOrg = ({ viewer, signedIn }: Visitor): Viewer => {
+    if (viewer) return viewer;
+    throw new AppError(
+      "forbidden",
+      `${signedIn?.person.email} is in no organisation; an owner of one can invite you to it`,
+    );
+  };
 
   return {
     site,
+    seeOther,
     /** Shows what belongs to the organisation of whoever looks; a stranger is asked who they are. */
-    show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> => answer(request, make),
+    show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> =>
+      answer(request, (visitor, here) => make(needOrg(visitor), here)),
 
-    /** Does what a form asks for, for a viewer of that role or above, if the form stands on a page of this service. */
+    /** Does what a form asks for, for a person of that role or above, if the form stands on a page of this service. API keys only read here. */
     act: (
       request: Request,
       role: Role,
-      make: (viewer: Viewer, form: URLSearchParams, site: Site) => Answer,
+      make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
-      answer(request, async (viewer, here) => {
-        // A form of another site bears the cookie as well, but not this origin. Programs use the API.
-        if (request.headers.get("origin") !== new URL(deps.baseUrl()).origin)
-          throw new AppError("forbidden", "this was not sent from a page of this service; open the page and try again");
+      answer(request, async (visitor, here) => {
+        const viewer = needOrg(visitor);
+        const { person } = viewer;
+        if (person === null)
+          throw new AppError("forbidden", "an API key only reads pages; a program does this over the API");
+        const form = await readForm(request);
         if (!mayActAs(viewer, role))
           throw new AppError("forbidden", `this takes the role ${role}; yours is ${viewer.role}`);
-        const type = request.headers.get("content-type") ?? "";
-        if (!type.startsWith("application/x-www-form-urlencoded")) throw badRequest("a form is needed");
-        return make(viewer, new URLSearchParams(await request.text()), here);
+        return make({ ...viewer, person }, form, here);
       }),
 
-    /** Where the browser goes after a form, by GET. `path` is from the base on. */
-    seeOther: (path: string): Response =>
-      new Response(null, { status: 303, headers: { location: site().base + path, "cache-control": "no-store" } }),
+    /** Shows or does what belongs to a person themselves, in whatever organisation they are, if any. A form must stand on a page of this service. */
+    own: (
+      request: Request,
+      make: (self: { signedIn: SignedIn; viewer: Viewer | null; form: URLSearchParams; site: Site }) => Answer,
+    ): Promise<Response> =>
+      answer(request, async ({ signedIn, viewer }, here) => {
+        if (!signedIn)
+          throw new AppError("forbidden", "an API key has no account; this is for people who are signed in");
+        const form = request.method === "GET" ? new URLSearchParams() : await readForm(request);
+        return make({ signedIn, viewer, form, site: here });
+      }),
+
+    /** Shows a page that strangers see as well. */
+    greet: (request: Request, make: (visitor: Visitor, site: Site) => Answer): Promise<Response> =>
+      answer(request, make, { isPublic: true }),
+
+    /** Takes a form of a page that strangers see as well. */
+    take: (
+      request: Request,
+      make: (visitor: Visitor, form: URLSearchParams, site: Site) => Answer,
+    ): Promise<Response> =>
+      answer(request, async (visitor, here) => make(visitor, await readForm(request), here), { isPublic: true }),
+
+    /** The same answer with cookies. */
+    withCookies(response: Response, cookies: string[]): Response {
+      for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+      return response;
+    },
   };
 }
+
+/** From where a request comes. */
+export const fromOf = (request: Request): From => ({
+  cookie: request.headers.get("cookie") ?? "",
+  userAgent: (request.headers.get("user-agent") ?? "").slice(0, 300),
+  address: addressOf(request),
+});
 
 /** An error as a page, with its own status. */
 export function errorAnswer(site: Site, request: Request, error: AppError, viewer?: Viewer): Response {
   const { pathname } = new URL(request.url);
   const status = statusOf(error);
   const page = <ErrorPage {...{ site, viewer, path: pathname, status, error }} />;
-  return privateAnswer("html", toPage(page), status);
+  const wait = error.retryAfterSeconds === undefined ? undefined : { "retry-after": String(error.retryAfterSeconds) };
+  return privateAnswer("html", toPage(page), status, wait);
 }

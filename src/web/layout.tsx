@@ -5,11 +5,20 @@ import { httpUrl } from "../schema.ts";
 import { bundle } from "./bundle.ts" with { type: "macro" };
 import type { Site } from "./site.ts";
 import base from "./style.css" with { type: "text" };
+import compare from "./styles/compare.css" with { type: "text" };
+import home from "./styles/home.css" with { type: "text" };
+import people from "./styles/people.css" with { type: "text" };
+import prompts from "./styles/prompts.css" with { type: "text" };
+import reference from "./styles/reference.css" with { type: "text" };
+import report from "./styles/report.css" with { type: "text" };
+import runs from "./styles/runs.css" with { type: "text" };
+import session from "./styles/session.css" with { type: "text" };
+import settings from "./styles/settings.css" with { type: "text" };
 import shell from "./styles/shell.css" with { type: "text" };
 import type { Viewer } from "./viewer.ts";
 
 /** The one stylesheet: what all pages share, then a file for each kind of page. */
-export const css = [base, shell].join("\n");
+export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
 export const js: string = bundle("./client.ts");
 
 const cssMark = Bun.hash(css).toString(36);
@@ -31,6 +40,7 @@ type Props = {
   /** Public pages may be found by search engines and have a Markdown form. */
   isPublic?: boolean;
   markdownPath?: string;
+  /** For browsers without scripts, where nothing else keeps a page live. */
   refreshSeconds?: number;
   crumbs?: Crumb[];
   /** Beside the content, after it in the document: who reads without a screen begins with what matters. */
@@ -67,7 +77,11 @@ export function Layout(props: Props) {
         <title>{title === "evald" ? title : `${title} · evald`}</title>
         {description && <meta name="description" content={description} />}
         {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
-        {refreshSeconds && <meta http-equiv="refresh" content={String(refreshSeconds)} />}
+        {refreshSeconds && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(refreshSeconds)} />
+          </noscript>
+        )}
         <link rel="icon" href={icon} />
         <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
         <script src={`${base}/client.js?v=${jsMark}`} defer />
@@ -105,10 +119,15 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
       <Mark /> evald
     </a>
     <nav aria-label="Site">
-      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") ? "true" : undefined}>
+      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") && path !== "/docs/api" ? "true" : undefined}>
         Docs
       </a>
-      <a href={`${base}/openapi.json`}>OpenAPI</a>
+      <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
+        API
+      </a>
+      <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
+        Sign in
+      </a>
     </nav>
   </header>
 );
@@ -134,7 +153,7 @@ const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; pa
     <a class="mark" href={`${base}/`}>
       <Mark /> evald
     </a>
-    <p class="org">{viewer.orgName}</p>
+    <Switcher {...{ base, viewer }} />
     <nav aria-label="Organisation">
       {places.map(([name, place, key]) => (
         <a key={place} href={base + place} data-key={`g ${key}`} aria-current={isAt(path, place) ? "page" : undefined}>
@@ -146,8 +165,39 @@ const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; pa
       <a href={`${base}/docs`}>Docs</a>
       <a href={`${base}/docs/api`}>API</a>
     </nav>
+    {viewer.person && (
+      <nav class="person" aria-label="You">
+        <a
+          href={`${base}/account`}
+          title={viewer.person.email}
+          aria-current={isAt(path, "/account") ? "page" : undefined}
+        >
+          {viewer.person.name}
+        </a>
+        <form method="post" action={`${base}/sign-out`}>
+          <button type="submit">Sign out</button>
+        </form>
+      </nav>
+    )}
   </header>
 );
+
+/** The organisation that is shown, and a way to the others of the person. */
+const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
+  viewer.orgs.length < 2 ? (
+    <p class="org">{viewer.orgName}</p>
+  ) : (
+    <details class="org">
+      <summary>{viewer.orgName}</summary>
+      <form method="post" action={`${base}/account/organisation`}>
+        {viewer.orgs.map(({ id, name }) => (
+          <button type="submit" key={id} name="org" value={id} aria-current={id === viewer.org ? "true" : undefined}>
+            {name}
+          </button>
+        ))}
+      </form>
+    </details>
+  );
 
 const Keys = () => (
   <dialog id="keys" aria-labelledby="keys-title">

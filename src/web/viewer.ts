@@ -1,8 +1,7 @@
+import { type Role, roles } from "../db/tables.ts";
 import type { OrgId } from "../deps.ts";
 
-/** What a person may do in an organisation, from the most to the least. */
-const roles = ["owner", "admin", "member"] as const;
-export type Role = (typeof roles)[number];
+export type { Role };
 
 /** Who looks at a page: the organisation that is shown, and as whom. */
 export type Viewer = {

@@ -36,3 +36,10 @@ export function judgeWords({ model, calls, costUsd, inputTokens, outputTokens, c
   const sure = confidence === null ? "" : ` It says that it is ${percent(confidence)} sure.`;
   return `Judged by ${line(model, 200)}: ${used}, apart from the cost of the run.${sure}`;
 }
+
+/** `104 KB` */
+export const sizeWords = (bytes: number): string =>
+  bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** `20,000` */
+export const numberWords = (value: number): string => value.toLocaleString("en-US");

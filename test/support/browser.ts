@@ -1,4 +1,5 @@
-import { type BrowserContextOptions, chromium } from "playwright-core";
+import axe from "axe-core";
+import { type BrowserContextOptions, chromium, type Page } from "playwright-core";
 
 const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
 
@@ -13,3 +14,23 @@ export const looking = (width: number, colorScheme: "light" | "dark"): BrowserCo
   viewport: { width, height: width < 500 ? 844 : 900 },
   colorScheme,
 });
+
+/** Everything that the browser complains about from now on, as it comes: errors and warnings of the console (what the CSP refused is one) and of scripts. */
+export function complaintsOf(page: Page): string[] {
+  const told: string[] = [];
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) told.push(`${page.url()}: ${message.text()}`);
+  });
+  page.on("pageerror", (error) => told.push(`${page.url()}: ${error.message}`));
+  return told;
+}
+
+/** What keeps people from using a page as it stands, by WCAG 2.2 AA: the rule and the elements. The CSP of the page is left alone. */
+export async function barriersOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const violations = await page.evaluate(async () => {
+    const { axe } = globalThis as unknown as { axe: typeof import("axe-core") };
+    return (await axe.run(document)).violations.map(({ id, nodes }) => ({ id, html: nodes.map((node) => node.html) }));
+  });
+  return violations.map(({ id, html }) => `${page.url()}: ${id}: ${html.join(" ")}`);
+}

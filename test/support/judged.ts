@@ -102,6 +102,8 @@ export const says = (said: Answer | string, more: Turn = {}): Turn => ({
 
 type Options = {
   turns: Turn[];
+  /** What another judge says, of the name `openai-compatible/agent`. */
+  again?: Turn[];
   sessions?: AgentEvent[][];
   env?: Record<string, string>;
   judge?: string | null;
@@ -116,13 +118,15 @@ const ownUrl = ({ baseUrls }: ReturnType<typeof serveFakeModel>, judge: string |
 /** A service whose agent plays these sessions in turn and whose judge says these turns in turn, over HTTP; the last again and again. */
 export function judgedApp({
   turns,
+  again = turns,
   sessions = [modelSession()],
   env = {},
   judge = "openai-compatible/judge",
   kind = "model",
   own,
 }: Options) {
-  const model = serveFakeModel({ scenarios: { judge: { first: turns.slice(0, -1), turns: turns.slice(-1) } } });
+  const inTurn = (said: Turn[]) => ({ first: said.slice(0, -1), turns: said.slice(-1) });
+  const model = serveFakeModel({ scenarios: { judge: inTurn(turns), agent: inTurn(again) } });
   let sent = 0;
   const agent: Agent = {
     describe: () => ({ id: "explorer", version: "test", model: "anthropic/claude-test", kind }),

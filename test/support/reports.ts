@@ -1,7 +1,7 @@
-import { eq } from "drizzle-orm";
+import { asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { tx } from "../../src/db/open.ts";
-import { runs } from "../../src/db/tables.ts";
+import { attempts, jobs, runs } from "../../src/db/tables.ts";
 import type { Grade } from "../../src/grading/score.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
 import { openSession, type SessionId } from "../../src/runs/session.ts";
@@ -9,11 +9,11 @@ import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;
 
-/** A completed run of A whose report is this grade, over a session of 121 events; no agent is sent. */
-export function runWithReport(app: App, grade: Grade, title = "Upload a file") {
+/** A completed run of A whose report is this grade, over these events or a session of 121; no agent is sent. */
+export function runWithReport(app: App, grade: Grade, title = "Upload a file", events?: AgentEvent[]) {
   const { service, a } = app;
   const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
-  const [run] = evaluation(app, prompt.id, [grade]);
+  const [run] = evaluation(app, prompt.id, [grade], {}, events);
   return run as NonNullable<typeof run>;
 }
 
@@ -23,6 +23,7 @@ export function evaluation(
   promptId: string,
   ends: (Grade | string)[],
   more: Partial<EvalRequestInput> = {},
+  events?: AgentEvent[],
 ) {
   const asked = { urlMap: {}, trigger: "api", runs: ends.length, ...more } as const;
   const { runIds, evalRequestId } = tx(db, (t) => service.requests.accept(t, a.org, promptId, asked));
@@ -30,27 +31,56 @@ export function evaluation(
     const end = ends[i] as Grade | string;
     const run = db.select().from(runs).where(eq(runs.id, runId)).get();
     if (!run) throw new Error("the run is not there");
-    const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
-    if (typeof end === "string") {
-      db.update(runs)
-        .set({ ...done, status: "failed", failureReason: end })
-        .where(eq(runs.id, runId))
-        .run();
-      return { runId, slug: "", evalRequestId };
-    }
-    storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, run.task.title ?? "");
-    db.transaction((tx) => {
-      tx.update(runs)
-        .set({ ...done, status: "completed" })
-        .where(eq(runs.id, runId))
-        .run();
-      service.reports.insertReport(tx, run, 1, end);
-    });
+    if (typeof end !== "string")
+      storeSession(service.deps, { orgId: a.org, runId, attempt: 1 }, events ?? steps(run.task.title ?? ""));
+    endRun({ service, db }, run, end);
     return { runId, slug: service.runs.getRun(a.org, runId).report?.slug ?? "", evalRequestId };
   });
 }
 
-function storeSession(deps: App["service"]["deps"], id: SessionId, title: string): void {
+/** Ends a run as it is said, without a session. */
+function endRun(
+  { service, db }: Pick<App, "service" | "db">,
+  run: typeof runs.$inferSelect,
+  end: Grade | string,
+): void {
+  const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
+  const ended =
+    typeof end === "string" ? { status: "failed" as const, failureReason: end } : { status: "completed" as const };
+  db.transaction((tx) => {
+    tx.update(runs)
+      .set({ ...done, ...ended })
+      .where(eq(runs.id, run.id))
+      .run();
+    if (typeof end !== "string") service.reports.insertReport(tx, run, 1, end);
+  });
+}
+
+/** Ends every run that waits, oldest first, with a score or the reason why there is none, and with what it cost. */
+export function finishRuns(
+  app: App,
+  end: (run: typeof runs.$inferSelect) => number | string,
+  costUsd: number | null = 0,
+): void {
+  for (const run of app.db.select().from(runs).where(eq(runs.status, "pending")).orderBy(asc(runs.id)).all()) {
+    const how = end(run);
+    endRun(app, run, typeof how === "string" ? how : { ...niceGrade, score: how });
+    const job = app.db.select().from(jobs).where(eq(jobs.subject, run.id)).get();
+    const at = app.service.deps.now();
+    app.db
+      .insert(attempts)
+      .values({ jobId: job?.id ?? "", attempt: 1, owner: "test", begunAt: at, endedAt: at, ended: "done", costUsd })
+      .run();
+    app.db.update(jobs).set({ state: "done", endedAt: at }).where(eq(jobs.subject, run.id)).run();
+  }
+}
+
+const steps = (title: string): AgentEvent[] => [
+  ...Array.from({ length: 120 }, (_, i) => ({ type: "thought", text: `${title}: step ${i}`, by: "rule" }) as const),
+  { type: "end", outcome: "not_judged", reason: "Nobody judges here." },
+];
+
+function storeSession(deps: App["service"]["deps"], id: SessionId, events: AgentEvent[]): void {
   const session = openSession(
     deps,
     id,
@@ -59,9 +89,7 @@ function storeSession(deps: App["service"]["deps"], id: SessionId, title: string
       throw error;
     },
   );
-  for (let i = 0; i < 120; i++) session.append({ type: "thought", text: `${title}: step ${i}`, by: "rule" }, "agent");
-  const end: AgentEvent = { type: "end", outcome: "not_judged", reason: "Nobody judges here." };
-  session.append(end, "agent");
+  for (const event of events) session.append(event, event.type === "usage" ? "gateway" : "agent");
   session.close(new AbortController().signal);
 }
 

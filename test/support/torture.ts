@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { call, client, emptyFolder, instant, serve } from "./executable.ts";
+import { randomOf } from "./random.ts";
 
 /** Times that the service is killed under load; whatever else is repeated follows in proportion. `bun run torture` is the long form. */
 const kills = Number(process.env.TORTURE ?? 100);
@@ -10,16 +11,10 @@ const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 /** How often something is done that is done `n` times by default. */
 export const times = (n: number): number => Math.max(1, Math.round((n * kills) / 100));
 
-/** Random numbers from 0 to 1 (mulberry32), the same again for the same SEED. */
+/** Random numbers from 0 to 1, the same again for the same SEED. */
 export function createRandom(): () => number {
   console.log(`SEED=${seed}`);
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
+  return randomOf(seed);
 }
 
 /** Waits until a condition holds and answers with what it answered. Throws with `what` after `ms`. */

@@ -68,6 +68,7 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
     new Transform({
       transform(chunk, _encoding, done) {
         try {
+          if (what === "bytesOut") way.told.bytesOut += chunk.length;
           count(passage, what, chunk.length, url);
           if (what === "bytesIn") way.told.bytes += chunk.length;
           done(null, chunk);

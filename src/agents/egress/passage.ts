@@ -58,6 +58,7 @@ export function begin(passage: Passage, method: string, url: URL) {
   const told = {
     status: null as number | null,
     bytes: 0,
+    bytesOut: 0,
     contentType: null as string | null,
     mappedUrl: null as string | null,
   };
@@ -91,7 +92,9 @@ export function begin(passage: Passage, method: string, url: URL) {
       const error = way.failure && { kind: way.failure.kind, message: way.failure.message };
       const ms = passage.now() - begunAt;
       const fixed = { id: null, provenance: "given", foundOn: null, purpose: "way" } as const;
-      passage.onEvent({ type: "http", method, url: url.href, ...told, ms, ...fixed, error });
+      const { bytesOut, ...answer } = told;
+      const sent = bytesOut > 0 ? { bytesOut } : {};
+      passage.onEvent({ type: "http", method, url: url.href, ...answer, ...sent, ms, ...fixed, error });
     },
   };
   return way;

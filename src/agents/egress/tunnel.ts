@@ -80,6 +80,7 @@ async function join(passage: Passage, way: Way, inner: net.Socket, outer: net.So
   const gone = Promise.withResolvers<void>();
   const carry = (from: net.Socket, to: net.Socket, what: "bytesIn" | "bytesOut", first?: Buffer) => {
     const take = (chunk: Buffer) => {
+      if (what === "bytesOut") way.told.bytesOut += chunk.length;
       try {
         count(passage, what, chunk.length, url);
       } catch (error) {

@@ -7,7 +7,7 @@ export type ModelLimits = { calls: number; tokens: number; costUsd: number | nul
 export type Spent = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
 type Kind = keyof ModelLimits;
-type Hooks = { onEvent: (event: AgentEvent) => void; onNearLimit?: (limit: Kind, share: number) => void };
+type Hooks = { onEvent: (event: AgentEvent) => void; onNearLimit?: (limit: Kind, name: string, share: number) => void };
 
 const names = {
   calls: { limit: "model_calls", unit: "calls" },
@@ -28,7 +28,8 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
     for (const kind of kinds) {
       if (shareOf(kind) < nearShare || near.has(kind)) continue;
       near.add(kind);
-      onNearLimit(kind, shareOf(kind));
+      onEvent({ type: "limit", ...names[kind], value: limits[kind] as number, near: true });
+      onNearLimit(kind, names[kind].limit, shareOf(kind));
     }
   }
 

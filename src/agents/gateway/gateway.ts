@@ -23,6 +23,10 @@ type Options = {
 type SessionOptions = {
   model: ModelAccess;
   limits: ModelLimits;
+  /** A call whose cost nobody knows ends the run: someone set a limit of money that would not hold. */
+  mustHavePrice?: boolean;
+  /** Longest time in which the model may send nothing; default: the gateway's. */
+  silenceMs?: number;
   onEvent: (event: AgentEvent) => void;
   /** Told once a limit, at 80 % of it. */
   onNearLimit?: (limit: keyof ModelLimits, share: number) => void;
@@ -35,6 +39,8 @@ export type GatewaySession = {
   token: string;
   socketPath: string;
   spent(): Spent;
+  /** Tells whoever calls the model, with each answer from now on, that a limit is near. */
+  warn(limit: string): void;
   /** Refuses the token from now on. Resolved when nothing of the run is in the air any more. */
   close(): Promise<void>;
 };
@@ -43,8 +49,13 @@ const maxCallsAtOnce = 16;
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The one way from agents to models: real keys stay here, and what is used is counted here. It listens from its first session on. */
-export function createGateway(options: Options) {
-  const { now, maxBodyBytes = 32 * 1024 * 1024, silenceMs = 300_000, drainMs = 10_000, maxFailures = 5 } = options;
+export function createGateway({
+  now,
+  maxBodyBytes = 32 * 1024 * 1024,
+  silenceMs = 300_000,
+  drainMs = 10_000,
+  maxFailures = 5,
+}: Options) {
   const sessions = new Map<string, { digest: Buffer; answer: (request: Request) => Promise<Response> }>();
   let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
@@ -69,15 +80,16 @@ export function createGateway(options: Options) {
   }
 
   /** Lets one run call one model, within its limits. */
-  function openSession({ model, limits, onEvent, onNearLimit = () => {}, onFailure }: SessionOptions): GatewaySession {
+  function openSession(options: SessionOptions): GatewaySession {
+    const { model, limits, onEvent, onNearLimit = () => {}, onFailure } = options;
     listening ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
-    let near: string | null = null;
+    const near = new Set<string>();
     const budget = createBudget(limits, {
       onEvent,
-      onNearLimit(limit, share) {
-        near = limit;
+      onNearLimit(limit, name, share) {
+        near.add(name);
         onNearLimit(limit, share);
       },
     });
@@ -110,6 +122,11 @@ export function createGateway(options: Options) {
     function missPrice(name: string): void {
       if (priceMissed) return;
       priceMissed = true;
+      if (options.mustHavePrice) {
+        const why = `nobody says what ${name} costs, so the limit of money cannot hold; state its price in EVALD_MODEL_PRICES, or take the limit away`;
+        fail(new AgentFailure("budget", why));
+        return;
+      }
       const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot hold`;
       const text = `Nobody says what ${name} costs${cannot}; its tokens are counted, up to ${limits.tokens}. EVALD_MODEL_PRICES states prices.`;
       onEvent({ type: "message", text });
@@ -178,7 +195,7 @@ export function createGateway(options: Options) {
       const response = await forward(call, model, {
         headers,
         gone: AbortSignal.any([request.signal, closing.signal]),
-        silenceMs,
+        silenceMs: options.silenceMs ?? silenceMs,
         drainMs,
         onEnd(outcome) {
           inTheAir.delete(settled.promise);
@@ -186,7 +203,7 @@ export function createGateway(options: Options) {
           settle(outcome);
         },
       });
-      if (near) response.headers.set(nearHeader, near);
+      if (near.size > 0) response.headers.set(nearHeader, [...near].join(","));
       return response;
     }
 
@@ -196,6 +213,7 @@ export function createGateway(options: Options) {
       token,
       socketPath: listening.socketPath,
       spent: budget.spent,
+      warn: (limit) => void near.add(limit),
       async close() {
         sessions.delete(id);
         closing.abort();

@@ -4,7 +4,6 @@ import { join, resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
-import type { ModelLimits } from "../gateway/budget.ts";
 import type { createGateway } from "../gateway/gateway.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
@@ -15,14 +14,13 @@ type Options = {
   /** Where each run gets a folder to work in; null: among the temporary files. */
   folder: string | null;
   operatorHosts: readonly string[];
-  limits: ModelLimits;
-  /** Longest time in which a model may send nothing. */
-  silenceMs: number;
 };
 
 type Run = {
   task: Task;
   model: ModelAccess;
+  /** Its money is bounded: a model whose price nobody states is refused. */
+  mustHavePrice: boolean;
   allow: readonly AllowRule[];
   /** Hears what the gateway and the egress saw. */
   onEvent: (event: AgentEvent, source: EventSource) => void;
@@ -31,16 +29,22 @@ type Run = {
 };
 
 /** What one run of an agent with a model works with. `secrets` must not stand in anything that is stored. */
-type Equipment = { means: Means; secrets: string[]; close: () => Promise<void> };
+type Equipment = {
+  means: Means;
+  secrets: string[];
+  /** The agent hears with the next answer of its model that a limit is near. */
+  warn: (limit: string) => void;
+  close: () => Promise<void>;
+};
 
 export type Host = ReturnType<typeof createHost>;
 
 /** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
-export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Options) {
+export function createHost({ now, folder, operatorHosts }: Options) {
   let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
   /** Made for the first run that needs it: what it knows of prices would make every start slower. */
   const openGateway = () =>
-    (gateway ??= import("../gateway/gateway.ts").then((module) => module.createGateway({ now, silenceMs })));
+    (gateway ??= import("../gateway/gateway.ts").then((module) => module.createGateway({ now })));
   let sandbox: Promise<Sandbox> | undefined;
   let egress: Promise<{ egress: Egress; home: string }> | undefined;
 
@@ -66,7 +70,7 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
       ...reachOf(task),
       urlMap: task.urlMap,
       allowPrivate: allow,
-      limits: { requests: task.limits.maxRequests },
+      limits: { requests: task.limits.maxRequests, bytesOut: task.limits.maxBytesOut },
       onEvent: (event) => onEvent(event, "egress"),
     });
     return {
@@ -81,14 +85,18 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
 
   return {
     async equip(run: Run): Promise<Equipment> {
-      const { model, onEvent, onFailure } = run;
+      const { model, mustHavePrice, onEvent, onFailure } = run;
       const place = await openSandbox(run).catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
         throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
       });
-      const session = (await openGateway()).openSession({
+      const gateway = await openGateway();
+      const session = gateway.openSession({
         model,
-        limits,
+        mustHavePrice,
+        limits: run.task.limits.model,
+        // A model that says nothing is told of before the agent is taken for idle.
+        silenceMs: run.task.limits.idleMs / 2,
         onEvent: (event) => onEvent(event, "gateway"),
         onFailure,
       });
@@ -97,6 +105,7 @@ export function createHost({ now, folder, operatorHosts, limits, silenceMs }: Op
       return {
         means: { model: { id, provider, name, socketPath, token }, sandbox: place.sandbox, operatorHosts },
         secrets: [token, ...place.secrets],
+        warn: session.warn,
         async close() {
           place.close();
           await session.close();

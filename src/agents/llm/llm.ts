@@ -18,12 +18,18 @@ type Ending = { outcome: Outcome; reason: string };
 const maxIdleTurns = 3;
 /** Failures in a row; the gateway ends the run before, unless what fails is on this side of it. */
 const maxFailures = 8;
-const nearShare = 0.8;
-/** As the model is told of the gateway's limits. */
+/** As the model is told of its limits. */
 const limitWords: Record<string, string> = {
-  calls: "its calls of the model",
-  tokens: "its tokens",
-  costUsd: "its money",
+  model_calls: "its calls of the model",
+  model_tokens: "its tokens",
+  model_cost: "its money",
+  wall_clock: "its time",
+  tool_calls: "its tool calls",
+  requests: "its requests",
+  bytes_out: "what it may send out",
+  workspace_bytes: "the room in /workspace",
+  memory: "its memory",
+  processes: "its processes",
 };
 const maxTextChars = 16_000;
 
@@ -50,7 +56,7 @@ async function work(
   context: AgentContext,
   tell: (event: AgentEvent) => void,
 ): Promise<void> {
-  const { means, signal, now, begunAt } = context;
+  const { means, signal } = context;
   if (!means) throw new AgentFailure("infrastructure", "the service gave the agent no model");
   // They would go to stdout, between the events.
   globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -62,7 +68,7 @@ async function work(
   const { sandbox } = means;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, context),
-    ...("workspace" in sandbox ? workspaceTools(sandbox, task.limits.memoryBytes) : {}),
+    ...("workspace" in sandbox ? workspaceTools(sandbox, task.limits) : {}),
     ...selfTools((ending) => {
       finished = ending;
     }),
@@ -91,8 +97,6 @@ async function work(
   let ending: Ending | null = null;
   while (!ending) {
     signal.throwIfAborted();
-    if (now() - begunAt > nearShare * task.limits.wallClockMs) notices.add("its time");
-    if (calls > nearShare * task.limits.maxToolCalls) notices.add("its tool calls");
     const fresh = [...notices].filter((notice) => !told.has(notice));
     if (fresh.length > 0) {
       messages.push({

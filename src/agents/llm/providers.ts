@@ -10,7 +10,7 @@ import { nearHeader } from "../gateway/wire.ts";
 /** Models of OpenAI from before its Responses API. */
 const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
 
-/** A model, reached through the gateway with the token of a session there. `onNear` is told the limit that an answer says is near. */
+/** A model, reached through the gateway with the token of a session there. `onNear` is told each limit that an answer says is near. */
 export function toModel(
   { provider, name, socketPath, token }: Means["model"],
   onNear: (limit: string) => void = () => {},
@@ -19,7 +19,7 @@ export function toModel(
     apiKey: token,
     fetch: viaSocket(socketPath, ({ headers }) => {
       const near = headers.get(nearHeader);
-      if (near) onNear(near);
+      for (const limit of near?.split(",") ?? []) onNear(limit);
     }),
   };
   const base = `http://gateway/${provider}`;

@@ -23,8 +23,6 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
   const hosts = createHostList({ ...reachOf(task), operatorHosts });
   const sources = new Map<string, Source>();
   const library = createLibrary();
-  let requests = 0;
-  let limitTold = false;
 
   const plain = (url: string) => url.replace(/#.*$/s, "");
   const learn = (url: string, source: Source) => {
@@ -46,28 +44,23 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     const { provenance, foundOn } = sourceOf(url);
     const method = asked.method ?? "GET";
     const told = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
+    const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
     const begun = now();
     try {
       const target = URL.canParse(url) ? new URL(url) : null;
       if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
         throw new GuardError("refused", url, hosts.objection(target.hostname));
-      if (requests >= task.limits.maxRequests) {
-        if (!limitTold) tell({ type: "limit", limit: "requests", value: task.limits.maxRequests, unit: "requests" });
-        limitTold = true;
-        throw new GuardError("refused", url, `The limit of ${task.limits.maxRequests} requests was reached`);
-      }
-      requests++;
       const response = await guard.request(url, { ...asked, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body } = response;
       const type = response.headers.get("content-type");
-      tell({ ...told, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      tell({ ...told, ...sent, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GuardError)) throw error;
       const { kind, message } = error;
       const failed = { mappedUrl: guard.mapped(url), status: null, ms: now() - begun, bytes: 0, contentType: null };
-      tell({ ...told, ...failed, error: { kind, message } });
+      tell({ ...told, ...sent, ...failed, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }

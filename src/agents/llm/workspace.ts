@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AgentFailure, type Means } from "../agent.ts";
+import { AgentFailure, type Means, type Task } from "../agent.ts";
 import { runSandboxed, type SandboxRun } from "../sandbox/sandbox.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
@@ -41,14 +41,23 @@ function start(run: SandboxRun) {
 }
 
 /** The tools that work with commands and files: every one of them is a command in a sandbox of its own on the run's folder. */
-export function workspaceTools({ workspace, egress }: Place, memoryBytes: number) {
+export function workspaceTools(
+  { workspace, egress }: Place,
+  { memoryBytes, workspaceBytes }: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
+) {
+  let isNearlyFull = false;
+
   async function run({ argv, stdin = "", seconds = 30, online = false }: Job, { signal, tell }: Call): Promise<Done> {
     const sandboxed = start({
       argv,
       workspace,
       env: { HOME: "/workspace/.home" },
       sockets: online ? { egress } : {},
-      limits: { memoryBytes },
+      limits: { memoryBytes, workspaceBytes },
+      onNear: (limit) => {
+        if (!isNearlyFull) tell({ type: "limit", ...limit, near: true });
+        isNearlyFull = true;
+      },
       signal,
     });
     let timedOut = false;

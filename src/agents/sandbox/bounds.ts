@@ -23,6 +23,7 @@ export type Cgroup = {
 };
 
 const watchMs = 250;
+const nearShare = 0.8;
 
 const read = (path: string): string => {
   try {
@@ -163,13 +164,20 @@ export function watch(
   workspace: string | undefined,
   { memoryBytes, workspaceBytes }: SandboxLimits,
   memoryToo: boolean,
-  onHit: (hit: LimitHit) => void,
+  { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
 ): () => Promise<void> {
   let over = false;
+  let isNear = false;
   const look = async () => {
     if (memoryToo && memoryBelow(pid) > memoryBytes) onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
-    if (workspace !== undefined && (await bytesBelow(workspace)) > workspaceBytes)
-      onHit({ limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" });
+    if (workspace === undefined) return;
+    const bytes = await bytesBelow(workspace);
+    const room: LimitHit = { limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" };
+    if (bytes > workspaceBytes) onHit(room);
+    else if (bytes >= nearShare * workspaceBytes && !isNear) {
+      isNear = true;
+      onNear(room);
+    }
   };
   const stopped = Promise.withResolvers<void>();
   const watching = (async () => {

@@ -20,6 +20,8 @@ export type SandboxRun = {
   /** Unix sockets of the service, reached as 127.0.0.1:8801 and, as a proxy, 127.0.0.1:3128. */
   sockets?: { gateway?: string; egress?: { path: string; token: string } };
   limits?: Partial<SandboxLimits>;
+  /** Hears, once, that the workspace is nearly full. */
+  onNear?: (limit: LimitHit) => void;
   /** Its abort kills everything inside. */
   signal?: AbortSignal;
   /** Default: this very executable. */
@@ -140,10 +142,11 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
 
   let hit: LimitHit | null = null;
   const kill = () => child.kill("SIGKILL");
-  const stopWatching = watch(child.pid, run.workspace, limits, cgroup === null, (reached) => {
+  const onHit = (reached: LimitHit) => {
     hit = reached;
     kill();
-  });
+  };
+  const stopWatching = watch(child.pid, run.workspace, limits, cgroup === null, { onHit, onNear: run.onNear });
   run.signal?.addEventListener("abort", kill);
   if (run.signal?.aborted) kill();
   const ended = child.exited.then(async (exitCode) => {

@@ -2,7 +2,8 @@ import { type Doc, docs, toDocPath, toHtml } from "../docs.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 
-const DocsNav = ({ site, current }: { site: Site; current: string | null }) => (
+/** All pages of the documentation at the side; `current` is the slug of the one that is shown. */
+export const DocsNav = ({ site, current }: { site: Site; current: string | null }) => (
   <nav class="side" aria-label="Documentation">
     {[...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => (
       <section key={section}>
@@ -15,6 +16,13 @@ const DocsNav = ({ site, current }: { site: Site; current: string | null }) => (
               </a>
             </li>
           ))}
+          {section === "Reference" && (
+            <li>
+              <a href={`${site.base}/docs/api`} aria-current={current === "api" ? "page" : undefined}>
+                API reference
+              </a>
+            </li>
+          )}
         </ul>
       </section>
     ))}

@@ -39,26 +39,21 @@ export function ErrorPage({
   );
 }
 
-/** What stands behind the browser's question for a name and a password. */
-export function SignInPage({ site, path }: { site: Site; path: string }) {
-  return (
-    <Layout site={site} path={path} title="An API key is needed">
-      <div class="notice-page">
-        <p class="status">401</p>
-        <h1>An API key is needed</h1>
-        <p>
-          This page belongs to an organisation. Load it again and give the browser any user name, and an API key of the
-          organisation as the password. If it does not ask again, the key it remembers is not valid: close all windows
-          of the browser, or use a private one.
-        </p>
-        <p>
-          No key? Whoever runs this service makes one with <code>evald key create</code>:{" "}
-          <a href={`${site.base}/docs/keys`}>API keys</a>.
-        </p>
-      </div>
-    </Layout>
-  );
-}
+/** What a program without a valid key gets in the place of a page. */
+export const KeyNeededPage = ({ site, path }: { site: Site; path: string }) => (
+  <Layout site={site} path={path} title="Sign in first">
+    <div class="notice-page">
+      <p class="status">401</p>
+      <h1>Sign in first</h1>
+      <p>
+        This page belongs to an organisation. People <a href={`${site.base}/sign-in`}>sign in</a>; a program sends the
+        header <code>Authorization: Bearer</code> with an API key, which is unknown, expired or revoked if it was sent:{" "}
+        <a href={`${site.base}/docs/keys`}>API keys</a>.
+      </p>
+    </div>
+  </Layout>
+);
 
-const sentenceOf = (detail: string) =>
+/** A detail as a sentence. */
+export const sentenceOf = (detail: string) =>
   `${detail.charAt(0).toUpperCase()}${detail.slice(1)}${/[.!?]$/.test(detail) ? "" : "."}`;

@@ -29,6 +29,10 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
 
 const shownEvents = 6;
 
+/** Where an event stands in `session`, the page with the events, a little of what came before above it. */
+export const toEventHref = (session: string, seq: number): string =>
+  `${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`;
+
 /** The events that prove a statement, as links to `session`, the page with the events; null: they are no longer stored. */
 export const Proof = ({ events, session }: { events: number[]; session: string | null }) => (
   <span>
@@ -37,11 +41,20 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
       session === null ? (
         <span key={seq}>event {seq} </span>
       ) : (
-        <a key={seq} class="name" href={`${session}?fromSeq=${Math.max(0, seq - 3)}#e${seq}`}>
+        <a key={seq} class="name" href={toEventHref(session, seq)}>
           event {seq}
         </a>
       ),
     )}
     {events.length > shownEvents && ` and ${events.length - shownEvents} more`}
   </span>
+);
+
+/** A table that may be wider than the page: it scrolls by itself, by keyboard too. */
+export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse
+  // biome-ignore lint/a11y/useSemanticElements: it is neither a landmark nor a part of a form
+  <div class="wide" role="group" tabIndex={0} aria-label={label}>
+    {children}
+  </div>
 );

@@ -1,5 +1,6 @@
 import type { FrictionPoint, Report } from "../../reports/schema.ts";
 import { Outside } from "../layout.tsx";
+import type { Site } from "../site.ts";
 import { plain } from "../words.ts";
 import { Proof } from "./figures.tsx";
 
@@ -35,10 +36,11 @@ export function Advice({ report: { recommendations }, names }: { report: Report;
   );
 }
 
-type ListProps = { report: Report; names: Names; session: string | null };
+type ListProps = { report: Report; names: Names; session: string | null; isOwn: boolean; site: Site };
 
-/** Every friction point with its proof. `session`: the address of the page with its events; null if they are no longer stored. */
-export function FrictionList({ report: { frictionPoints }, names, session }: ListProps) {
+/** Every friction point with its proof. `session`: the address of the page with its events; null if they cannot be read. `isOwn`: its history too. */
+export function FrictionList({ report, names, session, isOwn, site }: ListProps) {
+  const { frictionPoints } = report;
   return (
     <section>
       <h2 id="friction">
@@ -47,7 +49,13 @@ export function FrictionList({ report: { frictionPoints }, names, session }: Lis
       {frictionPoints.length === 0 && <p class="muted">Nothing that was looked at stood in the way.</p>}
       <ol class="frictions">
         {frictionPoints.map((friction) => (
-          <Friction key={friction.id} friction={friction} name={names.get(friction.id) ?? ""} session={session} />
+          <Friction
+            key={friction.id}
+            friction={friction}
+            name={names.get(friction.id) ?? ""}
+            session={session}
+            history={isOwn ? `${site.base}/friction/${friction.fingerprint}?promptId=${report.prompt.id}` : null}
+          />
         ))}
       </ol>
     </section>
@@ -57,7 +65,9 @@ export function FrictionList({ report: { frictionPoints }, names, session }: Lis
 const stateWords = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
   state === "new" ? (of === 1 ? "first report" : "new in this report") : `${state}, in ${runs} of ${of} reports`;
 
-function Friction({ friction, name, session }: { friction: FrictionPoint; name: string; session: string | null }) {
+type FrictionProps = { friction: FrictionPoint; name: string; session: string | null; history: string | null };
+
+function Friction({ friction, name, session, history }: FrictionProps) {
   const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd } = friction;
   return (
     <li id={name} class={`severity-${severity}`}>
@@ -71,7 +81,7 @@ function Friction({ friction, name, session }: { friction: FrictionPoint; name: 
         <span class="pill">{severity}</span>
         <span>{plain(category)}</span>
         <span>{phase}</span>
-        <span>{stateWords(friction)}</span>
+        {history === null ? <span>{stateWords(friction)}</span> : <a href={history}>{stateWords(friction)}</a>}
         {lostSeconds !== null && <span>{lostSeconds} s lost</span>}
         {lostUsd !== null && lostUsd > 0 && <span>${lostUsd.toFixed(2)} lost</span>}
       </p>

@@ -33,8 +33,7 @@ export function HomePage({ site }: { site: Site }) {
         <h2>See a report</h2>
         <p>
           Every run has a page at <code>{baseUrl}/runs/…</code> and every report one at <code>{baseUrl}/reports/…</code>
-          . The API names both addresses. The browser asks for a name and a password: take any name, and an API key as
-          the password.
+          . The API names both addresses. <a href={`${base}/sign-in`}>Sign in</a> to see them; programs send an API key:
         </p>
         <pre>
           <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" \\\n  "${baseUrl}/api/v1/runs?limit=1"`}</code>

@@ -1,46 +1,65 @@
 import { percent } from "../../grading/words.ts";
+import type { EvalResult } from "../../reports/repeats.ts";
 import type { Report } from "../../reports/schema.ts";
+import type { Way } from "../../reports/way.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { agentWords, frictionNames, outcomeWords, timeWords, titleOf } from "../words.ts";
-import { Bar, Fact, GradeMark } from "./figures.tsx";
+import { frictionNames, outcomeWords, titleOf } from "../words.ts";
+import { Parts } from "./curve.tsx";
+import { Bar, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
+import { Properties, type Side } from "./properties.tsx";
+import { Change, Standing } from "./standing.tsx";
+import { WayMap } from "./way.tsx";
 
-type Props = { site: Site; viewer: Viewer; report: Report; notice: string | null };
+/** `viewer`: none where the report is read under a share link. `path`: where it is read, from the base on. */
+type Props = {
+  site: Site;
+  viewer?: Viewer;
+  path: string;
+  report: Report;
+  /** What the repeats of its evaluation came to. */
+  result: EvalResult | null;
+  way: Way;
+  side: Side;
+};
 
-/** A whole report for people: the grade first, then what to change, then the proof. `notice`: why its session cannot be read, if so. */
-export function ReportPage({ site, viewer, report, notice }: Props) {
+/** A whole report for people: the grade first, then what to change, then the proof. */
+export function ReportPage({ site, viewer, path, report, result, way, side }: Props) {
   const title = titleOf(report.task);
-  const path = `/reports/${report.slug}`;
   const names = frictionNames(report);
-  const session = notice === null ? `${site.base}${path}/session` : null;
+  const { session } = side;
   return (
     <Layout
       site={site}
       viewer={viewer}
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
-      markdownPath={`${path}.md`}
-      crumbs={[{ name: "Reports" }, { name: report.slug }]}
+      markdownPath={viewer && `${path}.md`}
+      crumbs={viewer && [{ name: "Reports", path: "/reports" }, { name: report.slug }]}
     >
       <article class="report">
-        <Head report={report} title={title} />
-        <p class="verdict">{report.verdict}</p>
-        <Summary summary={report.summary} />
-        <Goal report={report} session={session} />
-        <Metrics metrics={report.metrics} />
-        <Dimensions report={report} />
-        <Advice report={report} names={names} />
-        <FrictionList report={report} names={names} session={session} />
-        <Making site={site} report={report} notice={notice} path={path} />
+        <Head report={report} result={result} title={title} />
+        <Properties site={site} report={report} viewer={viewer} side={side} />
+        <div class="findings">
+          <p class="verdict">{report.verdict}</p>
+          <Summary summary={report.summary} />
+          <Dimensions report={report} />
+          <Metrics report={report} />
+          <Advice report={report} names={names} />
+          <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
+          <Goal report={report} session={session} />
+          <WayMap way={way} session={session} />
+          <Task task={report.task} />
+        </div>
       </article>
     </Layout>
   );
 }
 
-function Head({ report, title }: { report: Report; title: string }) {
+function Head({ report, result, title }: Pick<Props, "report" | "result"> & { title: string }) {
   const { score, grade, outcome, status, coverage, nullNotice, keyFinding } = report;
   return (
     <header class="head graded">
@@ -66,6 +85,7 @@ function Head({ report, title }: { report: Report; title: string }) {
         </p>
         <h1>{title}</h1>
         <p class="lead">{keyFinding}</p>
+        {score !== null && <Standing report={report} result={result} />}
         {nullNotice && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
@@ -85,33 +105,43 @@ const Summary = ({ summary }: { summary: Report["summary"] }) => (
   </div>
 );
 
-function Metrics({ metrics }: { metrics: Report["metrics"] }) {
-  const rows: [string, string | number, string][] = [
-    ["Time", metrics.time, metrics.timeDetail],
-    ["Errors", metrics.errors, metrics.errorsDetail],
-    ["Tool calls", metrics.toolCalls, metrics.toolCallsDetail],
-    ["Cost", metrics.cost, metrics.costDetail],
-    ["Interruptions", metrics.interruptions, "Times that a person would have been needed."],
+function Metrics({ report: { metrics, baseline } }: { report: Report }) {
+  const rows: [string, keyof Report["metrics"], string | number, string, (value: number) => string][] = [
+    ["Time", "timeSeconds", metrics.time, metrics.timeDetail, (value) => `${Number(value.toFixed(1))} s`],
+    ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
+    ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
+    ["Cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
+    ["Interruptions", "interruptions", metrics.interruptions, "Times that a person would have been needed.", String],
   ];
   return (
     <section>
       <h2 id="metrics">Metrics</h2>
       <table class="metrics">
         <tbody>
-          {rows.map(([name, value, detail]) => (
-            <tr key={name}>
-              <th scope="row">{name}</th>
-              <td class="value">{value}</td>
-              <td class="detail">{detail}</td>
-            </tr>
-          ))}
+          {rows.map(([name, field, value, detail, words]) => {
+            const before = baseline?.metrics.find((each) => each.name === field);
+            return (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td class="value">{value}</td>
+                {baseline && baseline.metrics.length > 0 && (
+                  <td class="change">
+                    {before && <Change change={before.change} isCost words={words} />}
+                    {before && <small>of {words(before.median)}</small>}
+                  </td>
+                )}
+                <td class="detail">{detail}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </section>
   );
 }
 
-function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
+function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Report }) {
+  const changeOf = (name: string) => baseline?.dimensions.find((each) => each.name === name)?.change ?? null;
   return (
     <section>
       <h2 id="dimensions">Dimensions</h2>
@@ -123,57 +153,46 @@ function Dimensions({ report: { dimensions, coverage } }: { report: Report }) {
       )}
       <div class="dimensions">
         {dimensions.map(({ name, weight, score, grade, desc }) => (
-          <section key={name}>
-            <h3>
-              {name} <small>weight {weight}</small>
-            </h3>
-            <p class="measure">
-              <Bar score={score} grade={grade} />
-              <strong>{score}</strong>
-              <GradeMark grade={grade} />
-            </p>
-            <p class="desc">{desc}</p>
-          </section>
+          <details key={name}>
+            <summary>
+              <h3>
+                {name}{" "}
+                <small>
+                  weight {weight}
+                  <DimensionChange change={changeOf(name)} />
+                </small>
+              </h3>
+              <span class="measure">
+                <Bar score={score} grade={grade} />
+                <strong>{score}</strong>
+                <GradeMark grade={grade} />
+              </span>
+            </summary>
+            <Parts desc={desc} />
+          </details>
         ))}
       </div>
     </section>
   );
 }
 
-function Making({ site, report, notice, path }: Omit<Props, "viewer"> & { path: string }) {
-  const { run, agent, methodology, task } = report;
-  const replaced = Object.entries(run.urlMap);
-  return (
-    <section>
-      <h2 id="about">How it was made</h2>
-      <dl class="facts">
-        <Fact name="Agent">{agentWords(agent)}</Fact>
-        <Fact name="Started">{timeWords(run.startedAt ?? run.createdAt)}</Fact>
-        <Fact name="Finished">{timeWords(run.completedAt ?? report.createdAt)}</Fact>
-        <Fact name="Run">
-          <a href={`${site.base}/runs/${run.runId}`}>{run.runId}</a>
-        </Fact>
-        <Fact name="Session">{notice ?? <a href={`${site.base}${path}/session`}>Every event, in order</a>}</Fact>
-        <Fact name="As a text">
-          <a href={`${site.base}${path}.md`}>Markdown</a>
-        </Fact>
-        <Fact name="Attempt">{run.attempt}</Fact>
-        <Fact name="Method">
-          <a href={`${site.base}/docs/scoring`}>{methodology.id}</a> <code>{methodology.hash.slice(0, 8)}</code>
-          {methodology.judge && `, judged by ${methodology.judge}`}
-        </Fact>
-        {replaced.length > 0 && (
-          <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
-        )}
-      </dl>
-      <h3>Task</h3>
-      <p class="task">{task.text}</p>
-      {task.endGoal && (
-        <>
-          <h3>End goal</h3>
-          <p class="task">{task.endGoal}</p>
-        </>
-      )}
-    </section>
+const DimensionChange = ({ change }: { change: number | null }) =>
+  change === null ? null : (
+    <>
+      , <Change change={change} /> against the baseline
+    </>
   );
-}
+
+const Task = ({ task }: { task: Report["task"] }) => (
+  <section>
+    <h2 id="task">What was asked</h2>
+    <h3>Task</h3>
+    <p class="task">{task.text}</p>
+    {task.endGoal && (
+      <>
+        <h3>End goal</h3>
+        <p class="task">{task.endGoal}</p>
+      </>
+    )}
+  </section>
+);

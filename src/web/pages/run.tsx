@@ -1,52 +1,106 @@
+import { line } from "../../grading/words.ts";
+import type { Follow } from "../../runs/follow.ts";
+import { placeWords } from "../../runs/follow.ts";
 import type { Asked } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
+import type { Used } from "../../runs/usage.ts";
+import { Meter } from "../charts.tsx";
 import { Layout, Outside } from "../layout.tsx";
+import { endWords, failureWords, tookWords, usedWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { agentWords, outcomeWords, timeWords, titleOf } from "../words.ts";
+import { When } from "../when.tsx";
+import { agentWords, outcomeWords, timeWords } from "../words.ts";
 import { Fact, GradeMark } from "./figures.tsx";
+import { Status } from "./status.tsx";
+import { TimelineRows } from "./timeline.tsx";
 
-const statusWords: Record<Run["status"], string> = {
-  pending: "Waiting for its turn",
-  running: "Under way",
-  completed: "Completed",
-  failed: "Failed: no evaluation was made",
-  superseded: "Superseded by a newer run",
-};
+type State = { site: Site; title: string; run: Run; used: Used[]; attempts: Attempt[]; now: number };
+type Props = State & { viewer: Viewer; asked: Asked; progress: ReturnType<Follow["getProgress"]> };
 
-const endWords: Record<NonNullable<Attempt["ended"]>, string> = {
-  done: "made the report",
-  failed: "failed",
-  retried: "to be tried again",
-  released: "given back when the service stopped",
-  lost: "lost with its process",
-  cancelled: "called off",
-};
-
-type Props = { site: Site; viewer: Viewer; run: Run; asked: Asked; attempts: Attempt[] };
-
-/** A run while it goes on and after, with what was asked of it and how it was tried. */
-export function RunPage({ site, viewer, run, asked: { task, urlMap }, attempts }: Props) {
+/** A run while it goes on and after: how it stands, what it does, what was asked of it. Events come by themselves until it has ended. */
+export function RunPage({ site, viewer, title, run, asked, used, attempts, progress, now }: Props) {
   const { base } = site;
-  const title = titleOf(task);
-  const unfinished = run.completedAt === null;
-  const mapped = Object.entries(urlMap);
+  const path = `/runs/${run.runId}`;
+  const { events, place } = progress;
+  const isOpen = run.completedAt === null;
+  const [first] = events;
+  const live = isOpen
+    ? {
+        "hx-sse:connect": `${base}${path}/events?after=${placeWords(place)}`,
+        "hx-sse:close": "end",
+        "hx-swap": "none",
+      }
+    : {};
   return (
     <Layout
       site={site}
       viewer={viewer}
-      path={`/runs/${run.runId}`}
+      path={path}
       title={`Run: ${title}`}
-      refreshSeconds={unfinished ? 2 : undefined}
-      crumbs={[{ name: "Runs" }, { name: run.runId }]}
+      refreshSeconds={isOpen ? 5 : undefined}
+      crumbs={[
+        { name: "Runs", path: "/runs" },
+        { name: line(title, 60), path: `/prompts/${run.prompt.id}` },
+        { name: run.runId.slice(-12) },
+      ]}
     >
-      <header class="head">
-        <p class={`pill run-${run.status}`}>{statusWords[run.status]}</p>
-        <h1>{title}</h1>
-        {unfinished && <p class="muted">This page loads itself again every two seconds until the run is finished.</p>}
-        {run.failureReason && <p class="notice bad">{run.failureReason}</p>}
-      </header>
+      <div {...live}>
+        <div id="run-state">
+          <RunState {...{ site, title, run, used, attempts, now }} />
+        </div>
+        <section class="columns">
+          <div>
+            <h2 id="timeline-title">
+              Timeline <small>{isOpen ? "as it happens" : `${place.seq + 1} events`}</small>
+            </h2>
+            {first && first.seq > 0 && (
+              <p class="muted">
+                The newest {events.length} events.{" "}
+                {run.report && <a href={`${base}/reports/${run.report.slug}/session`}>All of the session</a>}
+              </p>
+            )}
+            <ol class="timeline" id="timeline" aria-labelledby="timeline-title">
+              <TimelineRows events={events} />
+            </ol>
+          </div>
+          <AskedOf run={run} asked={asked} />
+        </section>
+      </div>
+    </Layout>
+  );
+}
 
+/** What changes of a run while it goes on. */
+export function RunState({ site: { base }, title, run, used, attempts, now }: State) {
+  const isOpen = run.completedAt === null;
+  const failure = run.status === "failed" && run.failureReason ? failureWords(run.failureReason) : null;
+  return (
+    <>
+      <header class="toolbar">
+        <h1>{title}</h1>
+        <Status status={run.status} />
+        <span class="end">
+          {isOpen ? (
+            <form method="post" action={`${base}/runs/${run.runId}/cancel`}>
+              <button type="submit" class="bad">
+                Cancel the run
+              </button>
+            </form>
+          ) : (
+            <form method="post" action={`${base}/runs/${run.runId}/rerun`}>
+              <button type="submit">Run again</button>
+            </form>
+          )}
+        </span>
+      </header>
+      {failure && (
+        <div class="notice bad" role="alert">
+          <strong>{failure.title}.</strong> {failure.detail}
+          <p class="muted">{failure.remedy}</p>
+        </div>
+      )}
+      {run.status === "superseded" && <p class="notice">{run.failureReason}</p>}
       {run.report && (
         <a class="report-link" href={`${base}/reports/${run.report.slug}`}>
           <GradeMark grade={run.report.grade} />
@@ -59,68 +113,88 @@ export function RunPage({ site, viewer, run, asked: { task, urlMap }, attempts }
           </span>
         </a>
       )}
-
       <dl class="facts">
         <Fact name="Agent">{agentWords(run.agent)}</Fact>
-        <Fact name="Asked for">{timeWords(run.createdAt)}</Fact>
-        <Fact name="Started">{run.startedAt ? timeWords(run.startedAt) : "not yet"}</Fact>
-        <Fact name="Finished">{run.completedAt ? timeWords(run.completedAt) : "not yet"}</Fact>
-        <Fact name="Prompt">
-          <code>{run.prompt.id}</code>
+        <Fact name="Asked for">
+          <When at={run.createdAt} now={now} />
+        </Fact>
+        <Fact name="Took">{tookWords(run, now)}</Fact>
+        <Fact name="Evaluation">
+          <a href={`${base}/evals/${run.evalRequestId}`}>Its runs together</a>
         </Fact>
       </dl>
-
-      <h2>Task</h2>
-      <p class="task">{task.text}</p>
-      {task.endGoal && (
-        <>
-          <h2>End goal</h2>
-          <p class="task">{task.endGoal}</p>
-        </>
-      )}
-      {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (
-        <>
-          <h2>Variables</h2>
-          <dl class="facts">
-            {Object.entries(run.templateArgs).map(([name, value]) => (
-              <Fact key={name} name={name}>
-                {value}
-              </Fact>
-            ))}
-          </dl>
-        </>
-      )}
-      {mapped.length > 0 && (
-        <>
-          <h2>Replaced hosts</h2>
-          <dl class="facts">
-            {mapped.map(([from, to]) => (
-              <Fact key={from} name={from}>
-                <Outside url={to} />
-              </Fact>
-            ))}
-          </dl>
-        </>
-      )}
-      {attempts.length > 1 && (
-        <>
-          <h2>Attempts</h2>
-          <table class="metrics">
-            <tbody>
-              {attempts.map(({ attempt, begunAt, ended, reason }) => (
-                <tr key={attempt}>
-                  <th scope="row">{attempt}</th>
-                  <td class="value">{timeWords(begunAt)}</td>
-                  <td class="detail">
-                    {ended === null ? "under way" : endWords[ended]}
-                    {reason && `: ${reason}`}
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </>
-      )}
-    </Layout>
+      <ul class="limits" aria-label="Limits">
+        {used.map((each) => (
+          <li key={each.name}>
+            <span>{each.name}</span>
+            <span class="soft">{usedWords(each)}</span>
+            <Meter share={each.most ? each.used / each.most : 0} label={`${each.name}: ${usedWords(each)}`} />
+          </li>
+        ))}
+      </ul>
+      {attempts.length > 1 && <Attempts attempts={attempts} />}
+    </>
   );
 }
+
+const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
+  <>
+    <h2>Attempts</h2>
+    <table class="metrics">
+      <tbody>
+        {attempts.map(({ attempt, begunAt, ended, reason }) => (
+          <tr key={attempt}>
+            <th scope="row">{attempt}</th>
+            <td class="value">{timeWords(begunAt)}</td>
+            <td class="detail">
+              {ended === null ? "under way" : endWords[ended]}
+              {reason && `: ${reason}`}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </>
+);
+
+const AskedOf = ({ run, asked: { task, urlMap } }: { run: Run; asked: Asked }) => (
+  <aside aria-label="What was asked">
+    <h2>Task</h2>
+    <p class="task">{task.text}</p>
+    {task.endGoal && (
+      <>
+        <h2>End goal</h2>
+        <p class="task">{task.endGoal}</p>
+      </>
+    )}
+    {run.templateArgs && Object.keys(run.templateArgs).length > 0 && (
+      <>
+        <h2>Variables</h2>
+        <dl class="facts">
+          {Object.entries(run.templateArgs).map(([name, value]) => (
+            <Fact key={name} name={name}>
+              {value}
+            </Fact>
+          ))}
+        </dl>
+      </>
+    )}
+    {Object.keys(urlMap).length > 0 && (
+      <>
+        <h2>Replaced hosts</h2>
+        <dl class="facts">
+          {Object.entries(urlMap).map(([from, to]) => (
+            <Fact key={from} name={from}>
+              <Outside url={to} />
+            </Fact>
+          ))}
+        </dl>
+      </>
+    )}
+    <dl class="facts">
+      <Fact name="Run">
+        <code id="run-id">{run.runId}</code>
+      </Fact>
+    </dl>
+  </aside>
+);

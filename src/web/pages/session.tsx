@@ -1,151 +1,230 @@
-import { eventTypes } from "../../agents/agent.ts";
-import { line } from "../../grading/words.ts";
-import type { Report, Trace } from "../../reports/schema.ts";
+import type { Report } from "../../reports/schema.ts";
+import type { Timeline } from "../../reports/timeline.ts";
+import type { Trace, TraceQuery } from "../../reports/traceschema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { plain, titleOf } from "../words.ts";
+import { frictionNames, numberWords, plain, titleOf } from "../words.ts";
+import { EventRow, inlineChars } from "./event.tsx";
+import { toEventHref } from "./figures.tsx";
+import { Strip } from "./strip.tsx";
 
-type Filter = { types?: string; fromSeq?: number; search?: string };
-type Event = Trace["events"][number];
-type Props = { site: Site; viewer: Viewer; report: Report; trace: Trace; filter: Filter };
+type Props = {
+  site: Site;
+  viewer?: Viewer;
+  /** Of the report, from the base on. */
+  path: string;
+  report: Report;
+  trace: Trace;
+  /** Whether events that match stand before those of this page. */
+  hasEarlier: boolean;
+  timeline: Timeline;
+  query: TraceQuery;
+};
 
-/** The events of a session, a page at a time. */
-export function SessionPage({ site, viewer, report, trace, filter }: Props) {
-  const path = `/reports/${report.slug}/session`;
-  const here = site.base + path;
-  const first = trace.events[0]?.seq;
+/** Characters of payload in one page, all together. */
+const maxInline = 24_000;
+
+/** The events of a session, a page at a time, under a picture of the whole. */
+export function SessionPage({ site, viewer, path, report, trace, hasEarlier, timeline, query }: Props) {
+  const here = `${site.base}${path}/session`;
+  const names = frictionNames(report);
+  const marks = report.frictionPoints.map(({ id, title, events }) => ({
+    name: names.get(id) ?? "",
+    title,
+    seq: events[0] ?? 0,
+  }));
+  const proves = Map.groupBy(
+    report.frictionPoints.flatMap(({ id, events }) => events.map((seq) => ({ seq, name: names.get(id) ?? "" }))),
+    ({ seq }) => seq,
+  );
+  const [first, last] = [trace.events[0]?.seq, trace.events.at(-1)?.seq];
+  let inline = 0;
+  const rows = trace.events.map((event) => {
+    const chars = JSON.stringify(event).length;
+    const isInline = chars <= inlineChars && inline + chars <= maxInline;
+    if (isInline) inline += chars;
+    return { event, isInline };
+  });
   return (
     <Layout
       site={site}
       viewer={viewer}
-      path={path}
+      path={`${path}/session`}
       title={`Session: ${titleOf(report.task)}`}
-      crumbs={[{ name: "Reports" }, { name: report.slug, path: `/reports/${report.slug}` }, { name: "Session" }]}
+      crumbs={[
+        ...(viewer ? [{ name: "Reports", path: "/reports" }] : []),
+        { name: viewer ? report.slug : "Report", path },
+        { name: "Session" },
+      ]}
     >
-      <header class="head">
-        <h1>Session</h1>
-        <p class="muted">
-          {trace.total} {trace.total === 1 ? "event" : "events"}
-          {filter.types || filter.search ? " match" : " in all"}. What a target said is shown as it was stored: capped,
-          and without secrets.
-        </p>
-        {trace.notice && <p class="notice">{trace.notice}</p>}
-      </header>
-      <TypeFilter here={here} filter={filter} />
-      <form class="search" action={here} method="get">
-        {filter.types && <input type="hidden" name="types" value={filter.types} />}
-        <input
-          type="search"
-          name="search"
-          value={filter.search}
-          maxLength={200}
-          aria-label="Text that an event must contain"
-          placeholder="Text in an event"
-          required
-        />
-        <button type="submit">Search</button>
-        {filter.search && <a href={toHref(here, { types: filter.types })}>Clear</a>}
-      </form>
-      <table class="events">
-        <thead>
-          <tr>
-            <th scope="col">Event</th>
-            <th scope="col">Time</th>
-            <th scope="col">Type</th>
-            <th scope="col">What happened</th>
-          </tr>
-        </thead>
-        <tbody>
-          {trace.events.map((event) => (
-            <EventRow key={event.seq} event={event} />
-          ))}
-        </tbody>
-      </table>
-      {trace.events.length === 0 && !trace.notice && <p class="muted">No event matches.</p>}
-      <nav class="turn" aria-label="Pages">
-        {first !== undefined && (filter.fromSeq ?? 0) > 0 ? (
-          <a href={toHref(here, { ...filter, fromSeq: 0 })}>From the beginning</a>
-        ) : (
-          <span />
+      <div class="session" data-session={here}>
+        <header class="head">
+          <h1>{titleOf(report.task)}</h1>
+          {trace.notice && <p class="notice">{trace.notice}</p>}
+        </header>
+        {timeline.events > 0 && (
+          <>
+            <Strip {...{ timeline, marks }} shown={first === undefined || last === undefined ? null : [first, last]} />
+            <Jumps {...{ timeline, marks }} first={first} last={last} />
+            <Filter {...{ here, timeline, query }} />
+          </>
         )}
-        {trace.nextSeq !== null && (
-          <a href={toHref(here, { ...filter, fromSeq: trace.nextSeq })}>Next page, from event {trace.nextSeq}</a>
+        <Pager {...{ here, query, trace, hasEarlier, first, last }} />
+        <table class="events">
+          <thead>
+            <tr>
+              <th scope="col">Event</th>
+              <th scope="col">At, s</th>
+              <th scope="col">Took</th>
+              <th scope="col">Type</th>
+              <th scope="col">What happened</th>
+              <th scope="col">Cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(({ event, isInline }) => (
+              <EventRow
+                key={event.seq}
+                {...{ event, here, isInline }}
+                report={site.base + path}
+                sinceMs={event.seq === 0 ? null : event.tMs - timeline.tMsOf(event.seq - 1)}
+                names={(proves.get(event.seq) ?? []).map(({ name }) => name)}
+              />
+            ))}
+          </tbody>
+        </table>
+        {trace.events.length === 0 && !trace.notice && (
+          <p class="empty">No event matches. Show all of them, or ask for less.</p>
         )}
-      </nav>
+        {trace.events.length > 10 && <Pager {...{ here, query, trace, hasEarlier, first, last }} />}
+      </div>
     </Layout>
   );
 }
 
-function TypeFilter({ here, filter }: { here: string; filter: Filter }) {
-  const chosen = new Set(filter.types?.split(",").map((type) => type.trim()));
+type JumpProps = Pick<Parameters<typeof Strip>[0], "timeline" | "marks"> & { first?: number; last?: number };
+
+/** Where a reader wants to be: what failed before and after what is shown, and each friction. */
+function Jumps({ timeline: { failures, costUsd }, marks, first = 0, last = 0 }: JumpProps) {
+  const before = failures.findLast((seq) => seq < first);
+  const after = failures.find((seq) => seq > last);
   return (
-    <nav class="filter" aria-label="Event types">
-      <a href={toHref(here, { search: filter.search })} aria-current={chosen.size === 0 ? "true" : undefined}>
-        all
-      </a>
-      {eventTypes.map((type) => {
-        const next = chosen.symmetricDifference(new Set([type]));
-        const types = next.size === 0 ? undefined : eventTypes.filter((each) => next.has(each)).join(",");
-        return (
-          <a
-            key={type}
-            href={toHref(here, { search: filter.search, types })}
-            aria-current={chosen.has(type) ? "true" : undefined}
-          >
-            {plain(type)}
-          </a>
-        );
-      })}
+    <nav class="jumps" aria-label="Jump to">
+      {before !== undefined && <a href={toEventHref("", before)}>↑ Failure before, event {before}</a>}
+      {after !== undefined && <a href={toEventHref("", after)}>↓ Next failure, event {after}</a>}
+      {marks.length > 0 && (
+        <span class="marks">
+          Friction{" "}
+          {marks.map(({ name, title, seq }) => (
+            <a key={name} class="pill" href={toEventHref("", seq)} title={title} aria-label={`${name}: ${title}`}>
+              {name}
+            </a>
+          ))}
+        </span>
+      )}
+      {costUsd !== null && <span class="muted">model calls ${costUsd.toFixed(2)}</span>}
     </nav>
   );
 }
 
-function toHref(here: string, filter: Filter): string {
-  const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(filter)) if (value) query.set(name, String(value));
-  return query.size === 0 ? here : `${here}?${query}`;
-}
-
-function EventRow({ event }: { event: Event }) {
-  const { seq, at, tMs, type, source, ...fields } = event;
+function Filter({ here, timeline, query }: { here: string; timeline: Timeline; query: TraceQuery }) {
+  const { types, source, tool, failed, search } = query;
+  const kept = { types, source, tool, failed, search };
+  const chosen = new Set(types?.split(",").map((type) => type.trim()));
+  const isFiltered = Object.values(kept).some((value) => value !== undefined);
   return (
-    <tr id={`e${seq}`} class={`event-${type}`}>
-      <td>
-        <a href={`#e${seq}`}>{seq}</a>
-      </td>
-      <td title={at}>{(tMs / 1000).toFixed(2)} s</td>
-      <td>
-        {plain(type)}
-        {source !== "agent" && <small> {source}</small>}
-      </td>
-      <td>
-        <details>
-          <summary>{summaryOf(type, fields)}</summary>
-          <pre>{JSON.stringify(fields, null, 2)}</pre>
-        </details>
-      </td>
-    </tr>
+    <>
+      <nav class="filter" aria-label="Event types">
+        <a href={toHref(here, { ...kept, types: undefined })} aria-current={chosen.size === 0 ? "true" : undefined}>
+          all <small>{numberWords(timeline.events)}</small>
+        </a>
+        {timeline.types.map(({ name, events }) => {
+          const next = [...chosen.symmetricDifference(new Set([name]))];
+          return (
+            <a
+              key={name}
+              href={toHref(here, { ...kept, types: next.length === 0 ? undefined : next.join(",") })}
+              aria-current={chosen.has(name) ? "true" : undefined}
+            >
+              {plain(name)} <small>{numberWords(events)}</small>
+            </a>
+          );
+        })}
+      </nav>
+      <form class="toolbar" action={here} method="get">
+        {types && <input type="hidden" name="types" value={types} />}
+        <input
+          type="search"
+          name="search"
+          value={search}
+          maxLength={200}
+          aria-label="Text that an event must contain"
+          placeholder="Text in an event"
+        />
+        <select name="source" aria-label="Who vouches for it">
+          <option value="">any source</option>
+          {timeline.sources.map(({ name }) => (
+            <option key={name} value={name} selected={name === source}>
+              {name}
+            </option>
+          ))}
+        </select>
+        {timeline.tools.length > 0 && (
+          <select name="tool" aria-label="Tool">
+            <option value="">any tool</option>
+            {timeline.tools.map(({ name, events }) => (
+              <option key={name} value={name} selected={name === tool}>
+                {`${name} (${numberWords(events)})`}
+              </option>
+            ))}
+          </select>
+        )}
+        <label class="check">
+          <input type="checkbox" name="failed" value="1" checked={failed !== undefined} /> only failures
+        </label>
+        <button type="submit">Show</button>
+        {isFiltered && <a href={here}>Show all</a>}
+      </form>
+    </>
   );
 }
 
-/** One line that tells an event from its neighbours; the fields are the target's or the agent's and may be anything. */
-function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
-  const text = (name: string) =>
-    typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
-  const json = (name: string) => JSON.stringify(fields[name] ?? {});
-  const words: Record<Event["type"], () => string> = {
-    thought: () => text("text"),
-    message: () => text("text"),
-    tool_call: () => `${text("tool")} ${json("input")}`,
-    tool_result: () => `${text("tool")} ${fields.ok ? "worked" : "failed"} ${json("output")}`,
-    http: () => `${text("method")} ${text("url")} → ${text("status") || "no answer"} in ${text("ms")} ms`,
-    usage: () => `${text("model")}: ${text("inputTokens")} tokens in, ${text("outputTokens")} out`,
-    error: () => `${text("where")}: ${text("message")}`,
-    interruption: () => text("question"),
-    limit: () => `${text("limit")}: ${text("value")} ${text("unit")}`,
-    milestone: () => `${plain(text("name"))} ${json("detail")}`,
-    end: () => `${plain(text("outcome"))}: ${text("reason")}`,
-  };
-  return line(words[type](), 240) || "empty";
+type PagerProps = Pick<Props, "query" | "trace" | "hasEarlier"> & { here: string; first?: number; last?: number };
+
+function Pager({ here, query, trace, hasEarlier, first, last }: PagerProps) {
+  const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;
+  const kept = limit === 100 ? rest : { ...rest, limit };
+  if (first === undefined || last === undefined) return null;
+  return (
+    <nav class="pager" aria-label="Pages">
+      <span>
+        Events {numberWords(first)} to {numberWords(last)}
+        <small> {numberWords(trace.total)} match</small>
+      </span>
+      <span class="end">
+        {hasEarlier && (
+          <>
+            <a class="button" href={toHref(here, kept)}>
+              First
+            </a>
+            <a class="button" rel="prev" href={toHref(here, { ...kept, beforeSeq: first })}>
+              Earlier
+            </a>
+          </>
+        )}
+        {trace.nextSeq !== null && (
+          <a class="button" rel="next" href={toHref(here, { ...kept, fromSeq: trace.nextSeq })}>
+            Later
+          </a>
+        )}
+      </span>
+    </nav>
+  );
+}
+
+function toHref(here: string, query: TraceQuery): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value !== undefined) params.set(name, String(value));
+  return params.size === 0 ? here : `${here}?${params}`;
 }

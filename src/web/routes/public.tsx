@@ -7,17 +7,12 @@ import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
 import { errorAnswer, type Front } from "../front.tsx";
 import { css, js, toPage } from "../layout.tsx";
 import { DocPage, DocsIndexPage } from "../pages/doc.tsx";
-import { HomePage } from "../pages/home.tsx";
+import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
 import { llmsTxt, robotsTxt, sitemapXml } from "../site.ts";
 
-/** What everyone may read: the start page, the documentation, and what pages are made of. */
-export const publicPages = ({ site }: Front) =>
+/** What everyone may read: the documentation, and what pages are made of. */
+export const publicPages = ({ site, seeOther }: Front, openApi: () => OpenApiDocument) =>
   new Elysia({ name: "public pages" })
-    .get(
-      "/",
-      ({ request }) => publicAnswer(request, "html", toPage(<HomePage site={site()} />)),
-      page("home", "What this service is"),
-    )
     .get(
       "/style.css",
       ({ request }) => assetAnswer(request, "css", css),
@@ -55,6 +50,16 @@ export const publicPages = ({ site }: Front) =>
       "/docs.md",
       ({ request }) => publicAnswer(request, "markdown", indexMarkdown(site())),
       page("docsMarkdown", "All pages of the documentation, as Markdown", { types: ["text/markdown"] }),
+    )
+    .get(
+      "/docs/api",
+      ({ request }) => publicAnswer(request, "html", toPage(<ReferencePage site={site()} document={openApi()} />)),
+      page("reference", "Every operation and field of the API, for people"),
+    )
+    .get(
+      "/swagger",
+      () => seeOther("/docs/api"),
+      page("swagger", "Leads to the API reference", { types: ["text/html"] }),
     )
     .get(
       "/docs/:page",

@@ -122,3 +122,14 @@ FROM (
 	WHERE p.`status` = 'published' AND r.`url_map` = '{}'
 	GROUP BY f.`org_id`, f.`prompt_id`, f.`fingerprint`
 ) o JOIN `friction_points` f ON f.`report_id` = o.`last_id` AND f.`fingerprint` = o.`fingerprint`;
+--> statement-breakpoint
+-- The trends of what older versions counted anew at each look.
+INSERT INTO `score_days` (`org_id`, `prompt_id`, `day`, `agent`, `version`, `model`, `methodology`, `last_at`, `succeeded`, `judged`, `scores`, `seconds`, `costs_usd`)
+SELECT r.`org_id`, r.`prompt_id`, r.`created_at` / 86400000 * 86400000 AS `d`, r.`agent`, coalesce(r.`agent_version`, '') AS `v`, coalesce(r.`model`, '') AS `m`, p.`methodology`,
+	max(r.`created_at`), sum(p.`outcome` = 'succeeded'), sum(p.`outcome` IN ('succeeded', 'goal_not_met')),
+	json_group_array(p.`score`) FILTER (WHERE p.`score` IS NOT NULL),
+	json_group_array(json_extract(p.`metrics`, '$.timeSeconds')) FILTER (WHERE json_extract(p.`metrics`, '$.timeSeconds') IS NOT NULL),
+	json_group_array(json_extract(p.`metrics`, '$.costUsd')) FILTER (WHERE json_extract(p.`metrics`, '$.costUsd') IS NOT NULL)
+FROM `reports` p JOIN `runs` r ON r.`id` = p.`run_id`
+WHERE p.`status` = 'published' AND r.`url_map` = '{}'
+GROUP BY r.`org_id`, r.`prompt_id`, `d`, r.`agent`, `v`, `m`, p.`methodology`;

@@ -1,0 +1,25 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+
+const peers = new WeakMap<Request, string>();
+
+/** Notes who is at the other end of the connection of a request. */
+export const notePeer = (request: Request, peer: string): void => {
+  peers.set(request, peer);
+};
+
+/** The address of whoever sent a request. A private peer is a proxy of the operator's, whose word about its client is taken. */
+export function addressOf(request: Request): string {
+  const peer = peers.get(request) ?? "127.0.0.1";
+  const told = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
+  return isIP(told) !== 0 && isPrivate(peer) ? told : peer;
+}
+
+const isPrivate = (address: string) =>
+  ["loopback", "private", "uniqueLocal", "linkLocal"].includes(ipaddr.process(address).range());
+
+/** What belongs to one holder: an IPv4 address, or the 64 bits of IPv6 within which a host may choose. */
+export function networkOf(address: string): string {
+  const parsed = ipaddr.process(address);
+  return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toNormalizedString().split(":").slice(0, 4).join(":");
+}

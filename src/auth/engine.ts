@@ -1,0 +1,131 @@
+import { drizzleAdapter } from "better-auth/adapters/drizzle";
+import { APIError } from "better-auth/api";
+import { betterAuth } from "better-auth/minimal";
+import { createAccessControl } from "better-auth/plugins/access";
+import { genericOAuth } from "better-auth/plugins/generic-oauth";
+import { organization } from "better-auth/plugins/organization";
+import { defaultStatements } from "better-auth/plugins/organization/access";
+import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+
+const daySeconds = 24 * 3600;
+
+const ac = createAccessControl(defaultStatements);
+const nothing = ac.newRole({});
+const owner = ac.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
+
+/** The identity provider, and who of its people may come in without an account here. */
+type Sso = { oidc: NonNullable<Deps["config"]["people"]["oidc"]>; mayCome: (email: string) => boolean };
+
+export type Engine = ReturnType<typeof createEngine>;
+
+/** The library that keeps people, sign-ins and memberships. Only `people.ts` knows it, and loads it when somebody signs in. */
+export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, secret: string, sso?: Sso) {
+  const { origin, protocol } = new URL(baseUrl());
+  const isSecure = protocol === "https:";
+  const person = { userId: "personId" };
+  return betterAuth({
+    appName: "evald",
+    baseURL: origin,
+    basePath: `${config.basePath}/sign-in`,
+    secret,
+    database: drizzleAdapter(db, {
+      provider: "sqlite",
+      schema: {
+        user: people,
+        session: signIns,
+        account: accounts,
+        organization: orgs,
+        member: members,
+        invitation: invitations,
+      },
+    }),
+    telemetry: { enabled: false },
+    rateLimit: { enabled: false },
+    logger: { log: (level, message) => log.debug({ level }, message) },
+    emailAndPassword: {
+      enabled: true,
+      disableSignUp: true,
+      minPasswordLength: 12,
+      maxPasswordLength: 256,
+      password: {
+        hash: (password) => Bun.password.hash(password.normalize("NFKC")),
+        verify: ({ hash, password }) => Bun.password.verify(password.normalize("NFKC"), hash),
+      },
+    },
+    session: {
+      fields: person,
+      expiresIn: 30 * daySeconds,
+      updateAge: 300,
+    },
+    account: { fields: person, storeStateStrategy: "cookie", updateAccountOnSignIn: false },
+    onAPIError: { errorURL: `${baseUrl()}/sign-in` },
+    databaseHooks: {
+      user: {
+        create: {
+          async before({ email, emailVerified }) {
+            if (sso && !(emailVerified && sso.mayCome(email)))
+              throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
+          },
+        },
+      },
+      // What the provider lets us do there is none of our business.
+      account: {
+        create: {
+          before: async ({ id, userId, accountId, providerId, password, createdAt, updatedAt }) => ({
+            data: { ...withoutTokens, id, userId, accountId, providerId, password, createdAt, updatedAt },
+          }),
+        },
+      },
+    },
+    plugins: [
+      genericOAuth({ config: sso ? [toProvider(sso.oidc)] : [] }),
+      organization({
+        ac,
+        roles: { owner, admin: nothing, member: nothing },
+        allowUserToCreateOrganization: false,
+        membershipLimit: 100_000,
+        invitationLimit: 1000,
+        invitationExpiresIn: 7 * daySeconds,
+        cancelPendingInvitationsOnReInvite: true,
+        // Their links are signed: an id alone accepts nothing.
+        requireEmailVerificationOnInvitation: false,
+        schema: {
+          // No organisation has a slug; its id is one that never changes.
+          organization: { fields: { slug: "id" } },
+          member: { fields: { organizationId: "orgId", userId: "personId" } },
+          invitation: { fields: { organizationId: "orgId" } },
+          session: { fields: { activeOrganizationId: "orgId" } },
+        },
+      }),
+    ],
+    advanced: {
+      database: { generateId: () => newId(now()), validateSchema: false },
+      // The prefixes make browsers refuse a cookie of that name that came over plain HTTP, or from a neighbour.
+      cookiePrefix: `${isSecure ? (config.basePath ? "__Secure-" : "__Host-") : ""}evald`,
+      useSecureCookies: false,
+      defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
+      // Written by people.ts alone: a header of that name from outside never arrives here.
+      ipAddress: { ipAddressHeaders: ["x-evald-address"] },
+    },
+  });
+}
+
+const withoutTokens = {
+  accessToken: undefined,
+  refreshToken: undefined,
+  idToken: undefined,
+  accessTokenExpiresAt: undefined,
+  refreshTokenExpiresAt: undefined,
+  scope: undefined,
+};
+
+const toProvider = ({ issuer, clientId, clientSecret }: Sso["oidc"]) => ({
+  providerId: "oidc",
+  discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+  clientId,
+  clientSecret,
+  scopes: ["openid", "email", "profile"],
+  pkce: true,
+  requireIdTokenVerification: true,
+});

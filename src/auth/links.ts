@@ -1,0 +1,49 @@
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Db } from "../db/open.ts";
+
+const secretFile = "evald.secret";
+
+/** The secret that signs cookies and links, 32 bytes as base64url. It lies beside the database, not in it: a stolen backup opens nothing. Made on first use. */
+export function readSecret(db: Db): string {
+  const { filename } = db.$client;
+  const made = randomBytes(32).toString("base64url");
+  if (filename === ":memory:" || filename === "") return made;
+  const path = join(dirname(filename), secretFile);
+  try {
+    writeFileSync(path, made, { mode: 0o600, flag: "wx", flush: true });
+    return made;
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+    const kept = readFileSync(path, "utf8").trim();
+    if (kept.length < 32) throw new Error(`${path} is damaged; delete it: everyone signs in again`);
+    return kept;
+  }
+}
+
+type Kind = "setup" | "invite" | "reset";
+
+export type Links = ReturnType<typeof createLinks>;
+
+/** Tokens of links: a text that cannot be guessed or changed, because it is signed. What it is good for, and until when, is in the text. */
+export function createLinks(secret: () => string) {
+  const sign = (kind: Kind, text: string) =>
+    createHmac("sha256", secret()).update(`${kind} ${text}`).digest().subarray(0, 24);
+
+  return {
+    toToken: (kind: Kind, ...parts: (string | number)[]): string => {
+      const text = parts.join(".");
+      return `${Buffer.from(text).toString("base64url")}.${sign(kind, text).toString("base64url")}`;
+    },
+
+    /** The parts that a token was made of; null if it was not made here, for this. */
+    readToken(kind: Kind, token: string): string[] | null {
+      const [body = "", signature = ""] = token.split(".");
+      const text = Buffer.from(body, "base64url").toString();
+      const given = Buffer.from(signature, "base64url");
+      const right = sign(kind, text);
+      return given.length === right.length && timingSafeEqual(given, right) ? text.split(".") : null;
+    },
+  };
+}

@@ -1,0 +1,60 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, type OrgOf, operation } from "../api.ts";
+import type { Exports } from "./export.ts";
+import { exportQuery, mediaOf } from "./schema.ts";
+
+/** What is sent at once. */
+const pieceChars = 64 * 1024;
+
+export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
+  new Elysia({ name: "exchange" }).get(
+    "/api/v1/export",
+    ({ request, query }) => {
+      const { type, ending } = mediaOf[query.format ?? "jsonl"];
+      const disposition = `attachment; filename="evald-export.${ending}"`;
+      return new Response(toStream(exports.exportOrg(orgOf(request), query)), {
+        headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
+      });
+    },
+    {
+      query: Type.Object(exportQuery),
+      ...operation("Reports", "export", "Export runs, sessions and reports as a file", errors(400, 404), {
+        responses: {
+          ...operation("", "", "", errors(400, 404)).detail.responses,
+          200: {
+            description: "The file, sent as it is read. One that was cut off is known by its missing end.",
+            content: Object.fromEntries(
+              Object.values(mediaOf).map(({ type }) => [type.split(";")[0] as string, { schema: { type: "string" } }]),
+            ),
+          },
+        },
+      }),
+    },
+  );
+
+/** Reads on only when the reader has taken what was sent, so that a slow one costs no memory and one that is gone nothing at all. */
+function toStream(pieces: Iterable<string>): ReadableStream<Uint8Array> {
+  const iterator = pieces[Symbol.iterator]();
+  const encoder = new TextEncoder();
+  return new ReadableStream(
+    {
+      pull(controller) {
+        let text = "";
+        while (text.length < pieceChars) {
+          const next = iterator.next();
+          if (next.done) {
+            if (text !== "") controller.enqueue(encoder.encode(text));
+            return controller.close();
+          }
+          text += next.value;
+        }
+        controller.enqueue(encoder.encode(text));
+      },
+      cancel() {
+        iterator.return?.();
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,172 @@
+import { type TSchema, Type } from "@sinclair/typebox";
+import { type Column, getTableColumns } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import {
+  evalRequests,
+  frictionPoints,
+  gradings,
+  prompts,
+  providers,
+  recommendations,
+  reports,
+  runs,
+  sessionEvents,
+} from "../db/tables.ts";
+import { Limits } from "../prompts/limits.ts";
+import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
+import { FrictionPoint, ReportJudge, RunReport } from "../reports/schema.ts";
+import { Nullable, OneOf } from "../schema.ts";
+
+/** The version of the file. A reader refuses a later one; an earlier one lacks columns that may be null or have a default. */
+export const formatVersion = 1;
+
+/** The last moment of the year 9999: what a time may be, and more than anything that is counted. */
+const latest = 253_402_300_799_999;
+const texts = Type.Record(Type.String(), Type.String());
+const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
+const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description: "a uuid" });
+const { summary, metrics, dimensions, methodology, score, outcome, coverage } = RunReport.properties;
+const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
+/** Older ones lack them. */
+const grounds = Type.Array(Type.String({ maxLength: 3000 }));
+const task = Type.Object({
+  title: Nullable(Type.String()),
+  text: Type.String(),
+  endGoal: Nullable(Type.String()),
+  startUrls: Type.Array(Type.String()),
+  productUrl: Type.Optional(Nullable(Type.String())),
+  declaredChecks: Type.Array(DeclaredCheck),
+  reviewBeforePublishing: Type.Boolean(),
+  limits: Type.Optional(Nullable(Limits)),
+});
+/** What a type of event adds; none of it may stand in for what the service itself says of an event. */
+const reserved = ["seq", "at", "tMs", "type", "source"];
+const data = Type.Object({}, { additionalProperties: true });
+const { id: _, seenIn: __, state: ___, ...friction } = FrictionPoint.properties;
+const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
+const grade = Type.Object({
+  ...{ summary, metrics, dimensions, methodology, score, outcome, coverage },
+  grade: Nullable(Type.String()),
+  nullNotice: Nullable(Type.String()),
+  keyFinding: Type.String(),
+  verdict: Type.String(),
+  judge: Nullable(ReportJudge),
+  frictions: Type.Array(
+    Type.Object({
+      ...friction,
+      ...{ id: uuid, fingerprint: print, events: numbers, grounds: Type.Optional(Nullable(grounds)) },
+      lostPoints: Type.Optional(friction.lostPoints),
+    }),
+  ),
+  recommendations: Type.Array(
+    Type.Object({
+      ...recommended,
+      id: uuid,
+      title: Type.String(),
+      action: Type.String(),
+      url: Nullable(Type.String()),
+      expectedGain: Nullable(Type.Number()),
+    }),
+  ),
+});
+const judging = Type.Array(
+  Type.Object(
+    {
+      seq: Type.Integer({ minimum: 0 }),
+      at: Type.Integer({ minimum: 0, maximum: latest }),
+      tMs: Type.Integer({ minimum: 0, maximum: latest }),
+      type: OneOf(["milestone", "usage", "error"]),
+      source: OneOf(["runner"]),
+    },
+    { additionalProperties: true },
+  ),
+);
+
+type Shape = {
+  table: SQLiteTable;
+  /** Columns that belong to this instance: whose it is, what a schedule does next, secrets of requests. */
+  without: readonly string[];
+  /** What columns must be beyond their type in the table. */
+  more: Record<string, TSchema>;
+};
+
+/** What an export holds, a line each, in the order of the file: from `run` on, all of one run stands together. */
+export const shapes = {
+  provider: { table: providers, without: ["orgId"], more: {} },
+  prompt: {
+    table: prompts,
+    without: ["orgId", "nextSlotAt"],
+    more: {
+      additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
+      runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
+      templateVars: Type.Array(Type.String()),
+      templateDefaults: texts,
+      declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
+      limits: Limits,
+    },
+  },
+  eval_request: { table: evalRequests, without: ["orgId"], more: {} },
+  run: {
+    table: runs,
+    without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd"],
+    more: { urlMap: texts, templateArgs: texts, task, status: OneOf(["completed", "failed", "superseded"]) },
+  },
+  event: { table: sessionEvents, without: ["orgId"], more: { data } },
+  report: {
+    table: reports,
+    without: ["orgId"],
+    more: {
+      ...{ summary, metrics, dimensions, methodology, score, coverage },
+      judge: ReportJudge,
+      slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),
+    },
+  },
+  friction_point: {
+    table: frictionPoints,
+    without: ["orgId"],
+    more: { events: numbers, grounds, fingerprint: print, position: Type.Integer({ minimum: 0 }) },
+  },
+  recommendation: { table: recommendations, without: ["orgId"], more: recommended },
+  grading: {
+    table: gradings,
+    without: ["orgId"],
+    more: { grade, judging, hash: Type.String({ pattern: "^[0-9a-f]{64}$" }), repeat: Type.Integer({ minimum: 1 }) },
+  },
+} satisfies Record<string, Shape>;
+
+export type RowType = keyof typeof shapes;
+export const rowTypes = Object.keys(shapes) as RowType[];
+
+/** The columns of a line, in the order of the table. */
+export const columnsOf = (type: RowType): [name: string, column: Column][] =>
+  Object.entries(getTableColumns(shapes[type].table as SQLiteTable)).filter(
+    ([name]) => !(shapes[type].without as readonly string[]).includes(name),
+  );
+
+/** What a line of a type must be. A column that a later version adds may be missing where it has a value by default. */
+export function schemaOf(type: RowType): TSchema {
+  const more: Record<string, TSchema> = shapes[type].more;
+  const properties = columnsOf(type).map(([name, column]) => {
+    const value = more[name] ?? plain(name, column);
+    const schema = column.notNull ? value : Nullable(value);
+    return [name, column.notNull && !column.hasDefault ? schema : Type.Optional(schema)];
+  });
+  return Type.Object(Object.fromEntries(properties), { additionalProperties: false });
+}
+
+function plain(name: string, { dataType, columnType, enumValues }: Column): TSchema {
+  if (/(^id|Id)$/.test(name)) return uuid;
+  if (enumValues?.length) return OneOf(enumValues);
+  if (dataType === "string") return Type.String();
+  if (dataType === "boolean") return Type.Boolean();
+  if (dataType === "number")
+    return columnType === "SQLiteReal" ? Type.Number() : Type.Integer({ minimum: 0, maximum: latest });
+  throw new Error(`the column ${name} needs a schema of its own to be imported`);
+}
+
+/** The first name in the data of an event that is not its own to say; undefined if there is none. */
+export const findReserved = (row: Record<string, unknown>): string | undefined =>
+  reserved.find((name) => Object.hasOwn(row.data as object, name));
+
+/** A kind of row for a person. */
+export const words = (type: RowType): string => type.replaceAll("_", " ");

@@ -1,0 +1,31 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { reportFilter } from "../reports/schema.ts";
+import { Moment, OneOf } from "../schema.ts";
+
+export const exportFormats = ["jsonl", "csv", "junit", "markdown"] as const;
+export type ExportFormat = (typeof exportFormats)[number];
+
+/** The media type of each, and how its file ends. */
+export const mediaOf: Record<ExportFormat, { type: string; ending: string }> = {
+  jsonl: { type: "application/x-ndjson", ending: "jsonl" },
+  csv: { type: "text/csv; charset=utf-8", ending: "csv" },
+  junit: { type: "application/xml; charset=utf-8", ending: "xml" },
+  markdown: { type: "text/markdown; charset=utf-8", ending: "md" },
+};
+
+export const exportQuery = {
+  format: Type.Optional(
+    OneOf(
+      exportFormats,
+      "jsonl: everything, for evald import; csv: a line for each report; junit: a test case for each run; markdown: the reports; default jsonl",
+    ),
+  ),
+  promptId: reportFilter.promptId,
+  since: Type.Optional(Moment("Runs accepted at or after")),
+  until: Type.Optional(Moment("Runs accepted before")),
+  minScore: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 100, description: "Of junit: a report below it is a failure" }),
+  ),
+};
+const ExportQuery = Type.Object(exportQuery);
+export type ExportFilter = Static<typeof ExportQuery>;

@@ -1,0 +1,35 @@
+// What so many runs can tell: power, the smallest change they could show, and how often one may look. Where each comes from stands with it.
+import { noncentralTail, solve, tQuantile } from "./statsdistributions.ts";
+
+const alpha = 0.05;
+const wantedPower = 0.8;
+
+/** The chance that n runs a side show a change of `delta` at 5 %, two-sided, with runs of this standard deviation: exact, by the noncentral t. */
+export function powerOf(n: number, delta: number, sd: number): number {
+  const freedom = 2 * n - 2;
+  return noncentralTail(tQuantile(1 - alpha / 2, freedom), freedom, (delta / sd) * Math.sqrt(n / 2));
+}
+
+/** The change that n runs a side (2 or more) would show in 4 of 5 comparisons. */
+export function smallestChange(n: number, sd: number): number {
+  return sd === 0 ? 0 : sd * solve((delta) => powerOf(n, delta, 1) - wantedPower, 100);
+}
+
+/** Runs a side that would show this change in 4 of 5 comparisons; null above 1,000. */
+export function runsToShow(delta: number, sd: number): number | null {
+  if (sd === 0) return 2;
+  for (let n = 2; n <= 1000; n++) if (powerOf(n, delta, sd) >= wantedPower) return n;
+  return null;
+}
+
+/**
+ * Runs a side at which an adaptive gate looks, and the p below which a change counts at that look: together they cry wolf in at most 5 %.
+ * Error spending by K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659–663, with their spending function α ln(1 + (e − 1)t) of Pocock's type.
+ * No p of 3 against 3 is that small: nothing is spent there, and what it is good for is to see that runs cannot be made, or cost too much.
+ */
+export const looks = [
+  { runs: 3, level: 0.02699 },
+  { runs: 5, level: 0.02699 },
+  { runs: 8, level: 0.01973 },
+  { runs: 12, level: 0.02168 },
+] as const;

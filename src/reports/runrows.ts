@@ -1,0 +1,111 @@
+import { and, count, desc, eq, inArray, isNotNull, ne, or, type SQL, sql } from "drizzle-orm";
+import { reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { metricNames, type SideRun } from "./verdict.ts";
+
+/** A run that has ended, as a side of a comparison sees it. */
+export type RunRow = SideRun & {
+  runId: string;
+  reportId: string | null;
+  promptId: string;
+  evalRequestId: string;
+  at: number;
+  agent: string;
+  model: string | null;
+  templateArgs: Record<string, string> | null;
+  /** Id, start of the hash and judge; null without a report. */
+  methodology: string | null;
+  methodologyHash: string | null;
+};
+
+export const methodologyWords = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
+  `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
+
+/** Template arguments as one text, whatever the order of their names. */
+export const argsKey = (args: Record<string, string> | null): string =>
+  JSON.stringify(Object.entries(args ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)));
+
+const cellKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
+
+/** The template arguments of a run as they are stored: JSON in the order of the prompt's variables; `{}` for none. */
+export const argsText = sql`coalesce(nullif(${runs.templateArgs}, 'null'), '{}')`;
+
+/** Runs with what is compared of them. */
+export function createRunRows({ db }: Pick<Deps, "db">) {
+  function list(org: OrgId, where: SQL | undefined, limit = -1): RunRow[] {
+    return db
+      .select({
+        run: {
+          runId: runs.id,
+          promptId: runs.promptId,
+          evalRequestId: runs.evalRequestId,
+          at: runs.createdAt,
+          agent: runs.agent,
+          model: runs.model,
+          templateArgs: runs.templateArgs,
+          failureReason: runs.failureReason,
+        },
+        report: { outcome: reports.outcome, score: reports.score },
+        reportId: reports.id,
+        metrics: reports.metrics,
+        dimensions: reports.dimensions,
+        methodology: reports.methodology,
+      })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(and(eq(runs.orgId, org), where))
+      .orderBy(desc(runs.id))
+      .limit(limit)
+      .all()
+      .map(({ run, report, reportId, metrics, dimensions, methodology }) => ({
+        ...run,
+        reportId,
+        cell: cellKey(run.promptId, run.templateArgs),
+        report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
+        metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),
+        dimensions: dimensions ?? [],
+        methodology: methodology && methodologyWords(methodology),
+        methodologyHash: methodology?.hash ?? null,
+      }));
+  }
+
+  /** Without those whose report a person has put away. */
+  const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
+
+  return {
+    /** Every run of evaluations that has ended, newest first. */
+    ofEvals: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.evalRequestId, ids), counts)),
+
+    ofRuns: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.id, ids), counts)),
+
+    /** Runs of an evaluation that have not ended. */
+    countUnfinished: (org: OrgId, ids: string[]): number =>
+      db
+        .select({ n: count() })
+        .from(runs)
+        .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids), inArray(runs.status, ["pending", "running"])))
+        .get()?.n ?? 0,
+
+    /**
+     * The newest published runs of a prompt with a score, against what it names itself (no urlMap); `more` narrows them. Looks no further back
+     * than 1,000 reports, so that a cell that fell silent long ago costs no more.
+     */
+    published(org: OrgId, promptId: string, limit: number, more: SQL[] = [], before?: string): RunRow[] {
+      const newest = db
+        .select({ id: reports.runId })
+        .from(reports)
+        .where(
+          and(
+            eq(reports.orgId, org),
+            eq(reports.promptId, promptId),
+            eq(reports.status, "published"),
+            isNotNull(reports.score),
+            before === undefined ? undefined : sql`${reports.runId} < ${before}`,
+          ),
+        )
+        .orderBy(desc(reports.runId))
+        .limit(1000);
+      return list(org, and(inArray(runs.id, newest), sql`${runs.urlMap} = '{}'`, ...more), limit);
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { and, asc, eq, inArray, sql } from "drizzle-orm";
+import { type EventSource, type EventType, eventSources, eventTypes } from "../agents/agent.ts";
+import { sessionEvents } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { hasFailed, sessionOf, toolName } from "./trace.ts";
+
+/** Events of one span of a session's time. */
+type Slice = { fromSeq: number; events: number; failures: number };
+
+type Counted<T> = { name: T; events: number };
+
+/** A whole session at a glance. */
+export type Timeline = {
+  events: number;
+  durationMs: number;
+  /** Of the model calls; null: none was made, or one has no known price. */
+  costUsd: number | null;
+  types: Counted<EventType>[];
+  sources: Counted<EventSource>[];
+  tools: Counted<string>[];
+  /** seq of every event that tells of a failure, in order. */
+  failures: number[];
+  /** `slicesShown` spans of the same length, oldest first; null: nothing happened. */
+  slices: (Slice | null)[];
+  /** Time of an event, in milliseconds since the session began. */
+  tMsOf: (seq: number) => number;
+};
+
+const slicesShown = 96;
+const kept = 64;
+
+/** Sessions at a glance. What was stored behind a report does not change, so that the last ones asked for are kept in memory. */
+export function createTimelines({ db }: Pick<Deps, "db">) {
+  const known = new Map<string, Timeline>();
+
+  /** Throws not_found. */
+  return function getTimeline(org: OrgId, slug: string): Timeline {
+    const { reportId, events, notice } = sessionOf({ db }, org, slug);
+    const timeline = (notice === null ? known.get(reportId) : undefined) ?? make(events);
+    known.delete(reportId);
+    if (notice === null) known.set(reportId, timeline);
+    for (const oldest of known.keys()) if (known.size > kept) known.delete(oldest);
+    return timeline;
+  };
+
+  function make(events: ReturnType<typeof sessionOf>["events"]): Timeline {
+    const { seq, tMs, type, source, data } = sessionEvents;
+    const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
+    const told = db
+      .select({ seq, type, failed: sql<number>`${hasFailed}`, tool: toolName })
+      .from(sessionEvents)
+      .where(and(events, inArray(type, ["error", "interruption", "tool_call", "tool_result", "http"])))
+      .orderBy(asc(seq))
+      .all();
+    const costs = db
+      .select({ usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
+      .from(sessionEvents)
+      .where(and(events, eq(type, "usage")))
+      .all();
+    const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
+    const failures = told.filter(({ failed }) => failed === 1).map((row) => row.seq);
+    const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
+    const times = new Map(all.map((row) => [row.seq, row.tMs]));
+    return {
+      events: all.length,
+      durationMs,
+      costUsd: isPriced ? costs.reduce((sum, { usd }) => sum + (usd ?? 0), 0) : null,
+      types: tally(
+        all.map((row) => row.type),
+        eventTypes,
+      ),
+      sources: tally(
+        all.map((row) => row.source),
+        eventSources,
+      ),
+      tools: [
+        ...Map.groupBy(
+          told.flatMap(({ type, tool }) => (type === "tool_call" && tool !== null ? [tool] : [])),
+          String,
+        ),
+      ]
+        .map(([name, calls]) => ({ name, events: calls.length }))
+        .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
+      failures,
+      slices: slicesOf(all, new Set(failures), durationMs),
+      tMsOf: (asked) => times.get(asked) ?? 0,
+    };
+  }
+}
+
+/** How often each name of a closed set stands in a list, in the order of the set; without those that do not. */
+function tally<T extends string>(list: T[], names: readonly T[]): Counted<T>[] {
+  const counts = Map.groupBy(list, (name) => name);
+  return names.flatMap((name) => {
+    const events = counts.get(name)?.length ?? 0;
+    return events === 0 ? [] : [{ name, events }];
+  });
+}
+
+function slicesOf(all: { seq: number; tMs: number }[], failures: Set<number>, durationMs: number): Timeline["slices"] {
+  const slices: Timeline["slices"] = Array.from({ length: slicesShown }, () => null);
+  for (const { seq, tMs } of all) {
+    const at = Math.min(slicesShown - 1, Math.floor((tMs / Math.max(1, durationMs)) * slicesShown));
+    const slice = slices[at] ?? { fromSeq: seq, events: 0, failures: 0 };
+    slices[at] = slice;
+    slice.events++;
+    if (failures.has(seq)) slice.failures++;
+  }
+  return slices;
+}

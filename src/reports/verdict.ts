@@ -1,0 +1,269 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { type Estimate, mean, pairedInterval, welch } from "../grading/stats.ts";
+import { runsToShow } from "../grading/statspower.ts";
+import { type Exact, fisherTest, holm, permutationTest, signFlipTest } from "../grading/statstests.ts";
+import { Nullable, OneOf } from "../schema.ts";
+import { type Ended, EvalResult, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
+import type { Report } from "./schema.ts";
+
+/** Points of the score that matter to a person. */
+const threshold = 5;
+const alpha = 0.05;
+const softAlpha = 0.2;
+const maxInfraShare = 0.2;
+/** Prompts of which as many differences could show a change. */
+const minPrompts = 6;
+
+const verdicts = [
+  "not_comparable",
+  "insufficient_data",
+  "regressed",
+  "improved",
+  "soft_regression",
+  "soft_improvement",
+  "no_change",
+  "inconclusive",
+] as const;
+export type Verdict = (typeof verdicts)[number];
+
+const bound = Nullable(Type.Number());
+const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound });
+
+const Change = Type.Object({
+  name: Type.String(),
+  before: Type.Number({ description: "Mean" }),
+  after: Type.Number(),
+  delta: Interval,
+  p: Type.Number(),
+  pHolm: Type.Number({ description: "Corrected for the number of rows" }),
+});
+
+export const Evidence = Type.Object({
+  reason: Type.String(),
+  method: Nullable(Type.String()),
+  level: Type.Number({ description: "p below which a change counts" }),
+  seed: Nullable(Type.Integer({ description: "Of random splits; null where all were looked at" })),
+  sides: Type.Array(EvalResult),
+  delta: Nullable(Interval),
+  p: bound,
+  smallestP: Nullable(Type.Number({ description: "Least p that so many runs could show" })),
+  successP: Nullable(Type.Number({ description: "Fisher's exact test of the success rates" })),
+  dimensions: Type.Array(Change),
+  metrics: Type.Array(Change),
+});
+export type Evidence = Static<typeof Evidence>;
+export const VerdictWord = Nullable(OneOf(verdicts, "Of the later side; null unless both have repeats"));
+
+/** Where nothing was tested, and why. */
+export const noEvidence = (reason: string): Evidence => ({
+  reason,
+  method: null,
+  level: alpha,
+  seed: null,
+  sides: [],
+  delta: null,
+  p: null,
+  smallestP: null,
+  successP: null,
+  dimensions: [],
+  metrics: [],
+});
+
+/** A run of a side. `cell`: the prompt and template arguments, by which runs of several prompts are paired. */
+export type SideRun = Ended & {
+  cell: string;
+  dimensions: Report["dimensions"];
+  metrics: Record<(typeof metricNames)[number], number | null> | null;
+};
+export type Side = { name: string; unfinished: number; runs: SideRun[] };
+
+export const metricNames = ["timeSeconds", "errors", "toolCalls", "costUsd", "interruptions"] as const;
+
+/** Values of one number, before and after, for each cell that both sides have. */
+type Samples = { before: number[]; after: number[] }[];
+type Tested = Exact & { before: number; after: number; delta: Estimate };
+
+/**
+ * The rules of a verdict, in order: the first that holds decides. `differences`: what keeps the sides from being compared. `level`: the p below
+ * which a change counts, lower where one looks more than once.
+ */
+export function judgeSides(
+  before: Side,
+  after: Side,
+  differences: string[],
+  level = alpha,
+): { verdict: Verdict | null; evidence: Evidence } {
+  const sides = [before, after];
+  const summaries = sides.map(({ unfinished, runs }) => resultOf(runs, unfinished));
+  const none = { ...noEvidence(""), level, sides: summaries };
+  const without = (verdict: Verdict | null, reason: string) => ({ verdict, evidence: { ...none, reason } });
+  if (summaries.some(({ n, unfinished }) => n + unfinished === 1))
+    return without(null, "a single run cannot tell a change from chance");
+  if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
+  const open = sides.find(({ unfinished }) => unfinished > 0);
+  if (open)
+    return without(
+      "insufficient_data",
+      `${open.unfinished} runs of ${open.name} have not ended; compare again when they have`,
+    );
+  const broken = sides.find((side) => infraShare(side) > maxInfraShare);
+  if (broken) return without("insufficient_data", `over 20 % of the runs of ${broken.name} could not be made`);
+  if (summaries.some(({ n }) => n === 0)) return without("insufficient_data", "a side has no run with a score");
+
+  const cells = cellsOf(before, after);
+  if (cells.length === 0) return without("not_comparable", "the sides have no prompt in common");
+  const names = commonDimensions(sides);
+  if (names?.length === 0) return without("not_comparable", "there is no dimension that all runs have");
+  const scores = samplesOf(cells, (run) => scoreOn(run, names));
+  if (scores.length === 0) return without("insufficient_data", "no prompt has a score on both sides");
+  const score = changeOf(scores, level);
+  const found = {
+    ...none,
+    method:
+      methodOf(score, cells.length, level) +
+      (names ? `; on the dimensions that all runs have: ${names.join(", ")}` : ""),
+    seed: score.seed,
+    delta: rounded(score.delta, 1),
+    p: round(score.p, 4),
+    smallestP: round(score.smallest, 4),
+    successP: successP(before, after),
+    dimensions: changesOf(dimensionNames(cells), cells, level, (run, name) => dimensionOf(run, name)),
+    metrics: changesOf([...metricNames], cells, level, (run, name) => run.metrics?.[name] ?? null),
+  };
+  const lack = lackOf(cells, scores, score, level);
+  if (lack) return { verdict: "insufficient_data", evidence: { ...found, reason: lack } };
+  const { low, high, value } = found.delta;
+  const verdict = verdictOf(score.delta, score.p, level);
+  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), p ${score.p.toFixed(3)}; a change counts from ${threshold} points and p below ${level}`;
+  const hint = verdict === "inconclusive" ? hintOf(summaries) : "";
+  return { verdict, evidence: { ...found, reason: reason + hint } };
+}
+
+const infraShare = ({ runs }: Pick<Side, "runs">): number => {
+  const { infraFailures } = resultOf(runs, 0);
+  return runs.length === 0 ? 0 : infraFailures / runs.length;
+};
+
+/** Why these values can show nothing; null if they can. */
+function lackOf(cells: Cell[], scores: Samples, { smallest }: Tested, level: number): string | null {
+  const [only] = scores;
+  if (cells.length > 1)
+    return scores.length >= minPrompts && smallest < level
+      ? null
+      : `${scores.length} prompts in common; it takes one, or ${minPrompts}, to tell a change from chance`;
+  const [a, b] = [only?.before.length ?? 0, only?.after.length ?? 0];
+  if (Math.min(a, b) >= minRuns && smallest < level) return null;
+  return `${a} against ${b} runs; it takes ${minRuns} a side to tell a change from chance`;
+}
+
+/** How many runs it would take, where what there is does not tell. */
+function hintOf(sides: EvalResult[]): string {
+  const needed = runsToShow(threshold, Math.max(...sides.map(({ sd }) => sd ?? 0)));
+  return needed === null ? "" : `; at this spread it takes ${needed} runs a side to show ${threshold} points`;
+}
+
+const intervalWords = (level: number) => `${Number(((1 - level) * 100).toFixed(2))} %`;
+
+function methodOf({ splits, seed }: Tested, cells: number, level: number): string {
+  const ways = seed === null ? `all ${splits}` : `${splits} random`;
+  return cells === 1
+    ? `two-sided permutation test of the mean scores (${ways} splits); Welch's ${intervalWords(level)} interval of their difference`
+    : `two-sided sign-flip test of the differences of ${cells} prompts (${ways} signs); t ${intervalWords(level)} interval of their mean`;
+}
+
+function verdictOf({ value, low, high }: Estimate, p: number, level: number): Verdict {
+  const [from, to] = [low ?? value, high ?? value];
+  const isLarge = Math.abs(value) >= threshold;
+  const isBetter = value > 0;
+  if (p < level && isLarge) return isBetter ? "improved" : "regressed";
+  if (isLarge ? p < softAlpha : from * to > 0) return isBetter ? "soft_improvement" : "soft_regression";
+  return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
+}
+
+function successP(before: Side, after: Side): number | null {
+  const [a, b] = [successesOf(before.runs), successesOf(after.runs)];
+  if (a.judged === 0 || b.judged === 0) return null;
+  return round(fisherTest({ k: a.successes, n: a.judged }, { k: b.successes, n: b.judged }), 4);
+}
+
+type Cell = { before: SideRun[]; after: SideRun[] };
+
+/** The cells that both sides have. */
+function cellsOf(before: Side, after: Side): Cell[] {
+  const [a, b] = [before, after].map(({ runs }) => Map.groupBy(runs, ({ cell }) => cell)) as [
+    Map<string, SideRun[]>,
+    Map<string, SideRun[]>,
+  ];
+  return [...a].flatMap(([cell, runs]) => {
+    const others = b.get(cell);
+    return others ? [{ before: runs, after: others }] : [];
+  });
+}
+
+function samplesOf(cells: Cell[], read: (run: SideRun) => number | null): Samples {
+  const values = (runs: SideRun[]) => runs.flatMap((run) => read(run) ?? []);
+  return cells
+    .map((cell) => ({ before: values(cell.before), after: values(cell.after) }))
+    .filter(({ before, after }) => before.length > 0 && after.length > 0);
+}
+
+/** One cell: its runs are tested. Several: the differences of their means are. */
+function changeOf(samples: Samples, level: number): Tested {
+  const [only] = samples;
+  const before = mean(samples.map((each) => mean(each.before)));
+  const after = mean(samples.map((each) => mean(each.after)));
+  if (only && samples.length === 1)
+    return { ...permutationTest(only.before, only.after), before, after, delta: welch(only.before, only.after, level) };
+  const differences = samples.map((each) => mean(each.after) - mean(each.before));
+  return { ...signFlipTest(differences), before, after, delta: pairedInterval(differences, level) };
+}
+
+function changesOf<T extends string>(
+  names: T[],
+  cells: Cell[],
+  level: number,
+  read: (run: SideRun, name: T) => number | null,
+): Evidence["dimensions"] {
+  const tested = names.flatMap((name) => {
+    const samples = samplesOf(cells, (run) => read(run, name));
+    return samples.length === 0 ? [] : [{ name, ...changeOf(samples, level) }];
+  });
+  const corrected = holm(tested.map(({ p }) => p));
+  return tested.map(({ name, before, after, delta, p }, i) => ({
+    name,
+    before: round(before, 4),
+    after: round(after, 4),
+    delta: rounded(delta, 4),
+    p: round(p, 4),
+    pHolm: round(corrected[i] as number, 4),
+  }));
+}
+
+const dimensionOf = ({ dimensions }: SideRun, name: string) =>
+  dimensions.find((each) => each.name === name)?.score ?? null;
+
+const dimensionNames = (cells: Cell[]): string[] => [
+  ...new Set(
+    cells.flatMap(({ before, after }) =>
+      [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
+    ),
+  ),
+];
+
+/** The dimensions that every scored run has, where not all have the same; null where they do and the score itself can be compared. */
+function commonDimensions(sides: Side[]): string[] | null {
+  const lists = sides.flatMap(({ runs }) =>
+    runs.filter(({ report }) => report?.score != null).map(({ dimensions }) => dimensions.map(({ name }) => name)),
+  );
+  const common = lists.reduce((left, names) => left.filter((name) => names.includes(name)));
+  return lists.every((names) => names.length === common.length) ? null : common;
+}
+
+/** The score of a run; on certain dimensions their weighted mean. */
+function scoreOn({ report, dimensions }: SideRun, names: string[] | null): number | null {
+  if (report?.score == null || names === null) return report?.score ?? null;
+  const kept = dimensions.filter(({ name }) => names.includes(name));
+  const weights = kept.map(({ weight }) => Number.parseFloat(weight));
+  const sum = weights.reduce((all, weight) => all + weight, 0);
+  return sum === 0 ? null : kept.reduce((all, { score }, i) => all + score * (weights[i] ?? 0), 0) / sum;
+}

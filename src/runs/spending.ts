@@ -1,0 +1,174 @@
+import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { orgs, type RunTask, runs, sessionEvents, spending } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { conflict, notFound } from "../errors.ts";
+import type { OrgLimits } from "../jobs/queue.ts";
+import { nextSlot } from "../jobs/schedule.ts";
+import { decideLimits } from "../prompts/limits.ts";
+import type { Spending } from "./schema.ts";
+
+const longestMonthMs = 32 * 24 * 3600_000;
+/** What is kept back for judging a session, in USD. */
+const judgeUsd = 0.25;
+
+const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
+
+/** What one attempt of a run may spend, in USD; null: its organisation sets no bound. */
+export type Grant = { agentUsd: number | null; totalUsd: number | null; isCapped: boolean };
+
+export type Money = ReturnType<typeof createSpending>;
+
+/**
+ * What models cost an organisation, and its caps of it. While a run is under way the most that it may cost is kept back, so that many at once
+ * cannot spend the same money; a run for which nothing is free waits, and one for which nothing is left does not begin.
+ */
+export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
+  const getOrg = (org: string) => {
+    const row = db.select().from(orgs).where(eq(orgs.id, org)).get();
+    if (!row) throw notFound("no such organisation");
+    return row;
+  };
+  const caps = db
+    .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
+    .from(orgs)
+    .where(eq(orgs.id, sql.placeholder("org")))
+    .prepare();
+
+  /** The calendar month of a time zone, as epoch ms of its beginning and its end. */
+  function monthOf(timeZone: string): { from: number; until: number } {
+    const first = { id: "", frequency: "0 0 1 * *", timeZone };
+    const at = now();
+    let from = at - longestMonthMs;
+    for (let next = nextSlot(first, from); next !== null && next <= at; next = nextSlot(first, next)) from = next;
+    return { from, until: nextSlot(first, at) ?? at };
+  }
+
+  function spentSince(org: string, from: number): { usd: number; unpriced: number } {
+    const row = db
+      .select({
+        usd: sql<number>`coalesce(sum(${spending.usd}), 0)`,
+        unpriced: sql<number>`coalesce(sum(${spending.unpricedCalls}), 0)`,
+      })
+      .from(spending)
+      .where(and(eq(spending.orgId, org), gte(spending.from, from)))
+      .get();
+    return row ?? { usd: 0, unpriced: 0 };
+  }
+
+  /** What is kept back for each run that is under way, and what its present attempt has spent of it. */
+  function listReserved(org: string): { left: number }[] {
+    return db
+      .select({
+        left: sql<number>`max(0, ${runs.reservedUsd} - (select coalesce(sum(${costUsd}), 0) from ${sessionEvents}
+          where ${sessionEvents.runId} = ${runs.id} and ${sessionEvents.attempt} = ${runs.attempt} and ${sessionEvents.type} = 'usage'))`,
+      })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), isNotNull(runs.reservedUsd)))
+      .all();
+  }
+
+  function monthly(org: string) {
+    const row = getOrg(org);
+    const month = monthOf(row.timeZone);
+    const { usd, unpriced } = spentSince(org, month.from);
+    const reserved = listReserved(org);
+    const reservedUsd = reserved.reduce((sum, { left }) => sum + left, 0);
+    const freeUsd = row.maxUsdAMonth === null ? null : row.maxUsdAMonth - usd - reservedUsd;
+    return { row, month, usd, unpriced, reserved: reserved.length, reservedUsd, freeUsd };
+  }
+
+  /** Why nothing may be spent any more this month, with the remedy; null if something is left. */
+  function objection(org: string): string | null {
+    const { row, month, usd } = monthly(org);
+    if (row.maxUsdAMonth === null || usd < row.maxUsdAMonth) return null;
+    const until = new Date(month.until).toLocaleDateString("en-GB", {
+      timeZone: row.timeZone,
+      day: "numeric",
+      month: "long",
+    });
+    return `the organisation has spent $${usd.toFixed(2)} of its $${row.maxUsdAMonth} for this month; evald org set ${JSON.stringify(row.name)} --max-usd-a-month raises it, and ${until} begins a new month`;
+  }
+
+  const agentCap = (limit: number | null, capUsd: number | null) =>
+    limit === null || capUsd === null ? (limit ?? capUsd) : Math.min(limit, capUsd);
+
+  return {
+    objection,
+
+    /** Throws conflict where the month's money is spent: what is asked for then would only fail. */
+    check(org: OrgId): void {
+      if (caps.get({ org })?.month == null) return;
+      const trouble = objection(org);
+      if (trouble !== null) throw conflict(trouble);
+    },
+
+    /** The limits of an organisation, made narrower as long as its runs under way hold the rest of the month's money. */
+    limitsOf(org: string, limits: OrgLimits): OrgLimits {
+      if (caps.get({ org })?.month == null) return limits;
+      const { row, freeUsd, reserved, usd } = monthly(org);
+      if (row.maxUsdAMonth === null || freeUsd === null || usd >= row.maxUsdAMonth) return limits;
+      const each = agentCap(config.modelLimits.costUsd, row.maxUsdARun);
+      const more = each === null ? 0 : Math.max(0, Math.floor(freeUsd / (each + judgeUsd)));
+      const atOnce = reserved + Math.max(more, reserved === 0 ? 1 : 0);
+      return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
+    },
+
+    /** Keeps back what a run that begins may cost, in the transaction that begins it. */
+    reserve(t: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
+      if (run.model === null) return;
+      const { row, freeUsd } = monthly(run.orgId);
+      if (freeUsd === null) return;
+      const most = agentCap(decideLimits(run.task.limits, config).model.costUsd, row.maxUsdARun);
+      const usd = Math.max(0, Math.min(freeUsd, most === null ? freeUsd : most + judgeUsd));
+      t.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
+    },
+
+    /** What a run that has begun may spend: the agent, and the agent with its judge. */
+    grantOf({
+      orgId,
+      task,
+      reservedUsd,
+    }: {
+      orgId: string;
+      task: Pick<RunTask, "limits">;
+      reservedUsd: number | null;
+    }): Grant {
+      const cap = caps.get({ org: orgId });
+      const most = agentCap(decideLimits(task.limits, config).model.costUsd, cap?.run ?? null);
+      return {
+        agentUsd: agentCap(most, reservedUsd),
+        totalUsd: reservedUsd,
+        isCapped: (cap?.run ?? cap?.month ?? task.limits?.costUsd ?? null) !== null,
+      };
+    },
+
+    /** What an organisation has spent on models in this month of its time zone, and what it may. */
+    getSpending(org: OrgId): Spending {
+      const { row, month, usd, unpriced, reservedUsd } = monthly(org);
+      return {
+        from: new Date(month.from).toISOString(),
+        until: new Date(month.until).toISOString(),
+        spentUsd: Math.round(usd * 1e6) / 1e6,
+        reservedUsd: Math.round(reservedUsd * 1e6) / 1e6,
+        unpricedCalls: unpriced,
+        maxUsdAMonth: row.maxUsdAMonth,
+        maxUsdARun: row.maxUsdARun,
+      };
+    },
+  };
+}
+
+/** Counts what a session may no longer store, for it was paid all the same. */
+export function pay(t: Tx, orgId: string, at: number, usd: number | null): void {
+  t.insert(spending)
+    .values({ orgId, from: at - (at % 900_000), usd: usd ?? 0, unpricedCalls: usd === null ? 1 : 0 })
+    .onConflictDoUpdate({
+      target: [spending.orgId, spending.from],
+      set: {
+        usd: sql`${spending.usd} + ${usd ?? 0}`,
+        unpricedCalls: sql`${spending.unpricedCalls} + ${usd === null ? 1 : 0}`,
+      },
+    })
+    .run();
+}

@@ -1,0 +1,52 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { Config } from "../config.ts";
+import { sessionEvents } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Run } from "./schema.ts";
+
+/** What a run has used of one of its limits. `most` null: no limit. */
+export type Used = { name: string; unit: "seconds" | "usd" | "count"; used: number; most: number | null };
+
+/** What the last attempt of a run has used of what it may, in the order in which people ask for it. */
+export function listUsed(
+  { db, config, now }: Pick<Deps, "db" | "config" | "now">,
+  org: OrgId,
+  { runId, startedAt, completedAt, agent }: Run,
+  attempt: number,
+): Used[] {
+  const own = and(eq(sessionEvents.orgId, org), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
+  const ofType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
+  const count = db
+    .select({ tools: ofType("tool_call"), requests: ofType("http") })
+    .from(sessionEvents)
+    .where(own)
+    .get() ?? { tools: 0, requests: 0 };
+  const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
+  const model = db
+    .select({
+      calls: sql<number>`count(*)`,
+      tokens: sql<number>`coalesce(sum(${field("inputTokens")} + ${field("outputTokens")}), 0)`,
+      usd: sql<number>`coalesce(sum(${field("costUsd")}), 0)`,
+    })
+    .from(sessionEvents)
+    .where(and(own, eq(sessionEvents.type, "usage")))
+    .get() ?? { calls: 0, tokens: 0, usd: 0 };
+  const seconds =
+    startedAt === null ? 0 : ((completedAt === null ? now() : Date.parse(completedAt)) - Date.parse(startedAt)) / 1000;
+  return [
+    { name: "Time", unit: "seconds", used: Math.max(0, seconds), most: config.runTimeoutMs / 1000 },
+    { name: "Requests", unit: "count", used: count.requests, most: config.maxRequests },
+    ...(agent.model === null ? [] : ofModel(config, count.tools, model)),
+  ];
+}
+
+const ofModel = (
+  { maxToolCalls, modelLimits: { calls, tokens, costUsd } }: Config,
+  toolCalls: number,
+  model: { calls: number; tokens: number; usd: number },
+): Used[] => [
+  { name: "Tool calls", unit: "count", used: toolCalls, most: maxToolCalls },
+  { name: "Model calls", unit: "count", used: model.calls, most: calls },
+  { name: "Tokens", unit: "count", used: model.tokens, most: tokens },
+  { name: "Cost", unit: "usd", used: model.usd, most: costUsd },
+];

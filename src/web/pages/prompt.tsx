@@ -1,0 +1,266 @@
+import { line } from "../../grading/words.ts";
+import type { Prompt } from "../../prompts/schema.ts";
+import type { Latest } from "../../reports/latest.ts";
+import type { RunLine } from "../../runs/lists.ts";
+import type { Slot } from "../../runs/schema.ts";
+import { ScoreLine } from "../charts.tsx";
+import { Layout, Outside } from "../layout.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+import { When, zonedWords } from "../when.tsx";
+import { timeWords, titleOf } from "../words.ts";
+import { Fact } from "./figures.tsx";
+import { RunForm, type RunFormProps } from "./runform.tsx";
+import { Change, Score } from "./score.tsx";
+import { RunTable } from "./status.tsx";
+
+type Props = {
+  site: Site;
+  viewer: Viewer;
+  prompt: Prompt;
+  providerName: string | null;
+  /** The agent that a run would send now. */
+  sends: string;
+  latest: Latest | null;
+  runs: RunLine[];
+  runCount: number;
+  slots: Slot[];
+  timeZone: string;
+  now: number;
+  runForm: Omit<RunFormProps, "site" | "prompt">;
+};
+
+/** A prompt: what it asks, how it stands, when it runs, and the form that runs it now. */
+export function PromptPage(props: Props) {
+  const { site, viewer, prompt, latest, runs, runCount, now, runForm } = props;
+  const { base } = site;
+  const title = titleOf(prompt);
+  const here = `/prompts/${prompt.id}`;
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path={here}
+      title={title}
+      crumbs={[{ name: "Prompts", path: "/prompts" }, { name: line(title, 60) }]}
+    >
+      <header class="toolbar">
+        <h1>{title}</h1>
+        {prompt.status !== "active" && <span class="pill">{prompt.status}</span>}
+        <Actions base={base} prompt={prompt} />
+      </header>
+      <div class="columns">
+        <div>
+          <Standing latest={latest} base={base} />
+          <h2>Task</h2>
+          <p class="task">{prompt.text}</p>
+          {prompt.endGoal && (
+            <>
+              <h2>End goal</h2>
+              <p class="task">{prompt.endGoal}</p>
+            </>
+          )}
+          <h2 id="runs">
+            Runs <small>{runCount.toLocaleString("en")}</small>
+          </h2>
+          {runs.length === 0 ? (
+            <p class="muted">None yet. Run it now, or give it a schedule.</p>
+          ) : (
+            <>
+              <RunTable runs={runs} base={base} now={now} hasPrompt={false} />
+              <p class="hint">
+                <a href={`${base}/runs?promptId=${prompt.id}`}>All its runs</a> ·{" "}
+                <a href={`${base}/reports?promptId=${prompt.id}`}>Its reports</a>
+              </p>
+            </>
+          )}
+        </div>
+        <div>
+          <RunForm {...{ site, prompt, ...runForm }} />
+          <Times {...props} />
+          <Settings {...props} />
+        </div>
+      </div>
+    </Layout>
+  );
+}
+
+const Actions = ({ base, prompt: { id, status } }: { base: string; prompt: Prompt }) => (
+  <span class="end">
+    <a class="button" href={`${base}/prompts/${id}/edit`}>
+      Edit
+    </a>
+    <a class="button" href={`${base}/prompts/new?from=${id}`}>
+      Duplicate
+    </a>
+    <form method="post" action={`${base}/prompts/${id}/status`} class="inline">
+      {status === "active" && (
+        <button type="submit" name="status" value="paused">
+          Pause
+        </button>
+      )}
+      {status === "paused" && (
+        <button type="submit" name="status" value="active">
+          Resume
+        </button>
+      )}
+      {status === "archived" ? (
+        <button type="submit" name="status" value="active">
+          Unarchive
+        </button>
+      ) : (
+        <button type="submit" name="status" value="archived" class="bad">
+          Archive
+        </button>
+      )}
+    </form>
+  </span>
+);
+
+/** Its score now and over time. */
+function Standing({ latest, base }: { latest: Latest | null; base: string }) {
+  if (latest === null) return null;
+  const { points } = latest;
+  return (
+    <section aria-labelledby="score">
+      <h2 id="score">Score over time</h2>
+      <p class="standing">
+        <Score latest={latest} base={base} /> <Change latest={latest} base={base} />
+      </p>
+      {points.length > 1 && (
+        <>
+          <ScoreLine
+            label={`Mean scores of the last ${points.length} evaluations, oldest first; the table below has them`}
+            points={points.map(({ score, at, runs }) => ({
+              score,
+              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${timeWords(at)}`,
+            }))}
+          />
+          <details>
+            <summary>As a table</summary>
+            <table class="list">
+              <thead>
+                <tr>
+                  <th scope="col">Evaluation</th>
+                  <th scope="col" class="number">
+                    Runs
+                  </th>
+                  <th scope="col" class="number">
+                    Mean score
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
+                  <tr key={evalRequestId}>
+                    <td>
+                      <a href={`${base}/evals/${evalRequestId}`}>{timeWords(at)}</a>
+                    </td>
+                    <td class="number">{runs}</td>
+                    <td class="number">{score.toFixed(1)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </details>
+        </>
+      )}
+    </section>
+  );
+}
+
+const slotWords: Record<Slot["outcome"], string> = {
+  ran: "ran",
+  missed: "missed",
+  skipped_overlap: "skipped",
+  failed: "failed",
+};
+
+const Times = ({ site: { base }, prompt, slots, timeZone, now }: Props) => (
+  <section aria-labelledby="schedule">
+    <h2 id="schedule">Schedule</h2>
+    {prompt.frequency === null ? (
+      <p class="muted">
+        By hand only. <a href={`${base}/prompts/${prompt.id}/edit#frequency`}>Give it a frequency</a>
+      </p>
+    ) : (
+      <p>
+        <code>{prompt.frequency}</code>{" "}
+        <span class="muted">
+          {prompt.nextRunsAt === null ? `not while it is ${prompt.status}` : `times of ${timeZone}`}
+        </span>
+      </p>
+    )}
+    {prompt.nextRunsAt && (
+      <ol class="slots" aria-label="Next times">
+        {prompt.nextRunsAt.map((at) => (
+          <li key={at} class="to-come">
+            <span>{zonedWords(Date.parse(at), timeZone)}</span>
+            <span class="soft">
+              <When at={at} now={now} />
+            </span>
+          </li>
+        ))}
+      </ol>
+    )}
+    {slots.length > 0 && <h3>What became of the last</h3>}
+    <ol class="slots">
+      {slots.map(({ at, outcome, evalRequestId, reason }) => (
+        <li key={at} class={`slot-${outcome}`}>
+          <span>{zonedWords(Date.parse(at), timeZone)}</span>
+          <span class="soft">
+            {evalRequestId ? <a href={`${base}/evals/${evalRequestId}`}>{slotWords[outcome]}</a> : slotWords[outcome]}
+            {reason && `: ${reason}`}
+          </span>
+        </li>
+      ))}
+    </ol>
+  </section>
+);
+
+const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => (
+  <section aria-labelledby="settings">
+    <h2 id="settings">Settings</h2>
+    <dl class="facts narrow">
+      <Fact name="Agent">{prompt.agent ?? `default: ${sends}`}</Fact>
+      {prompt.model && <Fact name="Model">{prompt.model}</Fact>}
+      <Fact name="Runs of one evaluation">{prompt.runsPerEval ?? 1}</Fact>
+      <Fact name="Provider">{providerName ?? "none"}</Fact>
+      <Fact name="Reports">{prompt.reviewBeforePublishing ? "reviewed before they are published" : "published"}</Fact>
+      {(prompt.additionalUrls ?? []).map(({ url }) => (
+        <Fact key={url} name="Address">
+          <Outside url={url} />
+        </Fact>
+      ))}
+      {(prompt.declaredChecks ?? []).map(({ url, status, contains }) => (
+        <Fact key={url} name="Check">
+          <Outside url={url} /> {status ?? 200}
+          {contains && `, “${contains}”`}
+        </Fact>
+      ))}
+    </dl>
+    <h3>By program</h3>
+    <p class="copy">
+      <code id="prompt-id">{prompt.id}</code>
+      <button type="button" data-copy="#prompt-id">
+        Copy the id
+      </button>
+    </p>
+    <pre class="wrapped">
+      <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
+    </pre>
+    <button type="button" data-copy="#prompt-curl">
+      Copy the line
+    </button>
+  </section>
+);
+
+function curlOf(baseUrl: string, { id, templateVars, templateDefaults }: Prompt): string {
+  const templateArgs =
+    templateVars && Object.fromEntries(templateVars.map((name) => [name, templateDefaults?.[name] ?? "…"]));
+  // A quote within quotes of a shell: ended, escaped, begun again.
+  const body = JSON.stringify({ urlMap: {}, ...(templateArgs && { templateArgs }) }).replaceAll("'", "'\\''");
+  return `curl -s ${baseUrl}/api/v1/prompts/${id}/run \\
+  -H "Authorization: Bearer $EVALD_KEY" -H "Content-Type: application/json" \\
+  -d '${body}'`;
+}

@@ -1,0 +1,275 @@
+import { Layout } from "../layout.tsx";
+import type { Site } from "../site.ts";
+import { DocsNav } from "./doc.tsx";
+import { Wide } from "./figures.tsx";
+
+type Schema = {
+  $ref?: string;
+  type?: string | string[];
+  format?: string;
+  description?: string;
+  enum?: unknown[];
+  const?: unknown;
+  items?: Schema;
+  anyOf?: Schema[];
+  properties?: Record<string, Schema>;
+  required?: string[];
+  default?: unknown;
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  maxItems?: number;
+  examples?: unknown[];
+};
+type Content = Record<string, { schema?: Schema }>;
+type Operation = {
+  operationId: string;
+  summary: string;
+  description: string;
+  tags: string[];
+  security?: object[];
+  parameters?: { name: string; in: string; required?: boolean; description?: string; schema: Schema }[];
+  requestBody?: { content: Content };
+  responses: Record<string, { description: string; content?: Content }>;
+};
+
+/** The parts of an OpenAPI document that are shown. */
+export type OpenApiDocument = {
+  tags: { name: string; description: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+type Told = { method: string; path: string; operation: Operation };
+
+const toTold = ({ paths }: OpenApiDocument): Told[] =>
+  Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
+  );
+
+/** Every operation and schema of the API, from its own description. Pages for people are left out: they are described, but nobody calls them. */
+export function ReferencePage({ site, document }: { site: Site; document: OpenApiDocument }) {
+  const all = toTold(document);
+  const groups = document.tags
+    .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
+    .filter(({ name, operations }) => name !== "Pages" && operations.length > 0);
+  const schemas = Object.entries(document.components.schemas);
+  return (
+    <Layout
+      site={site}
+      path="/docs/api"
+      title="API reference"
+      description="Every operation and field of the REST API."
+      isPublic
+      crumbs={[{ name: "Docs", path: "/docs" }, { name: "API reference" }]}
+      aside={<DocsNav site={site} current="api" />}
+    >
+      <article class="reference">
+        <h1>API reference</h1>
+        <p class="lead">
+          Every operation and field of the REST API, as <a href={`${site.base}/openapi.json`}>OpenAPI 3.1</a> describes
+          them. <a href={`${site.base}/docs/rest`}>REST API by example</a> has samples to paste.
+        </p>
+        <p class="only-live">
+          <label>
+            Filter operations <input type="search" data-filters=".operation" autocomplete="off" />
+          </label>
+        </p>
+        <nav class="contents" aria-label="Operations">
+          {groups.map(({ name, operations }) => (
+            <section key={name}>
+              <h2>{name}</h2>
+              <ul>
+                {operations.map(({ method, path, operation }) => (
+                  <li key={operation.operationId}>
+                    <a href={`#${operation.operationId}`}>
+                      <Method method={method} /> <span>{path}</span>
+                    </a>
+                  </li>
+                ))}
+              </ul>
+            </section>
+          ))}
+        </nav>
+        {groups.map(({ name, description, operations }) => (
+          <section key={name}>
+            <h2 id={name.toLowerCase()}>{name}</h2>
+            <p class="muted">{description}</p>
+            {operations.map((told) => (
+              <OperationPart key={told.operation.operationId} site={site} {...told} />
+            ))}
+          </section>
+        ))}
+        <section>
+          <h2 id="schemas">Schemas</h2>
+          {schemas.map(([name, schema]) => (
+            <details key={name} id={`schema-${name}`} class="schema">
+              <summary>{name}</summary>
+              <Fields schema={schema} />
+              {schema.examples?.[0] !== undefined && <Example value={schema.examples[0]} />}
+            </details>
+          ))}
+        </section>
+      </article>
+    </Layout>
+  );
+}
+
+const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
+
+function OperationPart({ site, method, path, operation }: Told & { site: Site }) {
+  const { operationId, summary, description, parameters = [], requestBody, responses, security } = operation;
+  const body = Object.values(requestBody?.content ?? {})[0]?.schema;
+  return (
+    <section id={operationId} class="operation">
+      <h3>
+        <a href={`#${operationId}`}>{summary}</a>
+      </h3>
+      <p class="call">
+        <Method method={method} /> <code>{site.base + path}</code>
+        {security?.length === 0 && <span class="pill">no key needed</span>}
+      </p>
+      {description !== `${summary}.` && <p>{description}</p>}
+      {parameters.length > 0 && (
+        <Rows
+          caption="Parameters"
+          rows={parameters.map(({ name, in: where, required = false, description: means, schema }) => ({
+            name,
+            required,
+            note: where,
+            schema: { ...schema, description: means ?? schema.description },
+          }))}
+        />
+      )}
+      {body && (
+        <>
+          <h4>Body</h4>
+          {body.$ref || !body.properties ? (
+            <p>
+              <Type schema={body} />
+            </p>
+          ) : (
+            <Fields schema={body} />
+          )}
+        </>
+      )}
+      <h4>Answers</h4>
+      <ul class="answers">
+        {Object.entries(responses).map(([status, { description: means, content }]) => {
+          const schema = Object.values(content ?? {})[0]?.schema;
+          return (
+            <li key={status}>
+              <code>{status}</code> <span>{means}</span>
+              {schema && status < "300" && Object.keys(content ?? {})[0] === "application/json" && (
+                <span>
+                  {" → "}
+                  <Type schema={schema} />
+                </span>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+    </section>
+  );
+}
+
+const Fields = ({ schema }: { schema: Schema }) => (
+  <>
+    {schema.description && <p>{schema.description}</p>}
+    {schema.properties ? (
+      <Rows
+        caption="Fields"
+        rows={Object.entries(schema.properties).map(([name, field]) => ({
+          name,
+          required: schema.required?.includes(name) ?? false,
+          note: null,
+          schema: field,
+        }))}
+      />
+    ) : (
+      <p>
+        <Type schema={schema} />
+      </p>
+    )}
+  </>
+);
+
+type Row = { name: string; required: boolean; note: string | null; schema: Schema };
+
+const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
+  <Wide label={caption}>
+    <table class="list fields">
+      <caption>{caption}</caption>
+      <tbody>
+        {rows.map(({ name, required, note, schema }) => (
+          <tr key={name}>
+            <th scope="row">
+              <code>{name}</code>
+              {!required && <small> optional</small>}
+            </th>
+            <td>
+              <Type schema={schema} /> {note && <small>in the {note}</small>}
+            </td>
+            <td>
+              {schema.description ?? schema.items?.description}
+              <Bounds schema={schema} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </Wide>
+);
+
+/** A type in words; one that is told elsewhere as a link to it. */
+function Type({ schema }: { schema: Schema }) {
+  if (schema.$ref) {
+    const name = schema.$ref.split("/").at(-1) ?? "";
+    return <a href={`#schema-${name}`}>{name}</a>;
+  }
+  if (schema.anyOf)
+    return (
+      <>
+        {schema.anyOf.map((each, i) => (
+          <span key={String(i)}>
+            {i > 0 && " or "}
+            <Type schema={each} />
+          </span>
+        ))}
+      </>
+    );
+  const types = [schema.type ?? []].flat();
+  if (schema.items)
+    return (
+      <>
+        list of <Type schema={schema.items} />
+        {types.includes("null") && " or null"}
+      </>
+    );
+  if (schema.const !== undefined) return <code>{JSON.stringify(schema.const)}</code>;
+  const words = types.length > 0 ? types.join(" or ") : "any value";
+  return <span class="type">{schema.format ? `${words} (${schema.format})` : words}</span>;
+}
+
+/** What a value is held to: its closed set, its bounds, what it is where it is left out. */
+function Bounds({ schema }: { schema: Schema }) {
+  const { minimum, maximum, minLength, maxLength, maxItems } = schema;
+  const told = [
+    schema.enum && `one of ${schema.enum.map((value) => JSON.stringify(value)).join(", ")}`,
+    minimum !== undefined && maximum !== undefined
+      ? `${minimum} to ${maximum}`
+      : (minimum !== undefined && `at least ${minimum}`) || (maximum !== undefined && `at most ${maximum}`),
+    maxLength !== undefined && `${minLength ?? 0} to ${maxLength} characters`,
+    maxItems !== undefined && `at most ${maxItems}`,
+    schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
+  ].filter(Boolean);
+  return told.length === 0 ? null : <small class="bounds"> {told.join("; ")}</small>;
+}
+
+const Example = ({ value }: { value: unknown }) => (
+  <pre>
+    <code>{JSON.stringify(value, null, 2)}</code>
+  </pre>
+);

@@ -1,0 +1,574 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import type { Grade } from "../src/grading/score.ts";
+import { testApp } from "./support/app.ts";
+import { emptyFolder } from "./support/executable.ts";
+import { answer, judgedApp, says } from "./support/judged.ts";
+import { evaluation, judge, niceGrade, runWithReport } from "./support/reports.ts";
+
+type App = Pick<ReturnType<typeof testApp>, "send" | "service" | "a" | "b" | "db">;
+type Row = { type: string; row: Record<string, unknown> };
+
+const folder = emptyFolder();
+let files = 0;
+/** A file with this text. */
+function fileOf(text: string | Uint8Array): string {
+  const file = join(folder, `${files++}.jsonl`);
+  writeFileSync(file, text);
+  return file;
+}
+const exported = async (app: App, query = "", key = app.a.key): Promise<string> => {
+  const { status, body } = await app.send("GET", `/api/v1/export${query}`, {
+    headers: { authorization: `Bearer ${key}` },
+  });
+  expect([status, typeof body]).toEqual([200, "string"]);
+  return body;
+};
+const rowsIn = (text: string): Row[] =>
+  text
+    .trim()
+    .split("\n")
+    .slice(1, -1)
+    .map((line) => JSON.parse(line));
+const withoutHeader = (text: string) => text.slice(text.indexOf("\n"));
+/** An export of these lines, whose end says that they are whole. */
+function sealed(rows: object[], header: object = { type: "evald export", version: 1 }): string {
+  const lines = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
+  const sha256 = new Bun.CryptoHasher("sha256").update(lines).digest("hex");
+  return `${JSON.stringify(header)}\n${lines}${JSON.stringify({ type: "end", rows: rows.length, sha256 })}\n`;
+}
+const importInto = (app: App, text: string | Uint8Array, org = app.a.org, options = {}) =>
+  app.service.imports.importFile(org, fileOf(text), options);
+const count = (app: App, table: string) =>
+  app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n;
+
+/** The form of a key, as a person may have pasted it. */
+const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
+
+/** An organisation with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
+async function furnished() {
+  const env = {
+    EVALD_METHODOLOGY: JSON.stringify({
+      id: "acme-1",
+      weights: {
+        "Goal achievement": 50,
+        "Docs discoverability": 10,
+        "Docs quality": 10,
+        "Error recovery": 10,
+        Efficiency: 10,
+        Autonomy: 10,
+      },
+    }),
+  };
+  const app = judgedApp({ turns: [says(answer())], env });
+  const { service, a } = app;
+  const { report } = await app.run();
+  await app.send("POST", "/api/v1/regrades", {
+    body: { since: "2020-01-01", methodology: "1", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
+  });
+  await app.runJobs();
+  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const prompt = service.prompts.createPrompt(a.org, {
+    title: "Nightly",
+    text: `Upload a {{thing}}. Key: ${secret}`,
+    frequency: "daily",
+    templateDefaults: { thing: "file" },
+    targetProviderId: provider.id,
+    additionalUrls: [{ url: "https://docs.acme.dev/llms.txt", ...{ note: { any: ["thing", 1, null] } } }],
+    declaredChecks: [{ url: "https://docs.acme.dev/", contains: "Acme" }],
+    reviewBeforePublishing: true,
+  });
+  const args = { templateArgs: { thing: "file" } };
+  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, "infrastructure: no network"], args);
+  evaluation(app, prompt.id, ["timeout: too long"], {
+    ...args,
+    urlMap: { "docs.acme.dev": "https://preview.example" },
+  });
+  evaluation(
+    app,
+    prompt.id,
+    [{ ...niceGrade, score: null, grade: null, nullNotice: "None.", outcome: "no_creds" }],
+    args,
+  );
+  // Not ended: no part of an export.
+  await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
+  return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
+}
+
+let source: Awaited<ReturnType<typeof furnished>>;
+let text: string;
+beforeAll(async () => {
+  source = await furnished();
+  text = await exported(source);
+});
+afterAll(() => source.stop());
+
+describe("an export as JSON lines", () => {
+  test("holds everything of the organisation that has ended, and nothing of another one or of a secret", () => {
+    const rows = rowsIn(text);
+    const counts: Record<string, number | undefined> = Object.fromEntries(
+      [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
+    );
+    expect(counts).toEqual({
+      ...{ provider: 1, prompt: 2, eval_request: 4, run: 5, event: 16 + 121 + 121, report: 3 },
+      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3 },
+    });
+    expect(counts.friction_point).toBeGreaterThan(2);
+    const [header, ...rest] = text.split("\n").map((line) => line && JSON.parse(line));
+    expect(header).toEqual({
+      type: "evald export",
+      version: 1,
+      evald: expect.any(String),
+      organisation: "A",
+      exportedAt: expect.any(String),
+    });
+    expect(rest.at(-2)).toMatchObject({ type: "end", rows: rows.length });
+    expect(text).not.toContain(source.a.org);
+    expect(text).not.toMatch(/evals_[0-9A-Za-z]{36}/);
+    expect(text).toContain("evals_[redacted]");
+    expect(text).not.toContain("idempotency");
+    expect(JSON.stringify(rows)).not.toContain(source.a.key);
+  });
+
+  test("becomes the same in another instance, byte for byte; nothing of it runs", async () => {
+    const other = testApp();
+    const done = importInto(other, text);
+    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 5, report: 3, prompt: 2, grading: 3 } });
+    expect(withoutHeader(await exported(other))).toBe(withoutHeader(text));
+    expect(count(other, "jobs")).toBe(0);
+    expect(other.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
+    for (const slug of [source.slug, source.draft]) {
+      for (const path of ["", "/trace", "/gradings", "?methodology=acme-1"].slice(0, slug === source.slug ? 4 : 3)) {
+        const [there, here] = [source, other].map((app) => app.send("GET", `/api/v1/reports/${slug}${path}`));
+        const expected = JSON.stringify((await there)?.body).replaceAll(secret, "evals_[redacted]");
+        expect([path, JSON.stringify((await here)?.body)]).toEqual([path, expected]);
+      }
+    }
+    const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
+    // Of the other one, one has not ended.
+    expect([await runs(other), await runs(source)]).toEqual(["5", "6"]);
+    const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
+    const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
+    expect(nightly).toMatchObject({ frequency: "daily", nextRunsAt: expect.any(Array) });
+    // What was imported can be graded again.
+    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
+    await other.runJobs();
+    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 3 });
+  });
+
+  test("twice, or one that is newer, adds what is not there and changes nothing", async () => {
+    const other = testApp();
+    importInto(other, text, other.a.org, { check: true });
+    expect(count(other, "runs")).toBe(0);
+    importInto(other, text);
+    await other.send("PATCH", `/api/v1/reports/${source.slug}`, { body: { status: "archived" } });
+    const before = withoutHeader(await exported(other));
+    expect(importInto(other, text)).toEqual({ rows: {}, there: rowsIn(text).length, scheduled: 0 });
+    expect(withoutHeader(await exported(other))).toBe(before);
+    const first = rowsIn(text).findLastIndex(({ type }) => type === "run");
+    const half = testApp();
+    importInto(half, sealed(rowsIn(text).slice(0, first)));
+    expect(importInto(half, text).rows.run).toBe(1);
+    expect(withoutHeader(await exported(half))).toBe(withoutHeader(text));
+  });
+
+  test("is narrowed down to a prompt or a time, and is itself whole", async () => {
+    const prompts = rowsIn(text).filter(({ type }) => type === "prompt");
+    for (const { row } of prompts) {
+      const part = await exported(source, `?promptId=${row.id}`);
+      const other = testApp();
+      importInto(other, part);
+      expect(withoutHeader(await exported(other))).toBe(withoutHeader(part));
+      expect(
+        rowsIn(part)
+          .filter(({ type }) => type === "run")
+          .every((run) => run.row.promptId === row.id),
+      ).toBe(true);
+    }
+    expect(rowsIn(await exported(source, "?since=2999-01-01")).map(({ type }) => type)).toEqual([
+      "provider",
+      "prompt",
+      "prompt",
+    ]);
+    expect(rowsIn(await exported(source, "", source.b.key))).toEqual([]);
+    for (const [query, status, detail] of [
+      ["?format=xml", 400, "format must be one of jsonl, csv, junit, markdown"],
+      ["?since=now", 400, "since must be a date"],
+      ["?minScore=80", 400, "minScore: only the format junit tells what fails"],
+      ["?promptId=0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20", 404, "no prompt has the id"],
+    ] as const) {
+      const { status: got, body } = await source.send("GET", `/api/v1/export${query}`);
+      expect([got, body.detail]).toEqual([status, expect.stringContaining(detail)]);
+    }
+  });
+
+  test("is of one moment, whatever ends or is begun while it is read", async () => {
+    const app = testApp();
+    const title = "First";
+    runWithReport(app, niceGrade, title);
+    const request = new Request("http://localhost:3000/api/v1/export", {
+      headers: { authorization: `Bearer ${app.a.key}` },
+    });
+    const before = withoutHeader(await exported(app));
+    // Later than any moment at which the export can have begun.
+    const response = await app.app.handle(request);
+    app.service.deps.now = () => Date.now() + 1000;
+    const reader = response.body?.getReader();
+    for (let i = 0; i < 3; i++) {
+      const late = testAppRun(app);
+      expect(late).toMatch(/-[0-9a-f]{8}$/);
+    }
+    let read = "";
+    for (let next = await reader?.read(); next && !next.done; next = await reader?.read())
+      read += new TextDecoder().decode(next.value);
+    expect(rowsIn(read).filter(({ type }) => type === "run")).toEqual(
+      rowsIn(`\n${before}`).filter(({ type }) => type === "run"),
+    );
+    importInto(testApp(), read);
+  });
+});
+
+/** A run that ends a second from now, by the service's clock. */
+const testAppRun = (app: ReturnType<typeof testApp>): string =>
+  evaluation(
+    app,
+    app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: false }).items[0]?.id ?? "",
+    [niceGrade],
+  )[0]?.slug ?? "";
+
+describe("a file that is refused stores nothing", () => {
+  const refused = (app: App, body: string | Uint8Array): string => {
+    try {
+      importInto(app, body);
+    } catch (error) {
+      expect([count(app, "prompts"), count(app, "runs"), count(app, "providers")]).toEqual([0, 0, 0]);
+      return (error as Error).message;
+    }
+    throw new Error("the file was imported");
+  };
+
+  test("cut off anywhere", () => {
+    const app = testApp();
+    const bytes = Buffer.from(text);
+    const step = Math.floor(bytes.length / 150);
+    const cuts = [...Array.from({ length: 150 }, (_, i) => i * step), bytes.length - 2, bytes.length - 1];
+    for (const cut of cuts) {
+      const said = refused(app, bytes.subarray(0, cut));
+      expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is cut off here; copy it again/)]);
+    }
+    expect(importInto(app, bytes).rows.run).toBe(5);
+  }, 60_000);
+
+  test("damaged by a single bit anywhere behind the header", () => {
+    const app = testApp();
+    const bytes = Buffer.from(text);
+    const start = bytes.indexOf(10) + 1;
+    for (let i = 0; i < 60; i++) {
+      const at = start + Math.floor((i / 60) * (bytes.length - start));
+      const damaged = Buffer.from(bytes);
+      damaged[at] = (damaged[at] ?? 0) ^ 1;
+      expect(refused(app, damaged)).toMatch(/^bad_request: line \d+: /);
+    }
+  }, 60_000);
+
+  const at = (type: string, more: object, drop: string[] = []) => {
+    const rows = rowsIn(text);
+    const i = rows.findIndex((each) => each.type === type);
+    const row = Object.fromEntries(
+      Object.entries({ ...rows[i]?.row, ...more }).filter(([name]) => !drop.includes(name)),
+    );
+    return sealed(rows.with(i, { type, row }));
+  };
+  const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
+  test.each<[string, () => string | Uint8Array, RegExp]>([
+    ["no export", () => "slug,score\n", /line 1: this is no export of evald; name a file that evald export wrote$/],
+    ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is no export of evald/],
+    ["empty", () => "", /line 1: the file is cut off here/],
+    [
+      "a newer one",
+      () => sealed([], { type: "evald export", version: 2, evald: "9.0.0" }),
+      /line 1: the file is of format 2, written by evald 9.0.0, and this one reads up to 1; import it with that version$/,
+    ],
+    [
+      "rows that were left out",
+      () => text.split("\n").toSpliced(4, 1).join("\n"),
+      /the file is damaged, export it again$|does not stand before it/,
+    ],
+    [
+      "a huge line",
+      () => `{"type":"evald export","version":1}\n{"type":"${"x".repeat(9 * 1024 * 1024)}`,
+      /line 2: it is longer than 8 MiB/,
+    ],
+    [
+      "deep JSON",
+      () => `{"type":"evald export","version":1}\n${deep(100)}\n`,
+      /line 2: it must not be nested deeper than 64 levels/,
+    ],
+    ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /line 2: it must /],
+    [
+      "no UTF-8",
+      () => Buffer.concat([Buffer.from('{"type":"evald export","version":1}\n'), Buffer.from([0xff, 0xfe, 10])]),
+      /line 2: it is no UTF-8/,
+    ],
+    ["an unknown kind of row", () => sealed([{ type: "api_key", row: {} }]), /line 2: "api_key" is no kind of row/],
+    ["a row of nothing", () => sealed([{ type: "prompt" }]), /line 2: prompt: the row is required/],
+    [
+      "__proto__",
+      () => '{"type":"evald export","version":1}\n{"type":"prompt","row":{"__proto__":{}}}\n',
+      /line 2: the key __proto__ must not stand in it/,
+    ],
+    ["something behind the end", () => `${text}{}\n`, /something stands after the end/],
+    [
+      "a path in a slug",
+      () => at("report", { slug: "../../etc/passwd-0123abcd" }),
+      /report: slug must be a text that matches/,
+    ],
+    ["an id that is none", () => at("run", { id: "1' or 1" }), /run: id must be a text that matches/],
+    ["an organisation in a row", () => at("prompt", { orgId: source.b.org }), /prompt: orgId/],
+    [
+      "a run that would be executed",
+      () => at("run", { status: "pending", completedAt: null }),
+      /run: status must be one of completed, failed, superseded/,
+    ],
+    ["a run without its end", () => at("run", { completedAt: null }), /a run that has not ended cannot be imported/],
+    [
+      "a completed run without a report",
+      () => sealed(rowsIn(text).filter(({ type }) => !/report|friction|recomm|grading/.test(type))),
+      /a completed run must have a report, and no other may/,
+    ],
+    ["a time beyond all", () => at("report", { createdAt: 9e15 }), /report: createdAt must be an integer from 0 to/],
+    [
+      "a frequency that never comes",
+      () => at("prompt", { frequency: "0 0 30 2 *", status: "active" }),
+      /frequency: "0 0 30 2 \*" never comes around/,
+    ],
+    [
+      "variables that are not there",
+      () => at("prompt", { templateVars: ["other"] }),
+      /templateVars must be those of its text and endGoal/,
+    ],
+    [
+      "a foreign prompt",
+      () => at("run", { promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
+      /its prompt 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 does not stand before it/,
+    ],
+    [
+      "an event of another run",
+      () => at("event", { runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
+      /runId must be that of the rows before it/,
+    ],
+    [
+      "an event that claims a source",
+      () => at("event", { data: { source: "runner" } }),
+      /source must not stand in the data of an event/,
+    ],
+    ["a score above all", () => at("report", { score: 101 }), /report: score must be a number from 0 to 100/],
+    [
+      "advice for nothing",
+      () => at("recommendation", { frictionIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"] }),
+      /its friction point 0199f3a2-.* is not there/,
+    ],
+    [
+      "a grading of another methodology",
+      () => at("grading", { hash: "0".repeat(64) }),
+      /hash must be that of the methodology in its grade/,
+    ],
+    ["a missing column", () => at("report", {}, ["verdict"]), /report: verdict is required/],
+    ["a row twice", () => sealed([...rowsIn(text).slice(0, 1), ...rowsIn(text)]), /stands twice/],
+    ["events out of order", () => at("event", { seq: 7 }), /the events of a run must stand in their order/],
+  ])("%s", (_, body, expected) => {
+    expect(refused(testApp(), body())).toMatch(expected);
+  });
+
+  test("a file of ids that another organisation has", async () => {
+    const app = testApp();
+    importInto(app, text, app.b.org);
+    const before = await exported(app, "", app.b.key);
+    expect(() => importInto(app, text)).toThrow(
+      /line 2: the provider .* belongs to another organisation here; ids stay what they are, so import the file into another data folder/,
+    );
+    const [first, second] = rowsIn(text).filter(({ type }) => type === "prompt");
+    expect(() => importInto(app, sealed([{ ...second, row: { ...second?.row, targetProviderId: null } }]))).toThrow(
+      /line 2: the prompt/,
+    );
+    expect(first?.type).toBe("prompt");
+    expect(count(app, "prompts")).toBe(2);
+    expect(withoutHeader(await exported(app, "", app.b.key))).toBe(withoutHeader(before));
+    expect(rowsIn(await exported(app))).toEqual([]);
+  });
+});
+
+describe("for other programs", () => {
+  /** Three prompts' worth of results, made at one moment, ids and slugs as they came. */
+  function told() {
+    const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
+    const { id } = app.service.prompts.createPrompt(app.a.org, {
+      title: '=1+1 "quoted" <b>',
+      text: "See https://docs.test",
+    });
+    const [met, missed, below, none, broken] = evaluation(app, id, [
+      { ...niceGrade, outcome: "succeeded", keyFinding: "Fine,\nreally." },
+      { ...niceGrade, outcome: "goal_not_met", score: 55, keyFinding: "-2+3 & <script>\u0000\u001b[0m]]>" },
+      { ...niceGrade, score: 60, keyFinding: "@SUM(A1)" },
+      { ...niceGrade, score: null, grade: null, outcome: "no_creds", nullNotice: "No key." },
+      "infrastructure: the network is away",
+    ]);
+    return {
+      app,
+      id,
+      runs: [met, missed, below, none, broken] as { slug: string; runId: string; evalRequestId: string }[],
+    };
+  }
+
+  test("CSV has a line for each report, and nothing that a spreadsheet would calculate", async () => {
+    const { app, id, runs } = told();
+    const body = await exported(app, "?format=csv");
+    const [met, missed, below, none] = runs;
+    const line = (
+      run: (typeof runs)[number] | undefined,
+      outcome: string,
+      score: string,
+      grade: string,
+      finding: string,
+    ) =>
+      [
+        ...[
+          run?.slug,
+          "2026-11-21T09:30:00.000Z",
+          "published",
+          id,
+          `"'=1+1 ""quoted"" <b>"`,
+          run?.runId,
+          run?.evalRequestId,
+        ],
+        ...[
+          "explorer",
+          "test",
+          "",
+          "{}",
+          outcome,
+          score,
+          grade,
+          "0.45",
+          "1",
+          "3f9c0a17aa55",
+          "",
+          "4.2",
+          "0",
+          "2",
+          "17",
+          "0",
+        ],
+        ...["1", "", "88.2", "64.3", "", "", "", finding],
+      ].join(",");
+    expect(body.split("\r\n")).toEqual([
+      "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
+      line(met, "succeeded", "78.4", "C+", '"Fine,\nreally."'),
+      line(missed, "goal_not_met", "55", "C+", "'-2+3 & <script>\u0000\u001b[0m]]>"),
+      line(below, "not_judged", "60", "C+", "'@SUM(A1)"),
+      line(none, "no_creds", "", "", niceGrade.keyFinding),
+      "",
+    ]);
+  });
+
+  test("JUnit tells what a build must know: missed goals, scores below the bar, and what could not be made", async () => {
+    const { app, runs } = told();
+    const [met, missed, below, none, broken] = runs.map(({ slug, runId }) => slug || runId);
+    const name = "=1+1 &#34;quoted&#34; &#60;b&#62;";
+    const verdict = niceGrade.verdict;
+    expect(await exported(app, "?format=junit&minScore=70")).toBe(`<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="evald">
+  <testsuite name="${name}" tests="5" failures="2" errors="2" skipped="0">
+    <testcase name="${met}" classname="explorer" time="4.2"/>
+    <testcase name="${missed}" classname="explorer" time="4.2">
+      <failure type="goal_not_met" message="-2+3 &#38; &#60;script&#62;\ufffd\ufffd[0m]]&#62;">${verdict}</failure>
+    </testcase>
+    <testcase name="${below}" classname="explorer" time="4.2">
+      <failure type="score" message="The score of 60 is below 70. @SUM(A1)">${verdict}</failure>
+    </testcase>
+    <testcase name="${none}" classname="explorer" time="4.2">
+      <error type="no_creds" message="No key.">${verdict}</error>
+    </testcase>
+    <testcase name="${broken}" classname="explorer" time="0">
+      <error type="infrastructure" message="infrastructure: the network is away"></error>
+    </testcase>
+  </testsuite>
+</testsuites>
+`);
+    expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
+  });
+
+  test("Markdown is what the page of each report is", async () => {
+    const { app, runs } = told();
+    const headers = { authorization: `Bearer ${app.a.key}` };
+    const pages = await Promise.all(
+      runs.slice(0, 4).map(async ({ slug }) => (await app.send("GET", `/reports/${slug}.md`, { headers })).body),
+    );
+    expect(await exported(app, "?format=markdown")).toBe(pages.join("\n---\n\n"));
+  });
+});
+
+test("hostile words in a file stay words, on the page too", async () => {
+  const script = "<script>alert(1)</script>";
+  const rows = rowsIn(text).map(({ type, row }) => {
+    if (type === "report") return { type, row: { ...row, keyFinding: script, verdict: script } };
+    if (type === "friction_point")
+      return { type, row: { ...row, title: script, url: "javascript:alert(1)", quote: script } };
+    if (type === "event")
+      return { type, row: { ...row, data: { ...(row.data as object), text: script, url: "javascript:alert(1)" } } };
+    return { type, row };
+  });
+  const app = testApp();
+  importInto(app, sealed(rows));
+  for (const path of [`/reports/${source.slug}`, `/reports/${source.slug}/session`]) {
+    const headers = { authorization: `Bearer ${app.a.key}`, accept: "text/html" };
+    const { status, body } = await app.send("GET", path, { headers });
+    expect(status).toBe(200);
+    expect(body).not.toContain("<script>alert");
+    expect(body).not.toContain('href="javascript:');
+  }
+});
+
+test("whatever is in it, an export of the import is the export", async () => {
+  const words = fc.string({ unit: "grapheme", maxLength: 40 }).map((each) => each.toWellFormed() || "x");
+  const grade = fc
+    .record({
+      keyFinding: words,
+      verdict: words,
+      score: fc.option(fc.double({ min: 0, max: 100, noNaN: true })),
+      coverage: fc.double({ min: 0, max: 1, noNaN: true }),
+      title: words,
+      quote: fc.option(words),
+      seconds: fc.option(fc.double({ noNaN: true, noDefaultInfinity: true, min: 0 })),
+    })
+    .map(({ keyFinding, verdict, score, coverage, title, quote, seconds }): Grade => {
+      const [point] = niceGrade.frictions as [Grade["frictions"][number]];
+      const made = {
+        ...niceGrade,
+        keyFinding,
+        verdict,
+        coverage,
+        frictions: [{ ...point, title, quote, lostSeconds: seconds }],
+      };
+      return score === null ? { ...made, score, grade: null, nullNotice: "Why." } : { ...made, score };
+    });
+  const ends = fc.array(fc.oneof(grade, fc.constant("timeout: too long")), { minLength: 1, maxLength: 3 });
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.tuple(words, fc.dictionary(words, words, { noNullPrototype: true }), ends), { maxLength: 3 }),
+      async (all) => {
+        const [from, to] = [testApp(), testApp()];
+        for (const [title, defaults, grades] of all) {
+          const own = { title, text: `${title} https://docs.example.com`, templateDefaults: defaults };
+          evaluation(from, from.service.prompts.createPrompt(from.a.org, own).id, grades);
+        }
+        const first = await exported(from);
+        importInto(to, first);
+        expect(withoutHeader(await exported(to))).toBe(withoutHeader(first));
+      },
+    ),
+    { numRuns: 15, seed: 7 },
+  );
+}, 60_000);

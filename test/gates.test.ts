@@ -1,0 +1,181 @@
+import { describe, expect, test } from "bun:test";
+import { Value } from "@sinclair/typebox/value";
+import { Gate } from "../src/gates/schema.ts";
+import { testApp } from "./support/app.ts";
+import { normal, randomOf } from "./support/random.ts";
+import { finishRuns } from "./support/reports.ts";
+
+const preview = { "docs.example.com": "https://preview.example.com" };
+
+/** A prompt whose runs end as a test says: with a score, or with the reason why there is none. `side`: head has a urlMap. */
+function setUp(end: (side: "base" | "head", nth: number) => number | string, costUsd: number | null = 0) {
+  const app = testApp();
+  const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+    title: "Upload",
+    text: "Upload a file. https://docs.example.com",
+  });
+  const counts = { base: 0, head: 0 };
+  const ask = (body: object, headers = {}) =>
+    app.send("POST", "/api/v1/gates", { body: { promptId, ...body }, headers });
+  const get = async (id: string) => (await app.send("GET", `/api/v1/gates/${id}`)).body;
+  /** Ends what is queued and lets the gates go on, until this one is decided. */
+  async function decided(id: string) {
+    for (;;) {
+      const gate = await get(id);
+      if (gate.status !== "running") return gate;
+      finishRuns(
+        app,
+        ({ urlMap }) => {
+          const side = Object.keys(urlMap).length > 0 ? "head" : "base";
+          return end(side, counts[side]++);
+        },
+        costUsd,
+      );
+      await app.service.gates.tick();
+    }
+  }
+  const gate = async (body: object) => await decided((await ask(body)).body.id);
+  return { ...app, promptId, ask, get, decided, gate, counts };
+}
+
+const steady = (base: number, head: number) => (side: string, nth: number) =>
+  (side === "base" ? base : head) + (nth % 3);
+
+describe("a gate", () => {
+  test("runs head and base in turn, and fails where the head has regressed", async () => {
+    const app = setUp(steady(80, 70));
+    const { status, body: asked } = await app.ask({ urlMap: preview });
+    expect([status, asked.status, asked.progress]).toEqual([201, "running", { ended: 0, of: 10 }]);
+    expect([...Value.Errors(Gate, asked)]).toEqual([]);
+    const order = app.db.$client
+      .query<{ url_map: string }, []>("select url_map from jobs join runs on runs.id = subject order by jobs.id")
+      .all()
+      .map(({ url_map }) => (url_map === "{}" ? "base" : "head"));
+    expect(order).toEqual(["head", "base", "base", "head", "base", "head", "base", "head", "base", "head"]);
+    const gate = await app.decided(asked.id);
+    expect([...Value.Errors(Gate, gate)]).toEqual([]);
+    expect(gate).toMatchObject({
+      status: "failed",
+      reason:
+        "regressed: -10.0 points (95 % from -11.2 to -8.8), p 0.008; a change counts from 5 points and p below 0.05",
+      progress: { ended: 10, of: 10 },
+      comparison: { verdict: "regressed", base: { evalRequestIds: [asked.baseRequestId], runs: 5 } },
+      head: { label: "5 runs", score: { mean: 70.8 } },
+      warnings: [],
+    });
+    expect((await app.send("GET", `/api/v1/gates?promptId=${app.promptId}`)).body).toEqual([gate]);
+  });
+
+  test.each<[string, number, number, object, string, string]>([
+    ["nothing changed", 80, 80, {}, "passed", "no_change: 0.0 points"],
+    ["it is better", 70, 80, {}, "passed", "improved: +10.0 points"],
+    ["it is a little worse", 80, 77, {}, "passed", "soft_regression: -3.0 points"],
+    ["it is below the bar", 70, 70, { minScore: 75 }, "failed", "the mean score 70.8 is below 75; no_change: "],
+    ["it is at the bar", 70, 70, { minScore: 70.8 }, "passed", "the mean score 70.8 is not below 70.8; no_change: "],
+    ["three runs can tell nothing", 80, 60, { runs: 3 }, "passed", "insufficient_data: 3 against 3 runs"],
+  ])("%s", async (_, base, head, more, status, reason) => {
+    const gate = await setUp(steady(base, head)).gate({ urlMap: preview, ...more });
+    expect(gate.status).toBe(status);
+    expect(gate.reason).toStartWith(reason);
+  });
+
+  test("of fewer than four runs warns", async () => {
+    const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
+    expect(body.warnings).toEqual([
+      "3 runs a side: fewer than 4 cannot tell a change from chance; only minScore can fail this gate",
+    ]);
+  });
+
+  test("whose runs cannot be made is an error, not a failure", async () => {
+    const lost = (side: string, nth: number) =>
+      side === "head" && nth % 2 ? "infrastructure: the host is gone" : 70 + (nth % 3);
+    const app = setUp(lost);
+    expect(await app.gate({ urlMap: preview })).toMatchObject({
+      status: "error",
+      reason: "over 20 % of the runs of one side could not be made; see their failureReason",
+    });
+    // An adaptive one sees it at its first look.
+    expect(await setUp(lost).gate({ urlMap: preview, adaptive: true })).toMatchObject({
+      status: "error",
+      progress: { of: 6 },
+    });
+    const timeouts = setUp((side, nth) => (side === "head" ? "timeout: too long" : 70 + (nth % 3)));
+    expect((await timeouts.gate({ urlMap: preview })).reason).toBe(
+      "no run of the head has a score; see their failureReason",
+    );
+  });
+
+  test("without a urlMap is held against the baseline, which counts as it was when the gate was asked for", async () => {
+    const app = setUp((_, nth) => (nth < 10 ? 80 + (nth % 3) : 60 + (nth % 3)));
+    expect((await app.ask({})).body.detail).toStartWith("there is nothing to compare with: give urlMap");
+    await app.gate({ runs: 5, minScore: 50 });
+    await app.gate({ runs: 5, minScore: 50 });
+    const gate = await app.gate({ runs: 5 });
+    expect(gate).toMatchObject({
+      status: "failed",
+      baseRequestId: null,
+      progress: { of: 5 },
+      comparison: { verdict: "regressed", base: { runs: 10 } },
+    });
+  });
+
+  test("adaptive stops when the verdict is plain, and says at which look", async () => {
+    const worse = await setUp(steady(80, 60)).gate({ urlMap: preview, adaptive: true });
+    expect([worse.status, worse.progress.of]).toEqual(["failed", 10]);
+    expect(worse.reason).toEndWith("; a change counts from 5 points and p below 0.02699; plain after 5 runs a side");
+    expect(worse.comparison.evidence.level).toBe(0.02699);
+    const random = randomOf(3);
+    const wide = await setUp(() => normal(random, 70, 8)).gate({ urlMap: preview, adaptive: true });
+    expect([wide.status, wide.progress.of, wide.comparison.evidence.level]).toEqual(["passed", 24, 0.02168]);
+    const { body } = await setUp(steady(1, 1)).ask({ urlMap: preview, adaptive: true, runs: 13 });
+    expect(body.detail).toBe("runs: an adaptive gate makes at most 12 runs a side");
+  });
+
+  test.each<[string, number | null, object, number, string]>([
+    [
+      "makes what fits",
+      0.1,
+      { budgetUsd: 0.75 },
+      6,
+      "; 3 runs a side cost $0.60, and more would not fit the budget of $0.75",
+    ],
+    ["makes all that is asked for", 0.1, { budgetUsd: 5 }, 10, "p below 0.05"],
+    ["does not begin a look that it cannot end", 0.1, { budgetUsd: 0.9, adaptive: true }, 6, "the budget of $0.9"],
+    ["stops where nobody knows what runs cost", null, { budgetUsd: 5 }, 2, "so that the budget cannot be kept"],
+    ["counts no cost where there is none", 0, { budgetUsd: 0.01 }, 10, "p below 0.05"],
+  ])("with a budget %s", async (_, costUsd, more, runs, reason) => {
+    const gate = await setUp(steady(80, 79), costUsd).gate({ urlMap: preview, ...more });
+    expect([gate.progress.of, gate.status]).toEqual([runs, "passed"]);
+    expect(gate.reason).toContain(reason);
+    expect(gate.spentUsd).toEqual(costUsd === null ? null : expect.closeTo(costUsd * runs, 9));
+  });
+
+  test("is accepted once for one Idempotency-Key, and belongs to its organisation", async () => {
+    const app = setUp(steady(80, 80));
+    const headers = { "idempotency-key": "commit-1" };
+    const one = (await app.ask({ urlMap: preview, minScore: 60 }, headers)).body;
+    expect((await app.ask({ urlMap: preview, minScore: 60 }, headers)).body.id).toBe(one.id);
+    expect((await app.ask({ urlMap: preview, minScore: 70 }, headers)).status).toBe(409);
+    const stranger = { headers: { authorization: `Bearer ${app.b.key}` } };
+    expect((await app.send("GET", `/api/v1/gates/${one.id}`, stranger)).status).toBe(404);
+    expect((await app.send("GET", "/api/v1/gates", stranger)).body).toEqual([]);
+    expect((await app.send("POST", "/api/v1/gates", { ...stranger, body: { promptId: app.promptId } })).status).toBe(
+      404,
+    );
+  });
+
+  test("that meets a defect ends as an error, and keeps no other from going on", async () => {
+    const app = setUp(steady(80, 70));
+    const broken = (await app.ask({ urlMap: preview })).body;
+    const whole = (await app.ask({ urlMap: preview })).body;
+    finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 70 : 80));
+    app.db.$client.run(
+      "update reports set dimensions = 'x' where run_id in (select id from runs where eval_request_id = ?)",
+      [broken.headRequestId],
+    );
+    await app.service.gates.tick();
+    const defect = "a defect of the service; its log says more";
+    expect(await app.get(broken.id)).toMatchObject({ status: "error", reason: defect, comparison: null });
+    expect((await app.get(whole.id)).status).toBe("failed");
+  });
+});

@@ -1,0 +1,62 @@
+import { expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, signedIn } from "./support/people.ts";
+import { startSmtp } from "./support/smtp.ts";
+
+const appWith = (url: string) =>
+  testApp({ env: { EVALD_SMTP_URL: url, EVALD_MAIL_FROM: "evald <evald@example.com>" } });
+const invite = async (app: ReturnType<typeof testApp>) => {
+  const owner = await signedIn(app);
+  const { location } = await owner.post("/settings/members/invite", { email: "bea@example.com", role: "member" });
+  return (await owner.get(location ?? "")).body as string;
+};
+
+test("an invitation goes by mail, and its link can still be copied", async () => {
+  const smtp = startSmtp();
+  const app = appWith(smtp.url);
+  const body = await invite(app);
+  const path = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  expect(body).toContain("a mail with its link is on its way");
+  expect(body).toContain(`http://localhost:3000${path}`);
+  const { to, text } = await smtp.first();
+  expect(to).toBe("bea@example.com");
+  expect(text).toContain("Subject: A owner invites you to A\n");
+  expect(text).toContain(`http://localhost:3000${path}\n`);
+  smtp.close();
+});
+
+test.each(["refuses", "is not there"])("a mail server that %s is told of; the link is there to copy", async (how) => {
+  const smtp = startSmtp({ refuses: true });
+  if (how === "is not there") smtp.close();
+  const body = await invite(appWith(smtp.url));
+  expect(body).toContain("but the mail could not be sent");
+  expect(body).toContain("<code>http://localhost:3000/invite/");
+  smtp.close();
+});
+
+test("a forgotten password: a mail for whom is known, the same answer for all, and no more than ten", async () => {
+  const smtp = startSmtp();
+  const app = appWith(smtp.url);
+  const { email } = await signedIn(app);
+  const ask = async (address: string) => browse(app).post("/sign-in/forgotten", { email: address });
+  expect((await browse(app).get("/sign-in")).body).toContain('href="/sign-in/forgotten"');
+  const unknown = await ask("nobody@example.com");
+  const known = await ask(email);
+  expect([known.status, known.body]).toEqual([200, unknown.body.replace("nobody@example.com", email)]);
+  const { to, text } = await smtp.first();
+  expect(to).toBe(email);
+  const path = /http:\/\/localhost:3000(\/reset\/\S+)/.exec(text)?.[1] ?? "";
+  const fresh = browse(app);
+  expect((await fresh.post(path, { password: "another password" })).location).toBe("/");
+  expect(smtp.mails.length).toBe(1);
+  for (let i = 1; i < 10; i++) await ask("nobody@example.com");
+  expect((await ask("nobody@example.com")).status).toBe(429);
+  smtp.close();
+});
+
+test("without a mail server nothing promises mail", async () => {
+  const browser = browse(testApp());
+  expect((await browser.get("/sign-in")).body).not.toContain("/sign-in/forgotten");
+  expect((await browser.get("/sign-in/forgotten")).status).toBe(404);
+  expect((await browser.post("/sign-in/forgotten", { email: "ada@example.com" })).status).toBe(404);
+});

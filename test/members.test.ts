@@ -1,0 +1,258 @@
+import { describe, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, join, password, signedIn } from "./support/people.ts";
+
+type App = ReturnType<typeof testApp>;
+type Browser = Awaited<ReturnType<typeof signedIn>>;
+
+const inviteLink = async (owner: Browser, email: string, role = "member"): Promise<string> => {
+  const { location } = await owner.post("/settings/members/invite", { email, role });
+  expect(location).toStartWith("/settings/members?told=");
+  const { body } = await owner.get("/settings/members");
+  return /<code>http:\/\/localhost:3000(\/invite\/[^<]+)<\/code>/.exec(body)?.[1] ?? "";
+};
+const memberId = (app: App, email: string, org = app.a.org): string =>
+  app.service.people.listMembers(org).find((each) => each.email === email)?.memberId ?? "none";
+const rolesOf = (app: App) => app.service.people.listMembers(app.a.org).map(({ email, role }) => [email, role]);
+
+describe("an invitation", () => {
+  test("makes a new person a member, once", async () => {
+    const app = testApp();
+    const owner = await signedIn(app);
+    const link = await inviteLink(owner, "Bea@Example.com", "admin");
+    const bea = browse(app);
+    expect((await bea.get(link)).body).toContain("You were invited as an admin, with the address bea@example.com.");
+    // The address is the invitation's, whatever a form says.
+    const joined = await bea.post(link, { name: "Bea", password, email: "eve@example.com" });
+    expect([joined.status, joined.location]).toEqual([303, "/"]);
+    expect((await bea.get("/")).body).toContain('<p class="org">A</p>');
+    expect(rolesOf(app)).toEqual([
+      [owner.email, "owner"],
+      ["bea@example.com", "admin"],
+    ]);
+    const again = await browse(app).post(link, { name: "Eve", password: "another password" });
+    expect([again.status, again.body.includes("was taken up already")]).toEqual([404, true]);
+    expect((await owner.get("/settings/members")).body).not.toContain("/invite/");
+  });
+
+  test("adds somebody who has an account, by their password or signed in, and nobody else", async () => {
+    const app = testApp();
+    const [owner, bea, cy] = [
+      await signedIn(app),
+      await signedIn(app, { org: app.b.org }),
+      await signedIn(app, { org: app.b.org }),
+    ];
+    const link = await inviteLink(owner, bea.email);
+    expect((await browse(app).get(link)).body).toContain("The password that you have here");
+    expect((await browse(app).post(link, { password: "not the password" })).status).toBe(401);
+    const wrong = await cy.post(link);
+    expect([wrong.status, wrong.body.includes(`You are signed in as ${cy.email}`)]).toEqual([409, true]);
+    expect((await bea.post(link)).status).toBe(303);
+    expect((await bea.get("/")).body).toContain("<summary>A</summary>");
+    expect((await browse(app).post(await inviteLink(owner, cy.email), { password })).status).toBe(303);
+    expect(
+      rolesOf(app)
+        .map(([email]) => email)
+        .sort(),
+    ).toEqual([owner.email, bea.email, cy.email].sort());
+    const known = await owner.post("/settings/members/invite", { email: bea.email, role: "owner" });
+    expect([known.status, known.body.includes("That person is a member already")]).toEqual([409, true]);
+  });
+
+  test("is of no use when revoked, replaced, too old or changed", async () => {
+    let at = Date.now();
+    const app = testApp({ now: () => at });
+    const owner = await signedIn(app);
+    const refused = async (link: string, why: string) => {
+      for (const answer of [await browse(app).get(link), await browse(app).post(link, { name: "Bea", password })])
+        expect([answer.status, answer.body.includes(why)]).toEqual([404, true]);
+    };
+    const first = await inviteLink(owner, "bea@example.com");
+    const second = await inviteLink(owner, "bea@example.com", "admin");
+    await refused(first, "was revoked");
+    await refused(`${second.slice(0, -2)}xx`, "is not right");
+    const [waiting] = app.service.people.listInvitations(app.a.org);
+    expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(303);
+    await refused(second, "was revoked");
+    expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(404);
+    const third = await inviteLink(owner, "bea@example.com");
+    at += 8 * 24 * 3600_000;
+    await refused(third, "is too old");
+  });
+
+  test.each([
+    [{ email: "bea", role: "member" }, "is no address of mail"],
+    [{ email: "bea@example.com", role: "boss" }, "The role must be one of owner, admin, member"],
+  ])("%j is refused", async (form, why) => {
+    const answer = await (await signedIn(testApp())).post("/settings/members/invite", form);
+    expect([answer.status, answer.body.includes(why)]).toEqual([400, true]);
+  });
+});
+
+describe("members", () => {
+  test("a role acts at the next request, and so does a removal", async () => {
+    const app = testApp();
+    const [owner, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
+    const invite = () => bea.post("/settings/members/invite", { email: "cy@example.com", role: "member" });
+    expect((await invite()).status).toBe(403);
+    await owner.post("/settings/members/role", { member: memberId(app, bea.email), role: "owner" });
+    expect((await invite()).status).toBe(303);
+    await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "remove" });
+    const after = await bea.get("/settings/members");
+    expect([after.status, after.body.includes("is in no organisation")]).toEqual([403, true]);
+    expect((await bea.get("/account")).status).toBe(200);
+  });
+
+  test("an organisation keeps an owner, even when two step down at once", async () => {
+    const app = testApp();
+    const [ada, bea] = [await signedIn(app), await signedIn(app)];
+    const down = (who: Browser, whose: Browser) =>
+      who.post("/settings/members/role", { member: memberId(app, whose.email), role: "member" });
+    const [one, two] = await Promise.all([down(ada, ada), down(bea, bea)]);
+    expect([one?.status, two?.status].sort()).toEqual([303, 409]);
+    const last = one?.status === 409 ? ada : bea;
+    for (const answer of [
+      await down(last, last),
+      await last.post("/settings/members/change", { member: memberId(app, last.email), do: "remove" }),
+      await last.post("/account/leave", { org: app.a.org }),
+    ])
+      expect([answer.status, answer.body.includes("An organisation needs an owner")]).toEqual([409, true]);
+    expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
+  });
+
+  test("somebody leaves by themselves, and chooses among the organisations that they are in", async () => {
+    const app = testApp();
+    await signedIn(app);
+    const bea = await signedIn(app, { role: "member" });
+    join(app, app.b.org, "owner", bea.email);
+    const shown = async () => /<summary>(.)<\/summary>/.exec((await bea.get("/")).body)?.[1];
+    expect(await shown()).toBe("A");
+    expect((await bea.post("/account/organisation", { org: app.b.org })).status).toBe(303);
+    expect(await shown()).toBe("B");
+    expect((await bea.post("/account/organisation", { org: crypto.randomUUID() })).status).toBe(404);
+    expect((await bea.post("/account/leave", { org: app.a.org })).location).toBe("/account?told=left");
+    expect((await bea.get("/")).body).toContain('<p class="org">B</p>');
+  });
+});
+
+describe("an account", () => {
+  test("has a name and a password to change, which ends every other sign-in", async () => {
+    const app = testApp();
+    const ada = await signedIn(app);
+    const elsewhere = browse(app);
+    await elsewhere.post(
+      "/sign-in",
+      { email: ada.email, password },
+      { "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0" },
+    );
+    expect((await ada.get("/account")).body).toContain("Firefox on Linux");
+    await ada.post("/account/name", { name: "Ada Lovelace" });
+    expect((await ada.get("/account")).body).toContain('value="Ada Lovelace"');
+    const wrong = await ada.post("/account/password", { present: "not it", next: "another password" });
+    expect([wrong.status, wrong.body.includes("The present password is not right")]).toEqual([400, true]);
+    const short = await ada.post("/account/password", { present: password, next: "short" });
+    expect([short.status, short.body.includes("must have 12 to 256 characters")]).toEqual([400, true]);
+    expect((await ada.post("/account/password", { present: password, next: "another password" })).location).toBe(
+      "/account?told=password",
+    );
+    expect((await ada.get("/account")).status).toBe(200);
+    expect((await elsewhere.get("/account")).location).toBe("/sign-in?next=%2Faccount");
+    expect((await browse(app).post("/sign-in", { email: ada.email, password })).status).toBe(401);
+    expect((await browse(app).post("/sign-in", { email: ada.email, password: "another password" })).status).toBe(303);
+  });
+
+  test("ends sign-ins of its own, one or all others, and nobody else's", async () => {
+    const app = testApp();
+    const [ada, bea] = [await signedIn(app), await signedIn(app)];
+    const others = [browse(app), browse(app)];
+    for (const other of others) await other.post("/sign-in", { email: ada.email, password });
+    const ids = async (who: Browser) =>
+      [...(await who.get("/account")).body.matchAll(/name="signIn" value="([^"]+)"/g)].map(([, id]) => id ?? "");
+    const own = await ids(ada);
+    expect(own.length).toBe(2);
+    await bea.post("/account/end", { signIn: own[0] ?? "" });
+    expect((await ids(ada)).length).toBe(2);
+    await ada.post("/account/end", { signIn: own[0] ?? "" });
+    expect(await ids(ada)).toEqual([own[1] ?? ""]);
+    await ada.post("/account/end");
+    expect([await ids(ada), (await others[0]?.get("/account"))?.status, (await bea.get("/account")).status]).toEqual([
+      [],
+      303,
+      200,
+    ]);
+  });
+
+  test("makes an organisation only where the operator allows it", async () => {
+    const closed = await signedIn(testApp());
+    expect((await closed.get("/account")).body).not.toContain("Make an organisation");
+    expect((await closed.post("/account/found", { orgName: "Mine" })).status).toBe(403);
+    const open = await signedIn(testApp({ env: { EVALD_PEOPLE_MAKE_ORGS: "1" } }), { role: "member" });
+    expect((await open.post("/account/found", { orgName: "Mine" })).location).toBe("/");
+    expect((await open.get("/")).body).toContain("<summary>Mine</summary>");
+    expect((await open.post("/settings/members/invite", { email: "bea@example.com", role: "member" })).status).toBe(
+      303,
+    );
+    expect((await open.post("/account/found", { orgName: "Mine" })).status).toBe(409);
+  });
+});
+
+describe("a new password", () => {
+  const linkIn = (body: string) => /<code>http:\/\/localhost:3000(\/reset\/[^<]+)<\/code>/.exec(body)?.[1] ?? "";
+
+  test("is set by an owner's link, once, and ends every sign-in", async () => {
+    let at = Date.now();
+    const app = testApp({ now: () => at });
+    const [owner, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
+    const ask = async () =>
+      linkIn((await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "reset" })).body);
+    const [link, unused] = [await ask(), await ask()];
+    const fresh = browse(app);
+    expect((await fresh.get(link)).body).toContain(`For ${bea.email}.`);
+    expect((await fresh.post(link, { password: "short" })).status).toBe(400);
+    expect((await fresh.post(link, { password: "another password" })).location).toBe("/");
+    expect((await fresh.get("/account")).status).toBe(200);
+    expect((await bea.get("/account")).status).toBe(303);
+    for (const used of [link, unused])
+      expect((await browse(app).post(used, { password: "a third password" })).status).toBe(404);
+    const late = await ask();
+    at += 24 * 3600_000;
+    expect((await browse(app).get(late)).body).toContain("This link is too old");
+  });
+
+  test("is no way into an organisation where the one who asks is no owner", async () => {
+    const app = testApp();
+    const [owner, bea] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
+    await bea.post(await inviteLink(owner, bea.email));
+    const { status, body } = await owner.post("/settings/members/change", {
+      member: memberId(app, bea.email),
+      do: "reset",
+    });
+    expect([status, linkIn(body), body.includes("is in other organisations as well")]).toEqual([409, "", true]);
+  });
+});
+
+describe("tries to sign in", () => {
+  test("that fail make the account wait, in a new process too, and a right password waits as well", async () => {
+    let at = Date.now();
+    const app = testApp({ now: () => at });
+    const { email } = await signedIn(app);
+    const tryIt = (word: string, from = "203.0.113.7") =>
+      browse(app).post("/sign-in", { email, password: word }, { "x-forwarded-for": from });
+    const tries = await Promise.all(Array.from({ length: 12 }, (_, i) => tryIt("wrong password", `203.0.113.${i}`)));
+    expect(tries.map(({ status }) => status).sort()).toEqual([...Array(10).fill(401), 429, 429]);
+    const refused = await tryIt(password);
+    expect([refused.status, refused.headers.get("retry-after")]).toEqual([429, "900"]);
+    at += 15 * 60_000 + 1;
+    expect((await tryIt(password)).status).toBe(303);
+    expect(app.db.$client.query("select count(*) as n from sign_in_failures").get()).toEqual({ n: 1 });
+  });
+
+  test("are bounded for a network, whichever accounts they are for", async () => {
+    const app = testApp();
+    const attempts = (from: string, i: number) =>
+      browse(app).post("/sign-in", { email: `a${i}@example.com`, password: "x" }, { "x-forwarded-for": from });
+    const statuses = await Promise.all(Array.from({ length: 52 }, (_, i) => attempts(`2001:db8:0:1::${i + 1}`, i)));
+    expect(statuses.filter(({ status }) => status === 429).length).toBe(2);
+    expect((await attempts("2001:db8:0:2::1", 99)).status).toBe(401);
+  });
+});

@@ -1,0 +1,77 @@
+# Makes stats.json: what R says of the same data. `Rscript test/oracle/stats.R > test/oracle/stats.json`
+# Only what Debian's r-base-core has. Every number has 15 digits, and the data are drawn with fixed seeds.
+RNGversion("4.2.0")
+set.seed(20261121)
+num <- function(x) paste(ifelse(is.finite(x), sprintf("%.15g", x), "null"), collapse = ", ")
+arr <- function(x) paste0("[", num(x), "]")
+obj <- function(...) { f <- list(...); paste0("{", paste(sprintf("\"%s\": %s", names(f), unlist(f)), collapse = ", "), "}") }
+rows <- function(items) paste0("[\n    ", paste(unlist(items), collapse = ",\n    "), "\n  ]")
+
+# Distinct values: their ranks have no ties.
+distinct <- function(n) round(rnorm(n, 70, 12), 3)
+
+welch <- lapply(list(c(2, 2), c(3, 5), c(5, 5), c(8, 12), c(40, 7)), function(n) {
+  a <- distinct(n[1]); b <- distinct(n[2]) - 4
+  lapply(c(0.95, 0.98), function(level) {
+    t <- t.test(b, a, conf.level = level)
+    obj(a = arr(a), b = arr(b), level = num(1 - level), low = num(t$conf.int[1]), high = num(t$conf.int[2]))
+  })
+})
+means <- lapply(c(2, 3, 5, 10, 50), function(n) {
+  x <- round(rnorm(n, 60, 5), 3); t <- t.test(x)
+  obj(x = arr(x), sd = num(sd(x)), low = num(t$conf.int[1]), high = num(t$conf.int[2]))
+})
+quantiles <- lapply(c(1, 1.7, 2, 4, 9.3, 30, 400), function(df) lapply(c(0.9, 0.975, 0.991, 0.9995), function(p)
+  obj(p = num(p), df = num(df), t = num(qt(p, df)))))
+wilson <- lapply(list(c(0, 1), c(1, 1), c(4, 5), c(0, 20), c(81, 263), c(15, 148), c(500, 1000)), function(x) {
+  ci <- suppressWarnings(prop.test(x[1], x[2], correct = FALSE)$conf.int)
+  obj(k = num(x[1]), n = num(x[2]), low = num(ci[1]), high = num(ci[2]))
+})
+fisher <- lapply(list(c(3, 4, 1, 4), c(10, 13, 2, 17), c(5, 5, 1, 5), c(0, 8, 5, 8), c(10, 10, 5, 10), c(4, 4, 4, 4), c(37, 90, 61, 110)),
+  function(x) obj(a = arr(x[1:2]), b = arr(x[3:4]),
+    p = num(fisher.test(matrix(c(x[1], x[2] - x[1], x[3], x[4] - x[3]), 2))$p.value)))
+ranks <- lapply(list(c(3, 3), c(4, 4), c(5, 5), c(4, 7), c(8, 8), c(2, 12)), function(n) {
+  a <- distinct(n[1]); b <- distinct(n[2]) + 9
+  obj(a = arr(a), b = arr(b), p = num(wilcox.test(a, b, exact = TRUE)$p.value))
+})
+signed <- lapply(c(5, 6, 8, 12, 15), function(n) {
+  d <- round(rnorm(n, 3, 6), 4)
+  obj(d = arr(d), p = num(wilcox.test(d, exact = TRUE)$p.value))
+})
+# Every split, by R's own combn.
+permutation <- lapply(list(c(3, 3), c(4, 4), c(5, 5), c(3, 7), c(8, 8)), function(n) {
+  a <- round(rnorm(n[1], 70, 6)); b <- round(rnorm(n[2], 64, 6)); all <- c(a, b)
+  splits <- combn(length(all), n[1], function(i) abs(mean(all[i]) - mean(all[-i])))
+  obj(a = arr(a), b = arr(b), p = num(mean(splits >= abs(mean(a) - mean(b)) - 1e-9)))
+})
+holm <- lapply(c(2, 4, 6), function(n) { p <- round(runif(n)^3, 6); obj(p = arr(p), holm = arr(p.adjust(p, "holm"))) })
+power <- lapply(c(2, 3, 5, 12, 64), function(n) lapply(c(0.3, 1, 2.5), function(delta)
+  obj(n = num(n), delta = num(delta), power = num(power.t.test(n, delta, 1, strict = TRUE)$power))))
+smallest <- lapply(c(2, 3, 5, 10, 30), function(n)
+  obj(n = num(n), delta = num(power.t.test(n, power = 0.8, strict = TRUE, tol = 1e-13)$delta)))
+
+# Error spending (Lan & DeMets 1983): the recursion of Armitage, McPherson & Rowe (1969) on a fine grid of the score process, Simpson's rule.
+spend <- function(t) 0.05 * log(1 + (exp(1) - 1) * t)
+levels <- function(t) {
+  alpha <- spend(t); z <- numeric(0); grid <- NULL; density <- NULL; spent <- 0
+  simpson <- function(n) { w <- rep(c(2, 4), length.out = n); w <- c(1, w[-1]); w[seq(2, n - 1, 2)] <- 4; w[seq(3, n - 2, 2)] <- 2; w[n] <- 1; w }
+  for (k in seq_along(t)) {
+    sd <- sqrt(t[k] - if (k > 1) t[k - 1] else 0)
+    outside <- function(z) {
+      b <- z * sqrt(t[k])
+      if (k == 1) 2 * pnorm(-b, 0, sd)
+      else sum(density * (pnorm(-b, grid, sd) + pnorm(b, grid, sd, lower.tail = FALSE)))
+    }
+    z[k] <- uniroot(function(z) outside(z) - (alpha[k] - spent), c(0.5, 5), tol = 1e-13)$root
+    spent <- alpha[k]
+    b <- z[k] * sqrt(t[k]); n <- 4001; x <- seq(-b, b, length.out = n); h <- x[2] - x[1]
+    d <- if (k == 1) dnorm(x, 0, sd) else sapply(x, function(y) sum(density * dnorm(y, grid, sd)))
+    grid <- x; density <- d * simpson(n) * h / 3
+  }
+  2 * pnorm(-z)
+}
+looks <- levels(c(5, 8, 12) / 12)
+
+cat("{\n", paste(sprintf("  \"%s\": %s", c("welch", "means", "quantiles", "wilson", "fisher", "ranks", "signed", "permutation", "holm", "power", "smallest", "looks"),
+  c(rows(welch), rows(means), rows(quantiles), rows(wilson), rows(fisher), rows(ranks), rows(signed), rows(permutation), rows(holm), rows(power), rows(smallest), arr(looks))),
+  collapse = ",\n"), "\n}\n", sep = "")

@@ -1,0 +1,136 @@
+import { describe, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, cookiesOf, password, signedIn } from "./support/people.ts";
+
+const ada = { name: "Ada", email: "Ada@Example.com", password };
+
+describe("the first owner", () => {
+  test("is made by the set-up address, once, and can sign out and in again", async () => {
+    const app = testApp();
+    const path = app.service.people.setupPath(app.a.org);
+    const browser = browse(app);
+    expect((await browser.get(path)).body).toContain("Set up A");
+    const made = await browser.post(path, ada);
+    expect([made.status, made.location]).toEqual([303, "/"]);
+    expect(made.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^evald\.session_token=[^;]+; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/),
+    ]);
+    expect((await browser.get("/")).body).toContain('<p class="org">A</p>');
+
+    const out = await browser.post("/sign-out");
+    expect([out.status, out.location, browser.cookie()]).toEqual([303, "/sign-in", ""]);
+    // The cookie of before opens nothing any more.
+    expect((await browse(app, cookiesOf(made.headers)).get("/runs/x")).location).toBe("/sign-in?next=%2Fruns%2Fx");
+
+    const again = await browser.post("/sign-in", { email: " ada@EXAMPLE.com", password, next: "/runs/x?a=1" });
+    expect([again.status, again.location]).toEqual([303, "/runs/x?a=1"]);
+    expect((await browser.get("/runs/x")).status).toBe(404);
+
+    for (const used of [
+      await browse(app).get(path),
+      await browse(app).post(path, { ...ada, email: "eve@example.com" }),
+    ]) {
+      expect(used.status).toBe(404);
+      expect(used.body).toContain("This set-up address was used");
+    }
+    expect(() => app.service.people.setupPath(app.a.org)).toThrow("has people already");
+  });
+
+  test("two who come at once make one owner", async () => {
+    const app = testApp();
+    const path = app.service.people.setupPath(app.a.org);
+    const answers = await Promise.all(
+      ["one", "two"].map((name) => browse(app).post(path, { name, email: `${name}@example.com`, password })),
+    );
+    expect(answers.map(({ status }) => status).sort()).toEqual([303, 404]);
+  });
+
+  test("a set-up address that is wrong, changed, of another service or too old is refused", async () => {
+    let at = Date.parse("2026-11-21T09:00:00Z");
+    const app = testApp({ now: () => at });
+    const path = app.service.people.setupPath(app.a.org);
+    const foreign = testApp().service.people.setupPath(app.a.org);
+    const [, body = "", signature = ""] = /^\/setup\/([^.]+)\.(.+)$/.exec(path) ?? [];
+    const other = Buffer.from(Buffer.from(body, "base64url").toString().replace(app.a.org, app.b.org));
+    for (const wrong of ["/setup/x", "/setup/a.b", foreign, `/setup/${other.toString("base64url")}.${signature}`]) {
+      const answer = await browse(app).get(wrong);
+      expect([answer.status, answer.body.includes("This set-up address is not right")]).toEqual([404, true]);
+    }
+    at += 3 * 24 * 3600_000;
+    const late = await browse(app).post(path, ada);
+    expect([late.status, late.body.includes("This set-up address is too old")]).toEqual([404, true]);
+  });
+
+  test.each([
+    [{ ...ada, password: "too short" }, "The password must have 12 to 256 characters"],
+    [{ ...ada, email: "ada" }, "is no address of mail"],
+    [{ ...ada, name: " " }, "The name must have 1 to 200 characters"],
+  ])("what cannot be used is said in the form, which keeps the rest: %j", async (filled, refusal) => {
+    const app = testApp();
+    const { status, body } = await browse(app).post(app.service.people.setupPath(app.a.org), filled);
+    expect(status).toBe(400);
+    expect(body).toContain(refusal);
+    expect(body).toContain(`value="${filled.email}"`);
+    expect(body).not.toContain(filled.password);
+  });
+});
+
+describe("signing in", () => {
+  const app = testApp();
+
+  test("says not whether the address is known", async () => {
+    const { email } = await signedIn(app);
+    const known = await browse(app).post("/sign-in", { email, password: `${password}x` });
+    const unknown = await browse(app).post("/sign-in", { email: "nobody@example.com", password });
+    const none = await browse(app).post("/sign-in", { email: "not an address", password: "" });
+    expect([known.status, unknown.status, none.status]).toEqual([401, 401, 401]);
+    expect(unknown.body.replace("nobody@example.com", email)).toBe(known.body);
+  });
+
+  test("leads only to places of this service", async () => {
+    const { email } = await signedIn(app);
+    for (const next of [
+      "https://evil.example",
+      "//evil.example",
+      "/\\evil.example",
+      "\\/evil",
+      "javascript:alert(1)",
+      "/\n/x",
+      "/sign-out",
+    ]) {
+      const answer = await browse(app).post("/sign-in", { email, password, next });
+      expect([next, answer.location]).toEqual([next, "/"]);
+      expect((await browse(app).get(`/sign-in?next=${encodeURIComponent(next)}`)).body).toContain(
+        'name="next" value="/"',
+      );
+    }
+  });
+
+  test("a form of another site is refused", async () => {
+    const { email, ...browser } = await signedIn(app);
+    for (const origin of ["https://evil.example", "null", ""])
+      for (const path of ["/sign-in", "/sign-out"]) {
+        const answer = await browser.post(path, { email, password }, { origin });
+        expect([origin, path, answer.status]).toEqual([origin, path, 403]);
+      }
+    expect((await browser.get("/runs/x")).status).toBe(404);
+  });
+});
+
+test("under a path and https the cookie belongs to that path and is sent over TLS only", async () => {
+  const cookieUnder = async (baseUrl: string, base = "") => {
+    const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
+    const answer = await browse(app).post(base + app.service.people.setupPath(app.a.org), ada);
+    expect(answer.location).toBe(`${base}/`);
+    const cookie = cookiesOf(answer.headers);
+    expect((await browse(app, cookie).get(`${base}/runs/x`)).status).toBe(404);
+    expect((await browse(app).get(`${base}/runs/x`)).location).toBe(`${base}/sign-in?next=%2Fruns%2Fx`);
+    return answer.headers.getSetCookie()[0]?.replace(/=[^;]+;/, "=…;");
+  };
+  expect(await cookieUnder("https://example.com")).toBe(
+    "__Host-evald.session_token=…; Max-Age=2592000; Path=/; HttpOnly; Secure; SameSite=Lax",
+  );
+  expect(await cookieUnder("https://example.com/evals", "/evals")).toBe(
+    "__Secure-evald.session_token=…; Max-Age=2592000; Path=/evals; HttpOnly; Secure; SameSite=Lax",
+  );
+});

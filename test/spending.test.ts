@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { tx } from "../src/db/open.ts";
+import { pay } from "../src/runs/spending.ts";
+import { testApp } from "./support/app.ts";
+import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
+import { call, finish, modelRuns } from "./support/modelruns.ts";
+
+/** What one call of the fake model costs at the prices of the tests, in USD. */
+const callUsd = 0.00264;
+const ask = (question: string) => call("ask_human", { question });
+const fail: Turn = { fail: { status: 500, headers: { "retry-after-ms": "1" } } };
+
+let fake: ReturnType<typeof serveFakeModel>;
+beforeAll(() => {
+  const done = finish("goal_not_met", "That was all.");
+  fake = serveFakeModel({
+    scenarios: {
+      short: { turns: [...Array.from({ length: 5 }, (_, i) => ask(`Why ${i}?`)), done] },
+      stumbles: { first: [ask("Why?"), fail, fail, fail, fail, fail], turns: [done] },
+    },
+  });
+});
+afterAll(() => fake.stop());
+
+type App = ReturnType<typeof testApp>;
+const capped = (patch: Parameters<App["service"]["orgs"]["updateOrg"]>[1], also = (_: App) => {}) => ({
+  before: (app: App) => {
+    app.service.orgs.updateOrg(app.a.org, patch);
+    also(app);
+  },
+});
+const spendingOf = async ({ send }: App) => (await send("GET", "/api/v1/spending")).body;
+
+describe("a month's money", () => {
+  test("50 runs at once do not spend the same money: what is left is theirs in turn, and then they end as what it was", async () => {
+    const cap = 0.6;
+    const { app, runs } = await modelRuns(fake).runsOf("short", {
+      many: 50,
+      env: { EVALD_CONCURRENCY: "50", EVALD_RUNS_PER_HOST: "50", EVALD_MAX_COST_USD: "0.02" },
+      ...capped({ maxUsdAMonth: cap }),
+    });
+    const { spentUsd, reservedUsd, unpricedCalls } = await spendingOf(app);
+    expect(spentUsd).toBeGreaterThanOrEqual(cap);
+    expect(spentUsd).toBeLessThan(cap + callUsd);
+    expect([reservedUsd, unpricedCalls]).toEqual([0, 0]);
+    // Six calls each; the last one has what is left.
+    const whole = runs.filter(({ status }) => status === "completed").length;
+    expect(whole).toBe(Math.ceil(cap / (6 * callUsd)));
+    const reasons = new Set(runs.filter(({ status }) => status === "failed").map((run) => run.failureReason));
+    expect([...reasons]).toEqual([
+      expect.stringMatching(
+        /^budget: the organisation has spent \$0\.60 of its \$0\.6 for this month; evald org set "A" --max-usd-a-month raises it, and 1 \w+ begins a new month$/,
+      ),
+    ]);
+  }, 120_000);
+
+  test("once it is spent nothing more is accepted, and a schedule says so in its slots", async () => {
+    let at = Date.UTC(2026, 10, 21, 9, 30);
+    const app = testApp({
+      now: () => at,
+      env: {
+        OPENAI_API_KEY: "sk-0123456789abcdef",
+        EVALD_AGENT_MODEL: "openai/gpt-5",
+        EVALD_JUDGE_MODEL: "openai/gpt-5",
+      },
+      agents: { llm: (await import("../src/agents/llm/llm.ts")).createModelAgent({ version: "test" }) },
+    });
+    const { service, a, send, db } = app;
+    service.orgs.updateOrg(a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
+    const body = { text: "See https://docs.test/", frequency: "0 * * * *" };
+    const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
+    tx(db, (t) => pay(t, a.org, at, 5));
+    const refused = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+    const detail =
+      'the organisation has spent $5.00 of its $5 for this month; evald org set "A" --max-usd-a-month raises it, and 1 December begins a new month';
+    expect([refused.status, refused.body]).toEqual([409, { error: "conflict", detail }]);
+    at += 3600_000;
+    await service.slots.tick();
+    const slots = (await send("GET", `/api/v1/prompts/${id}/slots`)).body;
+    expect(slots).toMatchObject([{ outcome: "failed", reason: detail }]);
+    // An agent without a model costs nothing.
+    const { id: free } = (await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } })).body;
+    expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
+    // Of the organisation's own month: in Tokyo December has begun.
+    at = Date.UTC(2026, 10, 30, 15, 0);
+    expect(await spendingOf(app)).toEqual({
+      from: "2026-11-30T15:00:00.000Z",
+      until: "2026-12-31T15:00:00.000Z",
+      spentUsd: 0,
+      reservedUsd: 0,
+      unpricedCalls: 0,
+      maxUsdAMonth: 5,
+      maxUsdARun: null,
+    });
+    expect((await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).status).toBe(200);
+    service.orgs.updateOrg(a.org, { timeZone: "America/New_York" });
+    expect(await spendingOf(app)).toMatchObject({ from: "2026-11-01T04:00:00.000Z", spentUsd: 5 });
+    const { key } = app.b;
+    const other = await send("GET", "/api/v1/spending", { headers: { authorization: `Bearer ${key}` } });
+    expect(other.body).toMatchObject({ spentUsd: 0, maxUsdAMonth: null });
+  });
+
+  test("counts an attempt that was lost", async () => {
+    const { app, runs } = await modelRuns(fake).runsOf("stumbles");
+    expect(runs).toMatchObject([{ status: "completed", attempt: 1 }]);
+    const attempts = (await app.send("GET", `/api/v1/runs/${runs[0].runId}/attempts`)).body;
+    expect(attempts).toMatchObject([
+      { ended: "retried", costUsd: callUsd },
+      { ended: "done", costUsd: callUsd },
+    ]);
+    expect((await spendingOf(app)).spentUsd).toBe(2 * callUsd);
+  }, 30_000);
+});
+
+describe("money of one run", () => {
+  test("is the least of the organisation's, the prompt's and the operator's", async () => {
+    const { run, report, events } = await modelRuns(fake).runOf("short", capped({ maxUsdARun: 0.005 }));
+    expect([run.status, report.outcome]).toEqual(["completed", "goal_not_met"]);
+    const hits = events.filter(({ type, near }: { type: string; near?: true }) => type === "limit" && !near);
+    expect(hits).toMatchObject([{ limit: "model_cost", value: 0.005, source: "gateway" }]);
+  }, 30_000);
+
+  test.each([
+    ["an organisation's cap of a run", { maxUsdARun: 1 }, {}],
+    ["an organisation's cap of a month", { maxUsdAMonth: 1 }, {}],
+    ["a prompt's limit", { maxRunsAtOnce: 4 }, { limits: { costUsd: 1 } }],
+  ])("%s refuses a model whose price nobody states, for it could not hold", async (_, patch, prompt) => {
+    const { run } = await modelRuns(fake).runOf("short", {
+      ...capped(patch),
+      prompt,
+      env: { EVALD_MODEL_PRICES: "" },
+    });
+    expect(run).toMatchObject({
+      status: "failed",
+      failureReason:
+        "budget: nobody says what short costs, so the limit of money cannot hold; state its price in EVALD_MODEL_PRICES, or take the limit away",
+    });
+  });
+
+  test("the operator's default lets it run, within its tokens, and says so", async () => {
+    const { run, events } = await modelRuns(fake).runOf("short", { env: { EVALD_MODEL_PRICES: "" } });
+    expect(run.status).toBe("completed");
+    const words = events.filter(({ type }: { type: string }) => type === "message");
+    expect(words.map(({ text }: { text: string }) => text)).toEqual([
+      expect.stringContaining("Nobody says what short costs, so its budget of $2 cannot hold"),
+    ]);
+  });
+});

@@ -1,0 +1,138 @@
+import { afterAll, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { startOidc } from "./support/oidc.ts";
+import { browse, signedIn } from "./support/people.ts";
+
+const provider = startOidc({ id: "evald", secret: "s3cret" });
+afterAll(provider.close);
+
+const appWith = (env: Record<string, string> = {}) =>
+  testApp({
+    env: {
+      EVALD_OIDC_ISSUER: provider.issuer,
+      EVALD_OIDC_CLIENT_ID: "evald",
+      EVALD_OIDC_CLIENT_SECRET: "s3cret",
+      EVALD_OIDC_NAME: "Acme ID",
+      ...env,
+    },
+  });
+
+/** The whole way: to the provider, back with a code, and to where that leads. */
+async function comeBy(browser: ReturnType<typeof browse>, next = "/account") {
+  const begun = await browser.get(`/sign-in/oidc?next=${encodeURIComponent(next)}`);
+  expect(begun.status).toBe(303);
+  const sent = await fetch(begun.location ?? "", { redirect: "manual" });
+  const back = new URL(sent.headers.get("location") ?? "");
+  expect(back.pathname).toBe("/sign-in/callback/oidc");
+  return await browser.get(back.pathname + back.search);
+}
+const refusedWith = async (browser: ReturnType<typeof browse>, why: string) => {
+  const answer = await comeBy(browser);
+  const { pathname, search } = new URL(answer.location ?? "");
+  expect(pathname).toBe("/sign-in");
+  expect((await browser.get(pathname + search)).body).toContain(why);
+  expect((await browser.get("/account")).location).toBe("/sign-in?next=%2Faccount");
+};
+
+test("who is invited comes in, is asked to join, and comes back later", async () => {
+  const app = appWith();
+  const owner = await signedIn(app);
+  await owner.post("/settings/members/invite", { email: "bea@example.com", role: "admin" });
+  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  provider.signsInAs({ sub: "1", email: "Bea@example.com", email_verified: true, name: "Bea" });
+  const bea = browse(app);
+  expect((await bea.get(link)).body).toContain("Continue with Acme ID");
+  expect((await comeBy(bea, link)).location).toBe(`http://localhost:3000${link}`);
+  expect((await bea.post(link)).location).toBe("/");
+  expect((await bea.get("/account")).body).toContain("bea@example.com");
+  expect((await bea.get("/account")).body).not.toContain("Present password");
+  const later = browse(app);
+  expect((await comeBy(later)).location).toBe("http://localhost:3000/account");
+  expect((await later.get("/settings/members")).status).toBe(200);
+  expect(app.db.$client.query("select count(*) as n from people").get()).toEqual({ n: 2 });
+});
+
+test("who has an account with that address gets it, and nobody else comes in", async () => {
+  const app = appWith();
+  const bea = await signedIn(app, { email: "bea@example.com" });
+  provider.signsInAs({ sub: "1", email: bea.email, email_verified: true });
+  const browser = browse(app);
+  await comeBy(browser);
+  expect((await browser.get("/account")).body).toContain("Present password");
+  provider.signsInAs({ sub: "2", email: "eve@example.com", email_verified: true });
+  await refusedWith(browse(app), "Nobody invited the address");
+});
+
+test("an address that the provider has not verified opens nothing, invited, of the domain or known", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  const owner = await signedIn(app, { email: "ada@example.com" });
+  await owner.post("/settings/members/invite", { email: "bea@example.com", role: "admin" });
+  for (const email of ["bea@example.com", "cy@acme.example"]) {
+    provider.signsInAs({ sub: email, email, email_verified: false });
+    await refusedWith(browse(app), "Nobody invited the address");
+  }
+  provider.signsInAs({ sub: "3", email: owner.email });
+  await refusedWith(browse(app), "has not verified your address");
+});
+
+test("people of the domain become members, those of another that ends alike do not", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "Acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
+  const cy = browse(app);
+  await comeBy(cy);
+  expect((await cy.get("/")).body).toContain('<p class="org">A</p>');
+  expect(app.service.people.listMembers(app.a.org).map(({ email, role }) => [email, role])).toEqual([
+    ["cy@acme.example", "member"],
+  ]);
+  for (const email of ["eve@notacme.example", "eve@acme.example.evil.example"]) {
+    provider.signsInAs({ sub: email, email, email_verified: true });
+    await refusedWith(browse(app), "Nobody invited the address");
+  }
+});
+
+test("a code of another browser, a second use, a changed state and no consent are refused", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  const [mine, other] = [browse(app), browse(app)];
+  const begun = await mine.get("/sign-in/oidc");
+  const back = new URL((await fetch(begun.location ?? "", { redirect: "manual" })).headers.get("location") ?? "");
+  for (const [browser, query] of [
+    [other, back.search],
+    [mine, back.search.replace(/state=[^&]+/, "state=changed")],
+    [mine, "?error=access_denied"],
+  ] as const) {
+    expect((await browser.get(`/sign-in/callback/oidc${query}`)).location).toStartWith(
+      "http://localhost:3000/sign-in?",
+    );
+    expect((await browser.get("/account")).status).toBe(303);
+  }
+});
+
+test("next leads only to places of this service", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
+    expect((await comeBy(browse(app), next)).location).toBe("http://localhost:3000/");
+});
+
+test("a provider that cannot be asked is told of, and asked again; without one there is no button", async () => {
+  const gone = startOidc({ id: "evald", secret: "s3cret" });
+  gone.close();
+  const app = appWith({ EVALD_OIDC_ISSUER: gone.issuer });
+  for (const _ of [1, 2]) {
+    const { status, body } = await browse(app).get("/sign-in/oidc");
+    expect([status, body.includes("cannot be asked how to sign in")]).toEqual([503, true]);
+  }
+  const plain = browse(testApp());
+  expect((await plain.get("/sign-in")).body).not.toContain("Continue with");
+  expect((await plain.get("/sign-in/oidc")).status).toBe(404);
+  expect((await plain.get("/sign-in/callback/oidc?code=1")).status).toBe(404);
+});
+
+test("a token that the provider did not sign is refused, and no token of it is kept", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  provider.forge();
+  await refusedWith(browse(app), "did not work");
+  expect(Object.keys(app.db.$client.query("select * from accounts").all()[0] ?? {})).toEqual([]);
+});

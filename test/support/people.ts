@@ -1,0 +1,79 @@
+import { eq } from "drizzle-orm";
+import { accounts, members, people, type Role } from "../../src/db/tables.ts";
+import type { OrgId } from "../../src/deps.ts";
+import type { testApp } from "./app.ts";
+
+type App = ReturnType<typeof testApp>;
+type Options = { org?: OrgId; role?: Role; email?: string };
+
+/** A password that the rules allow. */
+export const password = "correct horse battery";
+
+/** The cookies that an answer sets, as a browser sends them back. */
+export const cookiesOf = (headers: Headers): string =>
+  headers
+    .getSetCookie()
+    .map((cookie) => cookie.split(";")[0])
+    .join("; ");
+
+/** A browser that looks at pages: it keeps its cookie, asks for HTML, and sends forms with the origin of the page. */
+export function browse(app: App, cookie = "") {
+  const jar = new Map(cookie === "" ? [] : cookie.split("; ").map((each) => each.split("=", 2) as [string, string]));
+  const ask = async (method: string, path: string, options: { body?: string; headers?: Record<string, string> }) => {
+    const headers = { authorization: "", accept: "text/html", cookie: [...jar].map((e) => e.join("=")).join("; ") };
+    const answer = await app.send(method, path, { body: options.body, headers: { ...headers, ...options.headers } });
+    for (const set of answer.headers.getSetCookie()) {
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(set) ?? [];
+      if (value === "" || /max-age=0/i.test(set)) jar.delete(name);
+      else jar.set(name, value);
+    }
+    return { ...answer, location: answer.headers.get("location") };
+  };
+  return {
+    get: (path: string, headers: Record<string, string> = {}) => ask("GET", path, { headers }),
+    post: (path: string, form: Record<string, string | string[]> = {}, headers: Record<string, string> = {}) =>
+      ask("POST", path, {
+        body: new URLSearchParams(
+          Object.entries(form).flatMap(([k, v]) => [v].flat().map((each) => [k, each])),
+        ).toString(),
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+          origin: new URL(app.baseUrl).origin,
+          ...headers,
+        },
+      }),
+    cookie: () => [...jar].map((each) => each.join("=")).join("; "),
+  };
+}
+
+// Of the same kind as the real ones, and made to be quick.
+const hash = Bun.password.hashSync(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
+
+/** Makes somebody a member who signs in with `password`; not through the pages, whose tests are in people.test.ts and members.test.ts. */
+export function join(app: App, org: OrgId, role: Role, email: string): void {
+  const { db, newId, now } = app.service.deps;
+  const at = new Date(now());
+  const [known] = db.select().from(people).where(eq(people.email, email)).all();
+  const personId = known?.id ?? newId(now());
+  const times = { createdAt: at, updatedAt: at };
+  if (!known) {
+    db.insert(people)
+      .values({ id: personId, name: `A ${role}`, email, emailVerified: true, ...times })
+      .run();
+    const account = { accountId: personId, providerId: "credential", password: hash };
+    db.insert(accounts)
+      .values({ id: newId(now()), personId, ...account, ...times })
+      .run();
+  }
+  db.insert(members)
+    .values({ id: newId(now()), orgId: org, personId, role, createdAt: at })
+    .run();
+}
+
+/** A browser in which a new person is signed in: an owner of A unless told otherwise. */
+export async function signedIn(app: App, { org = app.a.org, role = "owner", email }: Options = {}) {
+  const address = email ?? `${role}-${crypto.randomUUID().slice(0, 8)}@example.com`;
+  join(app, org, role, address);
+  const cookies = await app.service.people.signIn(address, password, { cookie: "", userAgent: "test", address: "::1" });
+  return { ...browse(app, cookies.map((cookie) => cookie.split(";")[0]).join("; ")), email: address };
+}
