@@ -17,6 +17,8 @@ const slugs = [
   "schedules",
   "runs",
   "reports",
+  "regrading",
+  "exports",
   "mcp",
   "rest",
   "keys",
@@ -229,6 +231,12 @@ const samples: Record<string, RegExp[]> = {
     /\tcompleted\tA\S*\tError codes\n/,
   ],
   "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "regrading.md": [
+    /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
+    /^[0-9a-f-]{36}\n$/,
+    /^1\tno judge\tA\S*\ttrue\n$/,
+  ],
+  "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
     /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,
