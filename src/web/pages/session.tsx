@@ -88,6 +88,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
                 key={event.seq}
                 {...{ event, here, isInline }}
                 report={site.base + path}
+                files={viewer ? `${site.base}${path}/artefacts` : null}
                 sinceMs={event.seq === 0 ? null : event.tMs - timeline.tMsOf(event.seq - 1)}
                 names={(proves.get(event.seq) ?? []).map(({ name }) => name)}
               />
