@@ -122,6 +122,31 @@ test("a report is read down to its proof, compared, followed over time, and shar
   await page.getByRole("img", { name: /^Mean scores of all prompts/ }).waitFor();
   await isOpen(page);
 
+  // What stood in the way, and its life over the evaluations.
+  await page.keyboard.press("g");
+  await page.keyboard.press("f");
+  await page
+    .getByRole("link", { name: /^Dead link/ })
+    .first()
+    .waitFor();
+  await isOpen(page);
+  await page
+    .getByRole("link", { name: /^Dead link/ })
+    .first()
+    .click();
+  await page.getByRole("img", { name: /oldest first: 100 %, 100 %/ }).waitFor();
+  await isOpen(page);
+
+  // A provider, and the map of its docs.
+  await page.keyboard.press("g");
+  await page.keyboard.press("d");
+  await page.getByLabel("Name").fill("Acme");
+  await page.getByLabel("Where its docs start").fill(docs.url);
+  await isOpen(page);
+  await page.getByRole("button", { name: "Add" }).click();
+  await page.getByRole("heading", { name: "Acme", level: 1 }).waitFor();
+  await isOpen(page);
+
   // A link for people without an account.
   await page.goto(`${service.url}/reports/${slugs[1]}`);
   await page.getByText("A link for people without an account").click();

@@ -48,7 +48,7 @@ export function ReportPage({ site, viewer, path, report, result, way, side }: Pr
           <Summary summary={report.summary} />
           <Dimensions report={report} />
           <Metrics report={report} />
-          <Advice report={report} names={names} />
+          <Advice report={report} names={names} path={site.base + path} mayAct={viewer?.person != null} />
           <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
           <Goal report={report} session={session} />
           <WayMap way={way} session={session} />

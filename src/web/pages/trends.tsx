@@ -19,6 +19,7 @@ type Props = {
 };
 
 const intervalWords = { day: "by day", week: "by week", month: "by month" } as const;
+const evalWords = { ...intervalWords, eval: "by evaluation" } as const;
 
 /** How scores went over time, of one prompt or of all, and what moved them. */
 export function TrendsPage({ site, site: { base }, viewer, trends, query, prompts, agents }: Props) {
@@ -40,7 +41,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
           {agents.map((each) => [each, each])}
         </Choice>
         <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
-          {Object.entries(intervalWords)}
+          {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
         </Choice>
         <label class="inline">
           from <input type="date" name="since" value={query.since?.slice(0, 10)} />
@@ -102,6 +103,15 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
               {dayOf(change.at)}: {change.what}
             </strong>{" "}
             {change.from} → {change.to}
+            {change.delta && (
+              <>
+                {" "}
+                by {change.delta.value} points
+                {change.delta.low !== null && ` (95 % from ${change.delta.low} to ${change.delta.high})`}
+              </>
+            )}
+            {change.canary === "moved" && "; the canary moved too: the model drifted"}
+            {change.canary === "stayed" && "; the canary stayed: look at the docs"}
             {change.note && <small> {change.note}</small>}
           </li>
         ))}
