@@ -152,7 +152,7 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
-  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
+  const regradeJob = createRegradeJob(deps, { models, money, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,

@@ -18,6 +18,8 @@ const slugs = [
   "runs",
   "reports",
   "gates",
+  "regrading",
+  "exports",
   "mcp",
   "rest",
   "keys",
@@ -222,6 +224,7 @@ const samples: Record<string, RegExp[]> = {
   ],
   "runs.md": [
     /^\{\n {2}"slug": "error-codes-/,
+    / event\n +\d+ run\n$/,
     /"ended": "done"/,
     /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
     /^http\S+\/api\/v1\/runs\/\S+$/m,
@@ -229,6 +232,12 @@ const samples: Record<string, RegExp[]> = {
     /\tcompleted\tA\S*\tError codes\n/,
   ],
   "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
+  "regrading.md": [
+    /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
+    /^[0-9a-f-]{36}\n$/,
+    /^1\tno judge\tA\S*\ttrue\n$/,
+  ],
+  "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
   "gates.md": [
     /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
     /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,

@@ -1,7 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { allAgents } from "../agents/all.ts";
-import { runBridge } from "../agents/sandbox/bridge.ts";
 import { type Config, readConfig } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
 import { AppError, ConfigError } from "../errors.ts";
@@ -57,9 +56,6 @@ export async function runProgram(
   addExport(program, configOf);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
-  program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
-    process.exitCode = await runBridge(argv, env);
-  });
   try {
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);

@@ -20,6 +20,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Models } from "../models/models.ts";
 import { decideLimits } from "../prompts/limits.ts";
+import { keepArtefact } from "../reports/artefacts.ts";
 import type { Reports } from "../reports/reports.ts";
 import { createBounds } from "./bounds.ts";
 import type { Judging } from "./judging.ts";
@@ -199,7 +200,8 @@ export function createRunJob(
         fail: (failure) => end(toJobFailure(failure)),
       });
       const hear = (event: AgentEvent, source: EventSource) => {
-        writer.append(event, source);
+        const kept = keepArtefact(db, session, event, () => queue.holds(lease));
+        writer.append(kept, source);
         bounds.count(event, source);
       };
       try {

@@ -6,6 +6,7 @@ import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task 
 import { type Egress, startEgress } from "../egress/egress.ts";
 import type { GatewayOpener } from "../gateway/opener.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
+import { detectBrowser, type FoundBrowser } from "../sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../sockets.ts";
 import { reachOf } from "./web.ts";
@@ -44,6 +45,7 @@ export type Host = ReturnType<typeof createHost>;
 /** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
 export function createHost({ now, gateway, folder, operatorHosts }: Options) {
   let sandbox: Promise<Sandbox> | undefined;
+  let browser: Promise<FoundBrowser> | undefined;
   let egress: Promise<{ egress: Egress; home: string }> | undefined;
 
   async function listen() {
@@ -59,22 +61,31 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
   async function openSandbox({ task, allow, onEvent }: Run) {
     sandbox ??= detectSandbox();
     const { level, detail } = await sandbox;
-    if (level === "none") return { sandbox: { missing: detail }, secrets: [], close: () => {} };
+    browser ??= sandbox.then(detectBrowser);
+    const found = await browser;
+    const missing = { missing: "missing" in found ? found.missing : detail };
+    if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: () => {} };
     egress ??= listen();
     const way = await egress;
     const workspace = makeWorkspace();
-    const session = way.egress.open({
+    const terms = {
       ...reachOf(task),
       urlMap: task.urlMap,
       allowPrivate: allow,
-      limits: { requests: task.limits.maxRequests, bytesOut: task.limits.maxBytesOut },
-      onEvent: (event) => onEvent(event, "egress"),
-    });
+      onEvent: (event: AgentEvent) => onEvent(event, "egress"),
+    };
+    const bytesOut = task.limits.maxBytesOut;
+    const session = way.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
+    // What a page asks for, by the dozen, is not what the agent asks for.
+    const ofPages = "program" in found ? way.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
+    const wayOf = ({ token }: { token: string }) => ({ path: way.egress.socketPath, token });
     return {
-      sandbox: { workspace, egress: { path: way.egress.socketPath, token: session.token } },
-      secrets: [session.token],
+      sandbox: { workspace, egress: wayOf(session) },
+      browser: "program" in found && ofPages ? { program: found.program, egress: wayOf(ofPages) } : missing,
+      secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
       close() {
         session.close();
+        ofPages?.close();
         remove(workspace);
       },
     };
@@ -99,7 +110,12 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
       const { id, provider, name } = model;
       const { socketPath, token } = session;
       return {
-        means: { model: { id, provider, name, socketPath, token }, sandbox: place.sandbox, operatorHosts },
+        means: {
+          model: { id, provider, name, socketPath, token },
+          sandbox: place.sandbox,
+          browser: place.browser,
+          operatorHosts,
+        },
         secrets: [token, ...place.secrets],
         warn: session.warn,
         async close() {
