@@ -10,6 +10,7 @@ import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
+import { historyRoutes } from "./history/routes.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
@@ -18,6 +19,7 @@ import { toOpenApi } from "./openapi.ts";
 import { readQueryNumbers } from "./paging.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
+import { providerRoutes } from "./providers/routes.ts";
 import { regradeRoutes } from "./regrades/routes.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
@@ -80,8 +82,10 @@ export function createApp(service: Service, surface?: Surface) {
   const routes = new Elysia()
     .use(systemRoutes(service))
     .use(promptRoutes(service.prompts, orgOf))
+    .use(providerRoutes(service.providers, orgOf))
     .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
     .use(reportRoutes(service, deps, orgOf))
+    .use(historyRoutes({ ...service, nameOf }, orgOf))
     .use(gateRoutes(service.gates, orgOf))
     .use(exchangeRoutes(service.exports, orgOf))
     .use(regradeRoutes({ ...service, nameOf }, orgOf))

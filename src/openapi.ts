@@ -36,8 +36,10 @@ export function toOpenApi({ paths }: { paths: object }, baseUrl: string): object
     servers: [{ url: baseUrl }],
     tags: [
       { name: "Prompts", description: "Tasks with an end goal" },
+      { name: "Providers", description: "Developer tools under evaluation" },
       { name: "Runs", description: "Single executions of a prompt" },
       { name: "Reports", description: "What a run found" },
+      { name: "Friction", description: "What stood in agents' way, over time" },
       { name: "Gates", description: "Whether a change made things worse: verdicts for CI" },
       { name: "MCP", description: "For agents: tools, resources and prompts over the Model Context Protocol" },
       { name: "System", description: "The service itself" },

@@ -27,6 +27,7 @@ import { createRegrades } from "./regrades/regrades.ts";
 import { createCompare } from "./reports/compare.ts";
 import { createGradings } from "./reports/gradings.ts";
 import { createLatest } from "./reports/latest.ts";
+import { createRecommendations } from "./reports/recommendations.ts";
 import { createReports } from "./reports/reports.ts";
 import { createShares } from "./reports/shares.ts";
 import { createTimelines } from "./reports/timeline.ts";
@@ -176,6 +177,7 @@ export function createService(options: Options) {
     commit,
     onQueued: runner.wake,
   });
+  const recommendations = createRecommendations(deps, { prompts, commit, ...requests });
   const regrades = createRegrades(deps, {
     costOf: regradeJob.costOf,
     models,
@@ -227,6 +229,7 @@ export function createService(options: Options) {
     money,
     estimates,
     requests,
+    recommendations,
     gates,
     regrades,
     exports,

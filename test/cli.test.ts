@@ -110,6 +110,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     model: null,
     limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
+    isCanary: false,
     baselineRequestId: null,
     nextRunsAt: null,
     warnings: [],

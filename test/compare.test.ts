@@ -109,6 +109,8 @@ describe("the verdict over two evaluations", () => {
     app.db.$client.run(
       "update runs set status = 'pending', completed_at = null where id in (select id from runs order by id desc limit 3)",
     );
+    app.db.$client.run("delete from friction_lives");
+    app.db.$client.run("delete from reaches");
     app.db.$client.run("delete from friction_points");
     app.db.$client.run("delete from recommendations");
     app.db.$client.run("delete from reports where run_id in (select id from runs where status = 'pending')");
@@ -173,112 +175,4 @@ test("friction that does not fit is counted", async () => {
   expect([told.shared.length, told.total]).toEqual([1, 491]);
   expect(JSON.stringify(told).length).toBeLessThan(41_000);
   expect(told.only.length).toBeGreaterThan(100);
-});
-
-describe("trends", () => {
-  test("each span has its repeats, spans without a run are left out, and other methodologies are not mixed in", async () => {
-    let now = 0;
-    const { call, evaluate, promptId } = prompted(() => now);
-    const at = (day: string, ends: (Grade | string)[]) => {
-      now = Date.parse(`${day}T12:00:00Z`);
-      evaluate(ends);
-    };
-    const old = { methodology: { id: "0", hash: "000000000000", judge: null } };
-    at("2026-11-01", [scored(20, old)]);
-    at("2026-11-02", [scored(60), scored(64), "timeout: too long"]);
-    at("2026-11-08", [scored(66)]);
-    at("2026-11-18", [scored(80), scored(80), "infrastructure: the host is gone"]);
-    const trends = await call("get_trends", { promptId });
-    expect(trends).toEqual({
-      agent: "explorer",
-      model: null,
-      methodology: niceGrade.methodology,
-      leftOut: 1,
-      nextUntil: null,
-      changes: [],
-      points: [
-        {
-          // Monday to Sunday.
-          from: "2026-11-02T00:00:00.000Z",
-          n: 3,
-          infraFailures: 0,
-          score: { mean: 63.3, low: 55.7, high: 70.9 },
-          successRate: { value: 0, low: 0, high: 0.793, of: 1 },
-          medianSeconds: 4.2,
-          medianCostUsd: 0,
-        },
-        {
-          from: "2026-11-16T00:00:00.000Z",
-          n: 2,
-          infraFailures: 1,
-          score: { mean: 80, low: 80, high: 80 },
-          successRate: null,
-          medianSeconds: 4.2,
-          medianCostUsd: 0,
-        },
-      ],
-    });
-    const from = async (args: object) =>
-      (await call("get_trends", args)).points.map((point: { from: string }) => point.from.slice(0, 10));
-    expect(await from({ interval: "day" })).toEqual(["2026-11-02", "2026-11-08", "2026-11-18"]);
-    expect(await from({ interval: "month" })).toEqual(["2026-11-01"]);
-    expect(await from({ interval: "day", since: "2026-11-08", until: "2026-11-18T12:00:00Z" })).toEqual(["2026-11-08"]);
-    expect(await from({ interval: "day", agent: "llm" })).toEqual([]);
-    // The week, the month, in which the time shown begins is shown as a whole.
-    now = Date.parse("2028-11-25T12:00:00Z");
-    expect((await call("get_trends", { interval: "month" })).points[0].n).toBe(5);
-    now = Date.parse("2027-06-30T00:00:00Z");
-    expect(await from({})).toEqual([]);
-  });
-
-  test("what does not fit is on the pages before, each run on one of them", async () => {
-    const { app, call, evaluate } = prompted(() => Date.UTC(2020, 0, 1));
-    evaluate([scored(70)]);
-    // Hourly runs, as ids and times say: a day has 24.
-    const hours = 10_500;
-    const id = "printf('%s-%s-7000-8000-000000000000', substr(hex, 1, 8), substr(hex, 9))";
-    const rest = (table: string, own: string[]) =>
-      app.db.$client
-        .query<{ name: string }, []>(`select name from pragma_table_info('${table}')`)
-        .all()
-        .map(({ name }) => name)
-        .filter((name) => !own.includes(name));
-    const [ofRun, ofReport] = [
-      rest("runs", ["id", "created_at"]).join(),
-      rest("reports", ["id", "run_id", "slug", "created_at"]).join(),
-    ];
-    const times = `with recursive n(i) as (select 1 union all select i + 1 from n where i < ${hours}),
-      t as (select i, ${Date.UTC(2020, 0, 1)} + i * 3600000 as at, printf('%012x', ${Date.UTC(2020, 0, 1)} + i * 3600000) as hex from n)`;
-    app.db.$client.run(
-      `insert into runs (id, created_at, ${ofRun}) ${times} select ${id}, at, ${ofRun} from t, (select * from runs limit 1)`,
-    );
-    app.db.$client.run(
-      `insert into reports (id, run_id, slug, created_at, ${ofReport}) ${times} select ${id}, ${id}, 's' || i, at, ${ofReport} from t, (select * from reports limit 1)`,
-    );
-    for (const interval of ["month", "day"]) {
-      const seen: { from: string; n: number }[] = [];
-      let asked = 0;
-      for (let until: string | null = "2022-01-01"; until !== null && asked < 5; asked++) {
-        const { points, nextUntil }: { points: typeof seen; nextUntil: string | null } = await call("get_trends", {
-          interval,
-          since: "2020-01-01",
-          until,
-        });
-        expect(JSON.stringify(points).length).toBeLessThan(41_000);
-        seen.unshift(...points);
-        until = nextUntil;
-      }
-      expect(asked).toBe(2);
-      expect(seen.reduce((all, { n }) => all + n, 0)).toBe(hours + 1);
-      expect(new Set(seen.map(({ from }) => from)).size).toBe(seen.length);
-    }
-  });
-
-  test("a new version of the agent is marked", async () => {
-    const { app, call, evaluate } = prompted();
-    evaluate([scored(70)]);
-    app.db.$client.run("update runs set agent_version = '0.1.0'");
-    evaluate([scored(75)]);
-    expect((await call("get_trends")).changes).toMatchObject([{ what: "agent version", from: "0.1.0", to: "test" }]);
-  });
 });

@@ -20,6 +20,7 @@ const slugs = [
   "gates",
   "regrading",
   "exports",
+  "history",
   "mcp",
   "rest",
   "keys",
@@ -242,6 +243,11 @@ const samples: Record<string, RegExp[]> = {
     /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
     /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,
     /^\{\n {2}"verdict": /,
+  ],
+  "history.md": [
+    /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
+    /"n": \d+,\n {2}"mean": \d/,
+    /"totals": \{\n {4}"pages": [1-9]/,
   ],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,

@@ -90,6 +90,8 @@ test("a session becomes this grade", () => {
       {
         // SHA-256 of "dead_link\nhttp://docs.acme.dev/instal": the check and the request on the way are one thing.
         fingerprint: "903bde5bd93eaf3a",
+        lostPoints: 2.8,
+        grounds: ["tested http://docs.acme.dev"],
         severity: "medium",
         phase: "discovery",
         category: "dead_link",
@@ -104,6 +106,8 @@ test("a session becomes this grade", () => {
       {
         ...friction,
         fingerprint: "b3cb358e00b33c4e",
+        lostPoints: 3.3,
+        grounds: ["check llms-txt-exists http://docs.acme.dev"],
         severity: "medium",
         phase: "discovery",
         category: "missing_docs",
@@ -115,6 +119,8 @@ test("a session becomes this grade", () => {
       {
         ...friction,
         fingerprint: "0914fe74be9c880b",
+        lostPoints: 3,
+        grounds: ["asked http://docs.acme.dev/install"],
         severity: "low",
         phase: "discovery",
         category: "slow",
@@ -127,6 +133,8 @@ test("a session becomes this grade", () => {
       {
         ...friction,
         fingerprint: "3f1cf57c4ed60bef",
+        lostPoints: 6.7,
+        grounds: ["goal"],
         severity: "low",
         phase: "discovery",
         category: "other",
@@ -139,6 +147,8 @@ test("a session becomes this grade", () => {
       {
         ...friction,
         fingerprint: "6df1a4af505891c9",
+        lostPoints: 5.6,
+        grounds: ["check page-size-html http://docs.acme.dev"],
         severity: "low",
         phase: "integration",
         category: "unreadable_page",
@@ -197,6 +207,50 @@ test("a session becomes this grade", () => {
         expectedGain: 2.8,
       },
     ],
+    reach: {
+      visits: [
+        {
+          page: "http://docs.acme.dev",
+          url: "http://docs.acme.dev/",
+          reads: 1,
+          misses: 0,
+          guesses: 0,
+          errors: 1,
+          found: { given: 1 },
+        },
+        {
+          page: "http://docs.acme.dev/instal",
+          url: "http://docs.acme.dev/instal",
+          reads: 0,
+          misses: 1,
+          guesses: 0,
+          errors: 0,
+          found: {},
+        },
+        {
+          page: "http://docs.acme.dev/install",
+          url: "http://docs.acme.dev/install",
+          reads: 1,
+          misses: 0,
+          guesses: 0,
+          errors: 0,
+          found: { link: 1 },
+        },
+      ],
+      listed: [],
+      done: [
+        "run",
+        "goal",
+        "check llms-txt-exists http://docs.acme.dev",
+        "check llms-txt-coverage http://docs.acme.dev",
+        "check page-size-html http://docs.acme.dev",
+        "check rendering-strategy http://docs.acme.dev",
+        "tool fetch_page",
+        "tool check_site",
+      ],
+      isComplete: true,
+      byRules: true,
+    },
   });
 });
 
@@ -225,7 +279,10 @@ test("methodology 1 is what it was; weights of one's own are another, and nothin
   const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
   expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
   expect(other.score).not.toBe(score);
-  expect(other).toMatchObject({ metrics: one.metrics, frictions: one.frictions, coverage: 0.45 });
+  // What friction costs in points follows the weights.
+  const unpriced = (frictions: Friction[]) => frictions.map((each) => ({ ...each, lostPoints: null }));
+  expect(unpriced(other.frictions)).toEqual(unpriced(one.frictions));
+  expect(other).toMatchObject({ metrics: one.metrics, coverage: 0.45 });
 });
 
 test.each<[Outcome, string]>([

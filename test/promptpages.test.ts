@@ -48,7 +48,6 @@ describe("a prompt on a page", () => {
       frequency: "0 6 * * 1-5",
       runsPerEval: 4,
       templateVars: ["language", "file"],
-      templateDefaults: { language: "Go", file: "a.txt" },
       additionalUrls: [{ team: "sdk", url: `${docs}/llms.txt`, name: "Index", kind: "docs" }],
       declaredChecks: [{ url: "https://api.example.com/v1/files", status: 201, contains: "a.txt" }],
       targetProviderId: null,
@@ -58,6 +57,7 @@ describe("a prompt on a page", () => {
       reviewBeforePublishing: true,
       status: "active",
     });
+    expect(made.templateDefaults).toEqual({ language: "Go", file: "a.txt" });
   });
 
   test("is what it was when it is opened and saved again, and when it is duplicated", async () => {

@@ -38,6 +38,7 @@ test("a prompt is created with what is given, and with null for the rest", async
     model: null,
     limits: null,
     reviewBeforePublishing: false,
+    isCanary: false,
     baselineRequestId: null,
     warnings: [],
     createdAt: "2026-09-21T14:13:20.000Z",
@@ -65,6 +66,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     model: null,
     limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
+    isCanary: true,
     baselineRequestId: null,
   };
   const { body: made } = await create(whole);
@@ -112,6 +114,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     text: "Download {{name}}",
     templateVars: ["name"],
     reviewBeforePublishing: true,
+    isCanary: true,
   });
   // Nothing given, nothing changed; what only the service decides cannot be given.
   const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });

@@ -129,6 +129,35 @@ describe("the page of a run", () => {
     await app.service.stop(0);
   });
 
+  test("shows another attempt in place of the one before", async () => {
+    const crash = Promise.withResolvers<void>();
+    let tries = 0;
+    const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
+      yield { type: "thought", text: `try ${++tries}`, by: "rule" };
+      await crash.promise;
+      if (tries === 1) throw new Error("out of memory");
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    });
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    await app.service.start();
+    const page = await listen(app, `/runs/${runId}/events`);
+    const first = await page.until(({ data }) => data.includes(">try 1<"));
+    const later = await listen(app, `/runs/${runId}/events`, { "last-event-id": first?.id ?? "" });
+    crash.resolve();
+    for (const each of [page, later]) {
+      const second = await each.until(({ data }) => data.includes(">try 2<"));
+      expect(second?.id).toStartWith("2.");
+      expect(second?.data).toContain('hx-target="#timeline" hx-swap="innerHTML"');
+      expect(second?.data).not.toContain(">try 1<");
+      expect(await each.until(() => false)).toBeNull();
+    }
+    const { body } = await app.send("GET", `/runs/${runId}`);
+    expect(body).toContain("to be tried again: agent_crashed: out of memory");
+    expect(body).not.toContain(">try 1<");
+    await app.service.stop(0);
+  });
+
   test("cancels it, runs it again, and says what to do about a failure", async () => {
     const app = testApp();
     const person = await signedIn(app, { role: "member" });
@@ -272,4 +301,23 @@ describe("an evaluation", () => {
     for (const path of [`/evals/${run?.evalRequestId}`, `/evals/${run?.evalRequestId}/live`])
       expect((await app.send("GET", path, { headers: foreign })).status).toBe(404);
   });
+});
+
+test("pages are small, however much there is, and so is what they are made of", async () => {
+  const app = testApp({
+    agent: scriptedAgent(async function* () {
+      for (let i = 0; i < 500; i++) yield { type: "thought", text: `Step ${i}: ${"words ".repeat(80)}`, by: "rule" };
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    }),
+  });
+  const { id } = promptOf(app);
+  const [runId] = await ask(app, id);
+  await app.runJobs();
+  evaluation(app, id, Array(40).fill("timeout: late"));
+  evaluation(app, id, Array(40).fill(niceGrade));
+  for (const path of ["/", "/prompts", `/prompts/${id}`, "/runs", `/runs/${runId}`]) {
+    const { body } = await app.send("GET", path);
+    expect([path, Buffer.byteLength(body) < 100 * 1024]).toEqual([path, true]);
+  }
+  expect(Buffer.byteLength((await app.send("GET", "/client.js")).body)).toBeLessThan(60 * 1024);
 });

@@ -115,6 +115,7 @@ export type AgentEvent =
 
 /**
  * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
+ * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first that stand there};
  * The service itself says, after an agent's end: `judging` {model, rubric, goal}, then `judged` {the same, answer} or `not_judged` {the same, reason}.
  * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
  * `goal_covered` {url, heading, terms, sections: those that cover it together, the one of `url` first, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
@@ -123,12 +124,23 @@ type MilestoneName =
   | "started"
   | "goal_terms"
   | "page_read"
+  | "pages_listed"
   | "section_matched"
   | "goal_covered"
   | "goal_not_covered"
   | "judging"
   | "judged"
   | "not_judged";
+
+/** Addresses of a list that are told, and characters of all of them: one event holds no more. */
+const maxListed = { urls: 300, chars: 20_000 };
+
+/** What an llms.txt or a sitemap names, to know later which pages nobody read. */
+export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string[]): AgentEvent {
+  const first = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
+  while (first.join("").length > maxListed.chars) first.splice(first.length / 2);
+  return { type: "milestone", name: "pages_listed", detail: { by, at, urls: first } };
+}
 
 /** A stored event: what the agent said, where in the session it stands and who vouches for it. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };

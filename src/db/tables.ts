@@ -13,7 +13,9 @@ import {
   unique,
 } from "drizzle-orm/sqlite-core";
 import { type DeclaredCheck, eventSources, eventTypes, outcomes, type SessionEvent } from "../agents/agent.ts";
-import { frictionCategories, phases, severities } from "../grading/kinds.ts";
+import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
+import type { Life } from "../grading/life.ts";
+import type { Visit } from "../grading/reach.ts";
 import type { Dimension, Friction, Grade, Metrics, Recommendation } from "../grading/score.ts";
 import { modelProviders } from "../modelsettings.ts";
 import type { Limits } from "../prompts/limits.ts";
@@ -55,8 +57,9 @@ export type RunTask = {
 };
 
 /** A grade with the ids of its friction points and recommendations, under which they are shown. */
-export type StoredGrade = Omit<Grade, "frictions" | "recommendations"> & {
-  frictions: (Friction & { id: string })[];
+export type StoredGrade = Omit<Grade, "frictions" | "recommendations" | "reach"> & {
+  /** Older ones have neither `lostPoints` nor `grounds`. */
+  frictions: (Omit<Friction, "grounds"> & { id: string; grounds: string[] | null })[];
   recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
 
@@ -271,6 +274,8 @@ export const prompts = sqliteTable(
     model: text(),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
+    /** Its docs never change: what moves it is the agent. */
+    isCanary: yes("is_canary").notNull().default(false),
     /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
@@ -280,6 +285,7 @@ export const prompts = sqliteTable(
   (t) => [
     unique("prompts_of_org").on(t.orgId, t.id),
     index("prompts_by_status").on(t.orgId, t.status, t.id),
+    index("prompts_by_provider").on(t.orgId, t.targetProviderId, t.id),
     index("prompts_due").on(t.nextSlotAt).where(sql`${t.nextSlotAt} is not null`),
     foreignKey({
       name: "prompts_provider",
@@ -344,6 +350,7 @@ export const runs = sqliteTable(
     unique("runs_of_org").on(t.orgId, t.id),
     index("runs_by_prompt").on(t.orgId, t.promptId, t.id),
     index("runs_unfinished").on(t.orgId, t.promptId).where(sql`${t.completedAt} is null`),
+    index("runs_failed").on(t.orgId, t.promptId, t.id).where(sql`${t.status} = 'failed'`),
     index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_agent").on(t.orgId, t.agent, t.id),
     // Of few: nearly all runs are completed.
@@ -593,6 +600,9 @@ export const frictionPoints = sqliteTable(
     events: json<number[]>("events").notNull(),
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
+    lostPoints: real("lost_points"),
+    /** Older ones lack them: no run is taken for one that came there. */
+    grounds: json<string[]>("grounds"),
   },
   (t) => [
     unique("friction_points_of_org").on(t.orgId, t.id),
@@ -631,6 +641,188 @@ export const recommendations = sqliteTable(
       foreignColumns: [reports.orgId, reports.id],
     }),
     check("recommendations_frictions", sql`json_array_length(${t.frictionIds}) > 0`),
+  ],
+);
+
+/** What the session behind a report came to, by which it is known later what it would have met. */
+export const reaches = sqliteTable(
+  "reaches",
+  {
+    reportId: text("report_id").primaryKey(),
+    orgId: text("org_id").notNull(),
+    visits: json<Visit[]>("visits").notNull(),
+    done: json<string[]>("done").notNull(),
+    isComplete: yes("is_complete").notNull(),
+    byRules: yes("by_rules").notNull(),
+  },
+  (t) => [
+    foreignKey({ name: "reaches_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+  ],
+);
+
+/** A friction over the published runs of a prompt: one thing with a life. Kept up whenever a report begins or ceases to count. */
+export const frictionLives = sqliteTable(
+  "friction_lives",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Empty for the live docs, a digest of the urlMap for a preview. */
+    place: text().notNull(),
+    fingerprint: text().notNull(),
+    /** The newest report that tells it. */
+    reportId: text("report_id").notNull(),
+    severity: text({ enum: severities }).notNull(),
+    state: text({ enum: frictionStates }).notNull(),
+    firstSeenAt: at("first_seen_at").notNull(),
+    lastSeenAt: at("last_seen_at").notNull(),
+    fixedAt: at("fixed_at"),
+    /** Runs that met it, and runs that came to where it stands, since it was first met. */
+    met: integer().notNull(),
+    reached: integer().notNull(),
+    lostPoints: real("lost_points"),
+    lostSeconds: real("lost_seconds"),
+    lostUsd: real("lost_usd"),
+    /** Where the newest report says that it stands, in the one spelling of pages. */
+    page: text(),
+    /** Agents and models that met it: only their runs can miss it. */
+    metBy: json<string[]>("met_by").notNull(),
+    grounds: json<string[]>("grounds"),
+    life: json<Life>("life").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.promptId, t.place, t.fingerprint] }),
+    foreignKey({
+      name: "friction_lives_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+    foreignKey({
+      name: "friction_lives_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
+    check("friction_lives_state", oneOf(t.state, frictionStates)),
+    check("friction_lives_severity", oneOf(t.severity, severities)),
+  ],
+);
+
+/** Recommendations that a person said were done, and the runs that were asked for to see whether it helped. */
+export const fixes = sqliteTable(
+  "fixes",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    title: text().notNull(),
+    /** Of the friction that it was to remove. */
+    fingerprints: json<string[]>("fingerprints").notNull(),
+    doneBy: text("done_by").notNull(),
+    note: text(),
+    createdAt: at("created_at").notNull(),
+    /** The last evaluation that met it, and the one that was asked for then. */
+    beforeId: text("before_id").notNull(),
+    afterId: text("after_id").notNull(),
+  },
+  (t) => [
+    index("fixes_by_prompt").on(t.orgId, t.promptId, t.id),
+    foreignKey({ name: "fixes_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
+    foreignKey({
+      name: "fixes_before",
+      columns: [t.orgId, t.beforeId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+    foreignKey({
+      name: "fixes_after",
+      columns: [t.orgId, t.afterId],
+      foreignColumns: [evalRequests.orgId, evalRequests.id],
+    }),
+  ],
+);
+
+/** Published results of a day on the live docs, one row an agent, version, model and methodology; lists in the order in which they came. */
+export const scoreDays = sqliteTable(
+  "score_days",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Its first moment, in UTC. */
+    day: at("day").notNull(),
+    agent: text().notNull(),
+    /** Empty where there is none. */
+    version: text().notNull(),
+    model: text().notNull(),
+    methodology: json<Grade["methodology"]>("methodology").notNull(),
+    /** When the last of its runs was asked for. */
+    lastAt: at("last_at").notNull(),
+    succeeded: integer().notNull(),
+    judged: integer().notNull(),
+    scores: json<number[]>("scores").notNull(),
+    seconds: json<number[]>("seconds").notNull(),
+    costsUsd: json<number[]>("costs_usd").notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.promptId, t.day, t.agent, t.version, t.model, t.methodology] }),
+    foreignKey({
+      name: "score_days_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+  ],
+);
+
+/** What agents did with the pages of the docs in a month, by published runs on the live docs. The empty page counts the runs themselves. */
+export const pageMonths = sqliteTable(
+  "page_months",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    /** Its first moment, in UTC. */
+    month: at("month").notNull(),
+    agent: text().notNull(),
+    page: text().notNull(),
+    url: text().notNull(),
+    /** Runs that read it. */
+    runs: integer().notNull(),
+    reads: integer().notNull(),
+    misses: integer().notNull(),
+    guesses: integer().notNull(),
+    errors: integer().notNull(),
+    given: integer().notNull(),
+    llmsTxt: integer("llms_txt").notNull(),
+    sitemap: integer().notNull(),
+    link: integer().notNull(),
+    search: integer().notNull(),
+    guessed: integer().notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.promptId, t.month, t.agent, t.page] }),
+    foreignKey({
+      name: "page_months_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
+  ],
+);
+
+/** Pages that the docs name, and when that was last seen; null: never there. */
+export const namedPages = sqliteTable(
+  "named_pages",
+  {
+    orgId: text("org_id").notNull(),
+    promptId: text("prompt_id").notNull(),
+    page: text().notNull(),
+    url: text().notNull(),
+    llmsTxtAt: at("llms_txt_at"),
+    sitemapAt: at("sitemap_at"),
+    linkAt: at("link_at"),
+  },
+  (t) => [
+    primaryKey({ columns: [t.orgId, t.promptId, t.page] }),
+    foreignKey({
+      name: "named_pages_prompt",
+      columns: [t.orgId, t.promptId],
+      foreignColumns: [prompts.orgId, prompts.id],
+    }),
   ],
 );
 

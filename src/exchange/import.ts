@@ -8,6 +8,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { frequencyTrouble, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
+import { createCounts } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
 import { columnsOf, findReserved, type RowType, rowTypes, shapes, words } from "./rows.ts";
 
@@ -25,6 +26,7 @@ export type Imported = { rows: Partial<Record<RowType, number>>; there: number; 
 
 /** Takes the file of an export into an organisation: all of it is checked before the first row is stored. */
 export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
+  const count = createCounts({ db });
   const insertOf = new Map<RowType, (row: never) => void>();
   const insert = (type: RowType) => {
     const made = insertOf.get(type) ?? preparedInsert(db, shapes[type].table as SQLiteTable);
@@ -88,11 +90,13 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
       let rows = 0;
       const store = () => {
         try {
-          tx(db, () => {
-            for (const { type, row } of batch.flat()) {
+          tx(db, (t) => {
+            const lines = batch.flat();
+            for (const { type, row } of lines) {
               insert(type)(toStored(org, type, row, timeZone));
               if (type === "event") takeBack(org, row);
             }
+            for (const { type, row } of lines) if (type === "report" && row.status === "published") count(t, row.id, 1);
           });
         } catch (error) {
           if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;

@@ -27,6 +27,8 @@ const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
 const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description: "a uuid" });
 const { summary, metrics, dimensions, methodology, score, outcome, coverage } = RunReport.properties;
 const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
+/** Older ones lack them. */
+const grounds = Type.Array(Type.String({ maxLength: 3000 }));
 const task = Type.Object({
   title: Nullable(Type.String()),
   text: Type.String(),
@@ -49,7 +51,13 @@ const grade = Type.Object({
   keyFinding: Type.String(),
   verdict: Type.String(),
   judge: Nullable(ReportJudge),
-  frictions: Type.Array(Type.Object({ ...friction, id: uuid, fingerprint: print, events: numbers })),
+  frictions: Type.Array(
+    Type.Object({
+      ...friction,
+      ...{ id: uuid, fingerprint: print, events: numbers, grounds: Type.Optional(Nullable(grounds)) },
+      lostPoints: Type.Optional(friction.lostPoints),
+    }),
+  ),
   recommendations: Type.Array(
     Type.Object({
       ...recommended,
@@ -116,7 +124,7 @@ export const shapes = {
   friction_point: {
     table: frictionPoints,
     without: ["orgId"],
-    more: { events: numbers, fingerprint: print, position: Type.Integer({ minimum: 0 }) },
+    more: { events: numbers, grounds, fingerprint: print, position: Type.Integer({ minimum: 0 }) },
   },
   recommendation: { table: recommendations, without: ["orgId"], more: recommended },
   grading: {

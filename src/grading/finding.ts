@@ -14,7 +14,7 @@ export type Cause = {
 };
 
 /** A friction before its costs are known, with what the advice needs to know of it. */
-export type Finding = Omit<Friction, "lostSeconds" | "lostUsd"> & {
+export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> & {
   cause: Cause;
   /** Findings with one `key` are mended by one change. */
   remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "way" };

@@ -2,6 +2,7 @@ import { type Entry, entryOf, severityOf } from "./catalogue.ts";
 import { type Facts, failed, type SeenCheck } from "./facts.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
 import { table } from "./methodology.ts";
+import { checkOf, testedOn } from "./reach.ts";
 import type { Friction } from "./score.ts";
 import { wayFindings } from "./way.ts";
 import { count, line, lineOrNull, list, sameAddress, samePage, sameSubject, sentence, shortAddress } from "./words.ts";
@@ -76,6 +77,7 @@ function labelsFinding(site: string, checks: SeenCheck[], facts: Facts): Finding
       8,
     ),
     fix: checks.map((check) => lineOrNull(check.fix, 500)).find((fix) => fix !== null) ?? null,
+    grounds: [...new Set(checks.map((check) => testedOn(check.url)))],
   };
 }
 
@@ -102,6 +104,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
     remedy: remedyOf(check, entry, facts),
     place,
     fix: lineOrNull(check.fix, 500),
+    grounds: [isLink || check.group === "sample" ? testedOn(check.url) : checkOf(check)],
   };
 }
 

@@ -1,17 +1,30 @@
+import type { Measured } from "./dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { type Finding, fingerprint, inOrder } from "./finding.ts";
-import { maxFrictions, round1, severityRank } from "./methodology.ts";
+import { type Methodology, maxFrictions, round1, severityRank } from "./methodology.ts";
+import { gainOf } from "./recommendations.ts";
 import type { Friction } from "./score.ts";
 import { count, list } from "./words.ts";
 
+type Scored = { measured: Measured; methodology: Methodology };
+
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The findings with what each of them cost, worst first. Beyond the most that a report holds, one friction speaks for the rest. */
-export function frictionsOf(findings: Finding[], facts: Facts): Friction[] {
+/**
+ * The findings with what each of them cost, worst first; in points only where it was `scored`. Beyond the most that a report
+ * holds, one friction speaks for the rest.
+ */
+export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | null = null): Friction[] {
+  const causes = new Map(findings.map(({ fingerprint, cause }) => [fingerprint, cause]));
+  const priced = (friction: Friction): Friction => {
+    const cause = causes.get(friction.fingerprint);
+    if (!scored || !cause) return friction;
+    return { ...friction, lostPoints: gainOf(cause, facts, scored.measured, scored.methodology) };
+  };
   const all = findings
-    .map(({ fingerprint, severity, phase, category, title, description, quote, url, events }): Friction => {
-      const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts) };
-      return { fingerprint, severity, phase, category, title, description, quote, url, events, ...lost };
+    .map(({ fingerprint, severity, phase, category, title, description, quote, url, events, grounds }): Friction => {
+      const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
+      return { fingerprint, severity, phase, category, title, description, quote, url, events, ...lost, grounds };
     })
     .sort(
       (a, b) =>
@@ -20,8 +33,8 @@ export function frictionsOf(findings: Finding[], facts: Facts): Friction[] {
         (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
         textOrder(a.fingerprint, b.fingerprint),
     );
-  if (all.length <= maxFrictions) return all;
-  return [...all.slice(0, maxFrictions - 1), closing(all.slice(maxFrictions - 1))];
+  if (all.length <= maxFrictions) return all.map(priced);
+  return [...all.slice(0, maxFrictions - 1).map(priced), closing(all.slice(maxFrictions - 1))];
 }
 
 /** As bad as the worst that it stands for, so that the order holds. */
@@ -44,6 +57,8 @@ function closing(rest: Friction[]): Friction {
     events: inOrder(rest.flatMap((each) => each.events)),
     lostSeconds: null,
     lostUsd: null,
+    lostPoints: null,
+    grounds: ["run"],
   };
 }
 

@@ -26,6 +26,7 @@ function farDraft(found: Extract<GoalFound, { state: "covered" }>, facts: Facts)
     cause: { ...noCause, goal: true },
     fix: `Link ${place || "the section"} from the start page or an index, in words that its readers have for the goal${terms && `: ${terms}`}.`,
     events: [found.seq],
+    grounds: ["goal"],
     remedy: ["goal", "Shorten the way to the section that answers the goal"],
   };
 }
@@ -79,6 +80,7 @@ export function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
           ? "Add a code sample to the section that speaks of the goal."
           : `Name the goal in the heading of the section that answers it, or write one with a sample, and link it from the start page. Words that are missing: ${words(found.missing)}.`,
       events: [found.seq],
+      grounds: ["goal"],
       remedy: [
         "goal",
         found.noSample

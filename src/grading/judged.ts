@@ -2,6 +2,7 @@ import type { Facts } from "./facts.ts";
 import { type Finding, fingerprint, noCause } from "./finding.ts";
 import { familyOf, type JudgedPart, type Judgement } from "./judge.ts";
 import { severityRank } from "./methodology.ts";
+import { askedFor } from "./reach.ts";
 import { isReported } from "./reported.ts";
 import type { Friction } from "./score.ts";
 import { count, line, lowerFirst, sameAddress, sentence } from "./words.ts";
@@ -101,5 +102,6 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     remedy: { key: `judge ${print}`, title: line(`Mend: ${lowerFirst(title)}`, 160), kind: "way" },
     place: line(title, 120),
     fix: line(advice, 500) || null,
+    grounds: [url === null ? "run" : askedFor(url)],
   };
 }

@@ -1,5 +1,6 @@
 /** The closed lists in which friction is told. */
 export const severities = ["critical", "high", "medium", "low"] as const;
+export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 export const phases = ["discovery", "setup", "integration", "execution", "recovery"] as const;
 export const frictionCategories = [
   "dead_link",

@@ -63,7 +63,7 @@ function seenAt(group: Finding[]): string {
 }
 
 /** Points of the score that a cause took; null where it took from nothing that was measured. */
-function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
+export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
   if (measured.score === null) return null;
   const better = measure(without(cause, facts), methodology);
   const names = new Set([...Object.keys(measured.exact), ...Object.keys(better.exact)]);

@@ -3,6 +3,7 @@ import { flat, textOf, voiceOf } from "./evidence.ts";
 import type { EventOf, Facts, Failure } from "./facts.ts";
 import { type Finding, fingerprint, inOrder, noCause } from "./finding.ts";
 import { withoutForeignAddresses } from "./judge.ts";
+import { askedFor } from "./reach.ts";
 import { line, lowerFirst, sameAddress, sentence } from "./words.ts";
 
 /** How an agent's friction is told from those of rules and judges. */
@@ -85,6 +86,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
     remedy: { key: keyOf(print), title: line(`Mend: ${lowerFirst(title)}`, 160), kind: "way" },
     place: line(title, 120),
+    grounds: [failure.url === null ? `tool ${failure.tool}` : askedFor(failure.url)],
     fix: null,
   };
 }

@@ -10,6 +10,7 @@ import type { frictionCategories, phases, severities } from "./kinds.ts";
 import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
+import { type Grounds, type Reach, reachOf } from "./reach.ts";
 import { recommendationsOf } from "./recommendations.ts";
 import { withReported } from "./reported.ts";
 import { type JudgePrompt, toJudgePrompt } from "./rubric.ts";
@@ -30,6 +31,10 @@ export type Friction = {
   events: number[];
   lostSeconds: number | null;
   lostUsd: number | null;
+  /** Points of the score that it cost, one decimal; null where it cost no measured number. */
+  lostPoints: number | null;
+  /** Where it stands; a session that never came there says nothing about it. */
+  grounds: Grounds;
 };
 
 export type Recommendation = {
@@ -82,6 +87,7 @@ export type Grade = {
   judge: Judged | null;
   frictions: Friction[];
   recommendations: Recommendation[];
+  reach: Reach;
 };
 
 /** Grades a session by its events alone, those of its judging among them. The same events give the same grade, to the bit. */
@@ -92,7 +98,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = unmade ? nothingMeasured : measure(facts, methodology);
   const findings = withJudged(withReported(findingsOf(facts), facts, session), facts);
-  const frictions = frictionsOf(findings, facts);
+  const frictions = frictionsOf(findings, facts, { measured, methodology });
   const recommendations = recommendationsOf(findings, frictions, facts, measured, methodology);
   const { dimensions, coverage, score } = measured;
   return {
@@ -107,6 +113,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
     judge: judgement && judgedBy(judgement, facts),
     frictions,
     recommendations,
+    reach: reachOf(facts, session),
   };
 }
 

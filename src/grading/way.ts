@@ -2,9 +2,10 @@ import { type EventOf, type Facts, type Failure, failed, type Http, isProbe } fr
 import { type Finding, fingerprint, noCause, pageName } from "./finding.ts";
 import { goalDrafts } from "./goal.ts";
 import { slowPageMs } from "./methodology.ts";
+import { askedFor, readOf } from "./reach.ts";
 import { count, duration, line, list, sameAddress, sentence, shortAddress } from "./words.ts";
 
-export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url"> &
+export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"> &
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote">> & {
     subject: string;
     events: number[];
@@ -63,6 +64,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
       subject: `${failure.tool} ${failure.message.replace(/\d+/g, "#")}`,
       title: `${failure.what === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
       description: message || "No reason was given.",
+      grounds: [failure.what === "tool" ? `tool ${failure.tool}` : "run"],
       remedy: [`tool ${failure.tool}`, `Keep ${failure.tool} from failing`],
     };
   const place = shortAddress(failure.url, facts.starts[0]);
@@ -74,6 +76,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
     subject: sameAddress(failure.url),
     title: robots ? `robots.txt keeps agents from ${place}` : `Page cannot be read: ${place}`,
     description: message || "The page was fetched, but there was nothing to read.",
+    grounds: [askedFor(failure.url)],
     place,
     fix: robots
       ? null
@@ -94,6 +97,8 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
     url: http.foundOn ?? http.url,
     subject: sameAddress(http.url),
     place,
+    // A link that was mended is not followed to the same address again; a guess can only be made again.
+    grounds: [http.foundOn === null || http.provenance === "guessed" ? askedFor(http.url) : readOf(http.foundOn)],
     events: [],
   };
   if (http.status === 401 || http.status === 402 || http.status === 403 || http.status === 407)
@@ -160,6 +165,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     url,
     cause,
     events: [seq],
+    grounds: [url === null ? "run" : askedFor(url)],
     remedy: [`human ${asked}`, "Let the step be done without a person"],
   };
 }
@@ -179,6 +185,7 @@ function slowDrafts(facts: Facts): Draft[] {
       fix: `Answer each page within ${slowPageMs / 1000} s.`,
       place: `${shortAddress(http.url, facts.starts[0])} (${duration(http.ms / 1000)})`,
       events: [http.seq],
+      grounds: [askedFor(http.url)],
       remedy: ["slow", "Answer pages faster"],
     }));
 }
@@ -200,6 +207,7 @@ function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts)
       ? "Raise the limit of the run for a full set of tests."
       : "Shorten the way from the start page to the goal, or raise the limit of the run.",
     events: [seq],
+    grounds: ["run"],
     remedy: ["limit", "Bring the goal within the limits of a run"],
   };
 }
@@ -218,6 +226,7 @@ function nothingRead(facts: Facts): Draft {
     description: `${count(facts.way.length, "request")} brought no page that could be read. Begun at: ${starts}.`,
     url: facts.starts[0] ?? null,
     events: facts.way.map((http) => http.seq),
+    grounds: facts.starts.slice(0, 1).map(askedFor),
     remedy: ["unreadable", "Make pages readable"],
   };
 }

@@ -63,7 +63,8 @@ ${afterwards(report)}`,
       arguments: { promptId },
       get({ promptId = "" }, { caller }) {
         const { id } = prompts.getPromptRow(caller.org, promptId);
-        const [worst] = reports.listFriction(caller.org, id).filter(({ state }) => state !== "fixed");
+        const { items } = reports.listFriction(caller.org, { promptId: id }, { limit: 1000, offset: 0 });
+        const worst = items.find(({ state }) => state !== "fixed");
         if (!worst) throw invalidParams(`Nothing to fix: the reports of the prompt ${id} have no open friction point`);
         return {
           slug: worst.slug,

@@ -76,6 +76,7 @@ const choices = {
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
   limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
+  isCanary: Type.Boolean({ description: "Its docs never change: what moves it moves the agent, not the docs" }),
   baselineRequestId: Nullable(
     Type.String({
       format: "uuid",
@@ -96,6 +97,7 @@ const choicesExample = {
   model: null,
   limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
+  isCanary: false,
   baselineRequestId: null,
 };
 

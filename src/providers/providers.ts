@@ -3,44 +3,52 @@ import { providers } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { checkHttpUrl, toName } from "../schema.ts";
+import type { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
 
-/** A developer tool under evaluation: where its docs and its product are. */
-export type Provider = {
-  id: string;
-  name: string;
-  docsUrl: string | null;
-  productUrl: string | null;
-  createdAt: string;
-};
+type Row = typeof providers.$inferSelect;
 
 export type Providers = ReturnType<typeof createProviders>;
 
 export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
-  const toProvider = ({ orgId: _, ...row }: typeof providers.$inferSelect): Provider => ({
+  const toProvider = ({ orgId: _, ...row }: Row): Provider => ({
     ...row,
     createdAt: new Date(row.createdAt).toISOString(),
   });
 
+  function check(row: Row): Row {
+    const { docsUrl, productUrl } = row;
+    for (const [field, url] of Object.entries({ docsUrl, productUrl })) if (url !== null) checkHttpUrl(field, url);
+    return { ...row, name: toName(row.name) };
+  }
+
+  /** Throws not_found. */
+  function getRow(org: OrgId, id: string): Row {
+    const own = and(eq(providers.orgId, org), eq(providers.id, id.toLowerCase()));
+    const row = db.select().from(providers).where(own).get();
+    if (!row) throw notFound(`no provider has the id ${id}`);
+    return row;
+  }
+
   return {
     /** Throws bad_request for a blank name or an address that is not http(s). */
-    createProvider(org: OrgId, input: { name: string; docsUrl?: string | null; productUrl?: string | null }): Provider {
-      const { docsUrl = null, productUrl = null } = input;
-      for (const [field, url] of Object.entries({ docsUrl, productUrl })) if (url !== null) checkHttpUrl(field, url);
+    createProvider(org: OrgId, { name, docsUrl = null, productUrl = null }: ProviderInput): Provider {
       const createdAt = now();
-      const row = { id: newId(createdAt), orgId: org, name: toName(input.name), docsUrl, productUrl, createdAt };
+      const row = check({ id: newId(createdAt), orgId: org, name, docsUrl, productUrl, createdAt });
       db.insert(providers).values(row).run();
       return toProvider(row);
     },
-    /** Throws not_found. */
-    getProvider(org: OrgId, id: string): Provider {
-      const row = db
-        .select()
-        .from(providers)
-        .where(and(eq(providers.orgId, org), eq(providers.id, id)))
-        .get();
-      if (!row) throw notFound(`no provider has the id ${id}`);
+
+    /** Fields that are not given stay as they are. Throws not_found, and bad_request as `createProvider`. */
+    updateProvider(org: OrgId, id: string, patch: ProviderPatch): Provider {
+      const row = check({ ...getRow(org, id), ...patch });
+      db.update(providers).set(row).where(eq(providers.id, row.id)).run();
       return toProvider(row);
     },
+
+    /** Throws not_found. */
+    getProvider: (org: OrgId, id: string): Provider => toProvider(getRow(org, id)),
+
+    /** Newest first. */
     listProviders: (org: OrgId): Provider[] =>
       db.select().from(providers).where(eq(providers.orgId, org)).orderBy(desc(providers.id)).all().map(toProvider),
   };

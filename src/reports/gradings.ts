@@ -5,6 +5,7 @@ import { frictionPoints, gradings, recommendations, reports, type StoredGrade } 
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
+import { writeReach } from "./counts.ts";
 import { toVariance } from "./judgevariance.ts";
 import type { Reports } from "./reports.ts";
 import type { Grading, GradingList, Report } from "./schema.ts";
@@ -67,7 +68,10 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
   }
 
   /** A grade with ids: those of what is the same in another grading of the report, so that links to it stay good. */
-  function withIds({ frictions, recommendations: advice, ...grade }: Grade, known: GradingRow[]): StoredGrade {
+  function withIds(
+    { frictions, recommendations: advice, reach: _, ...grade }: Grade,
+    known: GradingRow[],
+  ): StoredGrade {
     const ids = new Map(known.flatMap(({ grade }) => grade.frictions.map((each) => [each.fingerprint, each.id])));
     const adviceIds = new Map(
       known.flatMap(({ grade }) => grade.recommendations.map((each) => [keyOf(each.frictionIds), each.id])),
@@ -84,9 +88,16 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
     };
   }
 
-  /** Puts a grading in the place of what a report shows. */
-  function show(t: Tx, { id: reportId, orgId, promptId }: ReportRow, { id: gradingId, grade }: GradingRow): void {
+  /** Puts a grading in the place of what a report shows, and of what is counted of it. */
+  function show(
+    t: Tx,
+    { id: reportId, orgId, promptId, status }: ReportRow,
+    { id: gradingId, grade }: GradingRow,
+    reach?: Grade["reach"],
+  ): void {
     const { frictions, recommendations: advice, ...rest } = grade;
+    if (status === "published") ofReports.count(t, reportId, -1);
+    if (reach) writeReach(t, { orgId, reportId }, reach);
     t.update(reports)
       .set({ ...rest, gradingId })
       .where(eq(reports.id, reportId))
@@ -119,6 +130,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
         .values({ ...each, ...owner })
         .onConflictDoUpdate({ target: recommendations.id, set: each })
         .run();
+    if (status === "published") ofReports.count(t, reportId, 1);
   }
 
   const toGrading = (row: GradingRow, report: ReportRow): Grading => ({
@@ -162,13 +174,18 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       }
       const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
       const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-      const alone = { seenIn: { runs: 1, of: 1 }, state: "new" as const };
+      const alone = { lostPoints: null, seenIn: { runs: 1, of: 1 }, state: "new" as const };
+      const done = new Map(shown.recommendations.map((each) => [keyOf(each.frictionIds), each.done]));
       return {
         ...shown,
         ...grade,
         methodology: stamp,
-        frictionPoints: frictions.map((each) => ({ ...alone, ...points.get(each.fingerprint), ...each })),
-        recommendations: recommended,
+        frictionPoints: frictions.map(({ grounds: _, ...each }) => ({
+          ...alone,
+          ...points.get(each.fingerprint),
+          ...each,
+        })),
+        recommendations: recommended.map((each) => ({ ...each, done: done.get(keyOf(each.frictionIds)) ?? null })),
       };
     },
 
@@ -209,7 +226,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       const row = { id: newId(createdAt), orgId: report.orgId, reportId, hash, repeat, judging, createdAt };
       const stored = { ...row, grade: withIds(grade, known) };
       t.insert(gradings).values(stored).run();
-      if (repeat === 1 && !report.gradingPinned) show(t, report, stored);
+      if (repeat === 1 && !report.gradingPinned) show(t, report, stored, grade.reach);
     },
 
     /** Has a report show again what it was graded by before, unless another is pinned. Tells whether that changed anything. */

@@ -1,5 +1,5 @@
 import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
-import type { Tx } from "../db/open.ts";
+import { type Tx, tx } from "../db/open.ts";
 import { rowReader } from "../db/rows.ts";
 import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -9,8 +9,11 @@ import type { Page, Paged } from "../paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { toInstant } from "../schema.ts";
 import { createBaselines } from "./baseline.ts";
+import { createCounts, writeReach } from "./counts.ts";
+import { namePages } from "./docsmap.ts";
+import { createFixes } from "./fixes.ts";
 import { createFriction } from "./friction.ts";
-import type { Report, ReportFilter, ReportSummary, RunReport, SeenFrictionPoint } from "./schema.ts";
+import type { Report, ReportFilter, ReportSummary, RunReport } from "./schema.ts";
 
 export const reportUrl = (baseUrl: string, slug: string): string => `${baseUrl}/reports/${slug}`;
 
@@ -95,6 +98,8 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
   };
 
   const friction = createFriction({ db });
+  const fixes = createFixes({ db });
+  const countReport = createCounts({ db });
   const baselines = createBaselines({ db });
 
   const iso = (at: number) => new Date(at).toISOString();
@@ -123,6 +128,11 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     const report = readReport(row, 0);
     const run = readRun(row, runAt);
     const prompt = readPrompt(row, promptAt);
+    const points = friction.ofReport(report.id, run.urlMap);
+    const prints = new Map(points.map(({ id, fingerprint }) => [id, fingerprint]));
+    const advice = adviceOf.all({ reportId: report.id });
+    const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => prints.get(id) ?? ""));
+    const done = fixes.doneOf(org, prompt.id, recommended);
     const whole = {
       ...toRunReport(report, reportUrl(baseUrl(), slug)),
       createdAt: iso(report.createdAt),
@@ -146,22 +156,24 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
       prompt: toPromptSummary(prompt),
       agent: { id: run.agent, version: run.agentVersion, model: run.model },
       judge: report.judge,
-      frictionPoints: friction.ofReport(report),
-      recommendations: adviceOf
-        .all({ reportId: report.id })
-        .map(({ orgId: _, reportId: __, ...recommendation }) => recommendation),
+      frictionPoints: points,
+      recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
+        ...recommendation,
+        done: done[i] ?? null,
+      })),
     };
     return { ...whole, baseline: baselines.ofReport(org, whole) };
   }
 
   return {
     getReport,
+    count: countReport,
 
     /** Stores the grade of a run's session: part of the transaction that completes the run. */
     insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
       const createdAt = now();
       const reportId = newId(createdAt);
-      const { frictions, recommendations: advice, ...rest } = grade;
+      const { frictions, recommendations: advice, reach, ...rest } = grade;
       tx.insert(reports)
         .values({
           ...rest,
@@ -188,6 +200,9 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         tx.insert(recommendations)
           .values({ ...recommendation, ...owner, id: newId(createdAt), frictionIds: proves.map(idOf) })
           .run();
+      writeReach(tx, owner, reach);
+      namePages(tx, run, reach.listed);
+      if (!run.task.reviewBeforePublishing) countReport(tx, reportId, 1);
     },
 
     /** Newest first. Throws bad_request for a moment that is none. */
@@ -243,13 +258,14 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
 
     /** Publishes, withdraws or archives a report. Throws not_found. */
     setStatus(org: OrgId, slug: string, status: ReportStatus): Report {
-      const [changed] = db
-        .update(reports)
-        .set({ status })
-        .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
-        .returning({ id: reports.id })
-        .all();
-      if (!changed) throw missing(slug);
+      tx(db, (t) => {
+        const own = and(eq(reports.orgId, org), eq(reports.slug, slug));
+        const before = t.select({ id: reports.id, status: reports.status }).from(reports).where(own).get();
+        if (!before) throw missing(slug);
+        t.update(reports).set({ status }).where(own).run();
+        const by = Number(status === "published") - Number(before.status === "published");
+        if (by === 1 || by === -1) countReport(t, before.id, by);
+      });
       return getReport(org, slug);
     },
 
@@ -264,8 +280,8 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         .all()
         .map(({ slug }) => slug),
 
-    /** What stood in the way in the newest reports of a prompt, each thing once. */
-    listFriction: (org: OrgId, promptId: string): SeenFrictionPoint[] => friction.ofPrompt(org, promptId.toLowerCase()),
+    listFriction: friction.list,
+    getFriction: friction.get,
   };
 }
 

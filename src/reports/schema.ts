@@ -1,12 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
-import { frictionCategories, phases, severities } from "../grading/kinds.ts";
+import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Done } from "./fixschema.ts";
 import { JudgeVariance } from "./judgevariance.ts";
-
-export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 
 const ReportMetrics = Type.Object({
   time: Type.String({ description: "2m 14s" }),
@@ -72,21 +71,16 @@ export const FrictionPoint = Type.Object(
     events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the events in the trace that prove it" }),
     lostSeconds: Nullable(Type.Number()),
     lostUsd: Nullable(Type.Number()),
+    lostPoints: Nullable(Type.Number({ description: "Points of the score; null: no measured number" })),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      {
-        description: "Reports that show it, of those of the prompt with its urlMap: among the newest 100",
-      },
+      { description: "Published runs that met it, of those that came to where it stands, since it was first met" },
     ),
-    state: OneOf(frictionStates),
+    state: OneOf(frictionStates, "Until now, by evaluations that came to where it stands"),
   },
   { title: "FrictionPoint" },
 );
 export type FrictionPoint = Static<typeof FrictionPoint>;
-
-/** A friction point with the report that tells it. */
-export const SeenFrictionPoint = Type.Object({ ...FrictionPoint.properties, slug: Type.String() });
-export type SeenFrictionPoint = Static<typeof SeenFrictionPoint>;
 
 export const Recommendation = Type.Object(
   {
@@ -97,6 +91,7 @@ export const Recommendation = Type.Object(
     url: Nullable(Type.String()),
     frictionIds: Type.Array(Id, { minItems: 1 }),
     expectedGain: Nullable(Type.Number({ description: "Points of the score that its friction cost" })),
+    done: Done,
   },
   { title: "Recommendation" },
 );

@@ -2,13 +2,14 @@ import { Type } from "@sinclair/typebox";
 import { eventTypes } from "../agents/agent.ts";
 import type { Deps } from "../deps.ts";
 import { badRequest } from "../errors.ts";
-import { severities } from "../grading/kinds.ts";
+import { frictionStates, severities } from "../grading/kinds.ts";
 import { fitting, pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Nullable, OneOf } from "../schema.ts";
 import type { Compare } from "./compare.ts";
+import { FrictionThing } from "./frictionschema.ts";
 import type { Reports } from "./reports.ts";
-import { frictionStates, Report, ReportSummary, reportFilter, SeenFrictionPoint } from "./schema.ts";
+import { Recommendation, Report, ReportSummary, reportFilter } from "./schema.ts";
 import { ReportsComparison } from "./sidebyside.ts";
 import { getTrace } from "./trace.ts";
 import { Trace, traceQuery } from "./traceschema.ts";
@@ -22,12 +23,29 @@ const slug = Type.String({ maxLength: 200, description: "From list_reports" });
 
 /** What is left to be seen is not described: every word of the list of tools is paid for in every conversation. */
 const Seen = Type.Object({});
-const BriefReport = Type.Object({ ...Report.properties, judge: Nullable(Seen), baseline: Nullable(Seen) });
+const BriefReport = Type.Object({
+  ...Report.properties,
+  judge: Nullable(Seen),
+  baseline: Nullable(Seen),
+  recommendations: Type.Array(Type.Object({ ...Recommendation.properties, done: Nullable(Seen) })),
+});
 const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
 const BriefComparison = Type.Object({
   ...ReportsComparison.properties,
   evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Seen) }),
 });
+const { points, changes, nextUntil } = Trends.properties;
+const BriefTrends = Type.Object({
+  agent: Nullable(Type.String()),
+  model: Nullable(Type.String()),
+  methodology: Nullable(Seen),
+  points,
+  changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
+  cells: Type.Array(Seen),
+  nextUntil,
+});
+const { fingerprint, severity, title, events, seenIn, state } = FrictionThing.properties;
+const BriefFriction = Type.Object({ fingerprint, severity, title, events, seenIn, state, slug: Type.String() });
 
 export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] {
   return [
@@ -81,7 +99,7 @@ export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] 
       name: "get_friction_points",
       title: "List friction points",
       description:
-        "List what stood in the agents' way, worst first, with quotes and proof. With slug: of one report. With promptId: of the newest 100 reports of a prompt, the same thing once, with its state (new, open, fixed, regressed). Use it to decide what to fix; get_report also says how.",
+        "List what stood in the agents' way, worst first, with quotes and proof. With slug: of one report. With promptId: over all published reports of a prompt, the same thing once, with its state (new, open, fixed, regressed), when it was seen and what it cost. Use it to decide what to fix; get_report also says how.",
       input: Type.Object({
         slug: Type.Optional(slug),
         promptId: Type.Optional(Type.String({ description: "Instead of slug; from list_prompts" })),
@@ -89,19 +107,20 @@ export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] 
         state: Type.Optional(OneOf(frictionStates)),
         ...pageArguments,
       }),
-      output: Type.Object({ frictionPoints: Type.Array(SeenFrictionPoint), ...pageResult }),
+      output: Type.Object({ frictionPoints: Type.Array(BriefFriction), ...pageResult }),
       annotations: readOnly,
       run({ slug, promptId, severity, state, limit, offset }, { caller: { org } }) {
         if ((slug === undefined) === (promptId === undefined))
           throw badRequest("give slug, for one report, or promptId, for all of a prompt's, and not both");
-        const all =
-          slug === undefined
-            ? reports.listFriction(org, prompts.getPromptRow(org, promptId ?? "").id)
-            : reports.getReport(org, slug).frictionPoints.map((point) => ({ ...point, slug }));
-        const wanted = all.filter(
-          (point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state,
-        );
         const page = toPage({ limit, offset });
+        if (slug === undefined) {
+          const { id } = prompts.getPromptRow(org, promptId ?? "");
+          return toRows("frictionPoints", reports.listFriction(org, { promptId: id, severity, state }, page), offset);
+        }
+        const wanted = reports
+          .getReport(org, slug)
+          .frictionPoints.map((point) => ({ ...point, slug }))
+          .filter((point) => (severity ?? point.severity) === point.severity && (state ?? point.state) === point.state);
         const items = wanted.slice(page.offset, page.offset + page.limit);
         return toRows("frictionPoints", { items, total: wanted.length }, offset);
       },
@@ -128,7 +147,7 @@ export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] 
       description:
         "Show how scores, success rate, time and cost went over days, weeks or months, for one prompt or all, of one agent and methodology. For two certain evaluations use compare_reports.",
       input: Type.Object({ ...trendFilter, promptId }),
-      output: Trends,
+      output: BriefTrends,
       annotations: readOnly,
       run(filter, { caller }) {
         if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);

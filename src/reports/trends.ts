@@ -1,143 +1,204 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, desc, eq, gte, isNull, lt, ne, or, sql } from "drizzle-orm";
-import { reports, runs } from "../db/tables.ts";
+import { and, eq, ne } from "drizzle-orm";
+import { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { Nullable, OneOf, Time, toInstant } from "../schema.ts";
-import { Repeats, sumUp } from "./repeats.ts";
+import { badRequest, notFound } from "../errors.ts";
+import { mean, meanInterval, median, wilson } from "../grading/stats.ts";
+import { Id, Nullable, OneOf, Time, toInstant } from "../schema.ts";
+import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
+import { evaluationsOf } from "./evalpoints.ts";
+import { Repeats, rounded } from "./repeats.ts";
 import { RunReport, reportFilter } from "./schema.ts";
+import { type Failed, readScoreDays, type ScoreDay } from "./scoredays.ts";
 
-const intervals = ["day", "week", "month"] as const;
+const intervals = ["day", "week", "month", "eval"] as const;
 type Interval = (typeof intervals)[number];
 
 /** Days that are shown where nobody says since when. */
-const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730 };
+const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
 const dayMs = 24 * 3600_000;
-/** Runs that one answer looks at, the newest first. */
-const maxRuns = 10_000;
+const maxPoints = 200;
+const spanDays: Record<Interval, number> = { day: 1, week: 7, month: 31, eval: 7 };
 
 const { promptId, agent, since, until } = reportFilter;
 export const trendFilter = {
   promptId,
   agent,
+  model: Type.Optional(Type.String({ maxLength: 200, description: "Default, as of the agent: the one that ran last" })),
   since,
   until,
-  interval: Type.Optional(OneOf(intervals, "Calendar days, weeks from Monday or months, in UTC; default week")),
+  interval: Type.Optional(OneOf(intervals, "Days, weeks from Monday, months, in UTC, or evaluations of one prompt")),
 };
 const TrendFilter = Type.Object(trendFilter);
 type TrendFilter = Static<typeof TrendFilter>;
 
-export const Trends = Type.Object({
-  agent: Nullable(Type.String()),
+const Cell = Type.Object({
+  agent: Type.String(),
   model: Nullable(Type.String()),
-  methodology: Nullable(RunReport.properties.methodology),
-  points: Type.Array(Type.Object({ from: Time, ...Repeats.properties }), {
-    description: "Oldest first; spans without a run are left out",
-  }),
-  changes: Type.Array(Type.Object({ at: Time, what: Type.String(), from: Type.String(), to: Type.String() }), {
-    description: "What may move the line beside the target itself",
-  }),
-  leftOut: Type.Integer({
-    description: "Reports of another agent, model or methodology",
-  }),
-  nextUntil: Nullable(Type.String({ description: "until of the page before; null if there is none" })),
+  methodology: RunReport.properties.methodology,
+  n: Type.Integer(),
 });
+
+export const Trends = Type.Object(
+  {
+    agent: Nullable(Type.String()),
+    model: Nullable(Type.String()),
+    methodology: Nullable(RunReport.properties.methodology),
+    points: Type.Array(
+      Type.Object({
+        from: Time,
+        evalRequestId: Type.Optional(Id),
+        prompts: Type.Integer({ description: "Over several, each counts the same: the mean of their means" }),
+        ...Repeats.properties,
+      }),
+      { description: "Published runs on the live docs, oldest first; spans without a run are left out" },
+    ),
+    changes: Type.Array(Change, { description: "Where the level changed, and what else may have moved it" }),
+    cells: Type.Array(Cell, { description: "All agents, models and methodologies of that time; the line is of one" }),
+    nextUntil: Nullable(Type.String({ description: "until of the page before; null if there is none" })),
+  },
+  { title: "Trends" },
+);
 export type Trends = Static<typeof Trends>;
 
-/** Scores over time, of one agent, model and methodology: those of the newest report that matches. Throws bad_request for a moment that is none. */
+type Line = Pick<ScoreDay, "agent" | "model" | "methodology">;
+const lineOf = ({ agent, model, methodology }: Line) => `${agent} ${model} ${methodology.hash}`;
+
+/**
+ * Results over time of one agent, model and methodology: those that ran last of what matches. Over all prompts, canaries are left out, and each
+ * prompt counts the same in a point. Throws not_found, and bad_request for a moment that is none.
+ */
 export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
-  const { promptId, agent, since, until, interval = "week" } = filter;
-  const end = until === undefined ? now() + 1 : toInstant("until", until);
-  const start = since === undefined ? startOf(interval, end - daysShown[interval] * dayMs) : toInstant("since", since);
-  const found = db
-    .select({
-      at: runs.createdAt,
-      failureReason: runs.failureReason,
-      agent: runs.agent,
-      version: runs.agentVersion,
-      model: runs.model,
-      report: {
-        outcome: reports.outcome,
-        score: reports.score,
-        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
-        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
-        methodology: reports.methodology,
-      },
-    })
-    .from(runs)
-    .leftJoin(reports, eq(reports.runId, runs.id))
-    .where(
-      and(
-        eq(runs.orgId, org),
-        promptId === undefined ? undefined : eq(runs.promptId, promptId.toLowerCase()),
-        agent === undefined ? undefined : eq(runs.agent, agent),
-        // Ids follow time, and are what the index of a prompt's runs is ordered by.
-        gte(runs.id, firstIdAt(start)),
-        lt(runs.id, firstIdAt(end)),
-        or(eq(runs.status, "completed"), eq(runs.status, "failed")),
-        or(isNull(reports.status), ne(reports.status, "archived")),
-      ),
-    )
-    .orderBy(desc(runs.id))
-    .limit(maxRuns + 1)
-    .all()
-    .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
-  const from = found.length > maxRuns ? wholeFrom(found, interval) : null;
-  const rows = from === null ? found : found.filter(({ at }) => at >= from);
-  const newest = rows.find(({ report }) => report !== null);
-  const methodology = newest?.report?.methodology ?? null;
-  const alike = rows.filter(
-    (row) =>
-      row.agent === newest?.agent &&
-      row.model === newest.model &&
-      (row.report === null || row.report.methodology.hash === methodology?.hash),
+  const { interval = "week" } = filter;
+  const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until);
+  const asked =
+    filter.since === undefined ? end - daysShown[interval] * dayMs : Math.min(end, toInstant("since", filter.since));
+  const start = startOf(interval, Math.max(asked, end - maxPoints * spanDays[interval] * dayMs));
+  const ids = promptsOf({ db }, org, filter.promptId);
+  if (interval === "eval" && filter.promptId === undefined)
+    throw badRequest("interval: give promptId, or use day, week or month; evaluations of several prompts make no line");
+  const found = readScoreDays({ db }, org, ids, [start, end]);
+  const matching = found.days.filter(
+    (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
-  const series = newest === undefined ? rows : alike;
-  const spans = Map.groupBy(series.toReversed(), ({ at }) => startOf(interval, at));
-  const points = [...spans].map(([at, inside]) => ({ from: toIso(at), ...sumUp(inside) }));
+  const newest = matching.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
+  const line = newest && lineOf(newest);
+  const days = matching.filter((day) => lineOf(day) === line);
+  const failed = found.failed.filter(
+    ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
+  );
+  const context: ChangeContext = { db, org, promptId: filter.promptId, others: matching };
+  const ofEvaluations =
+    interval === "eval" && newest
+      ? evaluationsOf({ db }, org, ids[0] as string, newest, [start, end], maxPoints)
+      : null;
+  const points = ofEvaluations?.points ?? pointsOf(interval, days, failed);
   return {
     agent: newest?.agent ?? null,
-    model: newest?.model ?? null,
-    methodology,
+    model: newest?.model || null,
+    methodology: newest?.methodology ?? null,
     points,
-    changes: changesOf(series.toReversed()),
-    leftOut:
-      rows.filter(({ report }) => report !== null).length - series.filter(({ report }) => report !== null).length,
-    nextUntil: from === null ? null : toIso(from),
+    changes: newest ? changesOf(context, days, levelsOf(days)) : [],
+    cells: [...Map.groupBy(found.days, lineOf).values()].map((same) => {
+      const [{ agent, model, methodology }] = same as [ScoreDay];
+      return { agent, model: model || null, methodology, n: same.reduce((n, { scores }) => n + scores.length, 0) };
+    }),
+    nextUntil: ofEvaluations?.nextUntil ?? (asked < start ? new Date(start).toISOString() : null),
   };
 }
 
-/** Where the oldest span begins that has all its runs, or the oldest moment that has, in a list that was cut at its oldest run. */
-function wholeFrom(newestFirst: { at: number }[], interval: Interval): number {
-  const cutAt = (newestFirst.at(-1) as { at: number }).at;
-  const span = startOf(interval, cutAt);
-  const whole = newestFirst.findLast(({ at }) => startOf(interval, at) > span);
-  return whole ? startOf(interval, whole.at) : cutAt + 1;
+/** The prompt that is named, or all but canaries, whose docs do not change. */
+function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, promptId: string | undefined): string[] {
+  const which = promptId === undefined ? ne(prompts.isCanary, true) : eq(prompts.id, promptId.toLowerCase());
+  const ids = db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), which))
+    .all()
+    .map(({ id }) => id);
+  if (promptId !== undefined && ids.length === 0) throw notFound(`no prompt has the id ${promptId}`);
+  return ids;
 }
 
-const toIso = (at: number) => new Date(at).toISOString();
-
-/** The least UUIDv7 of a moment. */
-function firstIdAt(at: number): string {
-  const hex = Math.max(0, Math.min(at, 2 ** 48 - 1))
-    .toString(16)
-    .padStart(12, "0");
-  return `${hex.slice(0, 8)}-${hex.slice(8)}`;
+/** The newest scores, each against the mean of its own prompt, so that it does not matter which prompts ran when; of one prompt as they are. */
+function levelsOf(days: ScoreDay[]): Level[] {
+  const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
+  const means = new Map([...byPrompt].map(([id, own]) => [id, mean(own.flatMap(({ scores }) => scores))]));
+  const levels: Level[][] = [];
+  for (let i = days.length - 1, n = 0; i >= 0 && n < maxScores; i--) {
+    const { day, promptId, scores } = days[i] as ScoreDay;
+    const centre = byPrompt.size > 1 ? (means.get(promptId) ?? 0) : 0;
+    levels.push(scores.map((score) => ({ at: day, value: score - centre })));
+    n += scores.length;
+  }
+  return levels.reverse().flat().slice(-maxScores);
 }
+
+function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trends["points"] {
+  const spans = Map.groupBy(days, ({ day }) => startOf(interval, day));
+  const misses = Map.groupBy(failed, ({ at }) => startOf(interval, at));
+  const starts = [...new Set([...spans.keys(), ...misses.keys()])].sort((a, b) => a - b);
+  return starts.map((at) => pointOf(at, spans.get(at) ?? [], misses.get(at) ?? []));
+}
+
+/** One span: of a single prompt its runs, of several the means of each. */
+function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points"][number] {
+  const because = (cause: RegExp, of: Failed[]) =>
+    of.filter(({ failureReason }) => cause.test(failureReason ?? "")).length;
+  const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
+  const each = ids.map((id) => {
+    const own = days.filter(({ promptId }) => promptId === id);
+    const lost = because(
+      /^(timeout|budget|agent_crashed):/,
+      failed.filter(({ promptId }) => promptId === id),
+    );
+    const total = (name: "succeeded" | "judged") => own.reduce((sum, day) => sum + day[name], 0);
+    return {
+      scores: own.flatMap(({ scores }) => scores),
+      seconds: own.flatMap(({ seconds }) => seconds),
+      costs: own.flatMap(({ costsUsd }) => costsUsd),
+      succeeded: total("succeeded"),
+      judged: total("judged") + lost,
+    };
+  });
+  const scored = each.filter(({ scores }) => scores.length > 0);
+  const judged = each.filter((one) => one.judged > 0);
+  const middle = (name: "seconds" | "costs") => median(each.flatMap((one) => median(one[name]) ?? []));
+  const [only] = judged;
+  const scores = scored.length === 1 ? (scored[0]?.scores ?? []) : scored.map((one) => mean(one.scores));
+  const rate =
+    only && judged.length === 1
+      ? wilson(only.succeeded, only.judged)
+      : meanInterval(judged.map((one) => (100 * one.succeeded) / one.judged));
+  const share = judged.length === 1 ? 1 : 100;
+  const { value, low, high } = rounded(
+    scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
+    1,
+  );
+  const part = (n: number | null) => (n === null ? null : n / share);
+  return {
+    from: new Date(at).toISOString(),
+    prompts: ids.length,
+    n: scored.reduce((n, one) => n + one.scores.length, 0),
+    infraFailures: because(/^(infrastructure|credentials):/, failed),
+    score: scores.length === 0 ? null : { mean: value, low, high },
+    successRate:
+      judged.length === 0
+        ? null
+        : {
+            ...rounded({ value: rate.value / share, low: part(rate.low), high: part(rate.high) }, 3),
+            of: judged.reduce((n, one) => n + one.judged, 0),
+          },
+    medianSeconds: fixed(middle("seconds"), 1),
+    medianCostUsd: fixed(middle("costs"), 4),
+  };
+}
+
+const fixed = (value: number | null, digits: number) => (value === null ? null : Number(value.toFixed(digits)));
 
 function startOf(interval: Interval, at: number): number {
   const date = new Date(at);
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
   if (interval === "month") return Date.UTC(year, month, 1);
   return Date.UTC(year, month, interval === "week" ? day - ((date.getUTCDay() + 6) % 7) : day);
-}
-
-type Dated = { at: number; version: string | null; report: object | null };
-
-/** Where the agent became another version. */
-function changesOf(rows: Dated[]): Trends["changes"] {
-  const known = rows.filter(({ report, version }) => report !== null && version !== null);
-  return known.flatMap(({ at, version }, i) => {
-    const before = known[i - 1]?.version ?? version;
-    return before === version ? [] : [{ at: toIso(at), what: "agent version", from: before ?? "", to: version ?? "" }];
-  });
 }

@@ -75,11 +75,11 @@ export function createRunJob(
     log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
     const done = { status: "completed", agentVersion: version, model: modelOf(session) ?? run.model } as const;
     return (tx: Tx) => {
-      reports.insertReport(tx, run, attempt, grade);
       tx.update(runs)
         .set({ ...done, completedAt: now(), reservedUsd: null })
         .where(eq(runs.id, run.id))
         .run();
+      reports.insertReport(tx, run, attempt, grade);
     };
   }
 

@@ -3,6 +3,7 @@ import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
 import gates from "./docs/gates.md" with { type: "text" };
+import history from "./docs/history.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
 import models from "./docs/models.md" with { type: "text" };
@@ -31,6 +32,7 @@ export const docs: Doc[] = [
   toDoc("gates", "Using evald", gates),
   toDoc("regrading", "Using evald", regrading),
   toDoc("exports", "Using evald", exports),
+  toDoc("history", "Using evald", history),
   toDoc("mcp", "Using evald", mcp),
   toDoc("rest", "Reference", rest),
   toDoc("keys", "Reference", keys),

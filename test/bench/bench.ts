@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
+import { benchHistory } from "./history.ts";
 import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
@@ -211,7 +212,17 @@ await buildExecutable();
 say(
   `${cpus()[0]?.model}, ${cpus().length} cores, bun ${Bun.version}; medians of ${repeats} × ${seconds} s, 16 connections unless said`,
 );
-try {
+// `bun run bench history` runs that part alone.
+const isWhole = process.argv[2] !== "history";
+const history = () =>
+  benchHistory({
+    startService: (dataDir) => start([executable, "serve"], serviceEnv(dataDir)),
+    startFloor: (file, dataDir) => start([process.execPath, join(import.meta.dir, file), dataDir], {}),
+    compare,
+    folder,
+  });
+
+async function everything() {
   const small = await api(100_000);
   const large = await api(1_000_000);
   row(
@@ -224,13 +235,18 @@ try {
   benchReports(row, folder());
   await benchJobs(row, folder);
   await benchSessions({ start, row, folder, env: serviceEnv, executable });
+  await history();
   await startUp();
   await explorer();
+}
+
+try {
+  await (isWhole ? everything() : history());
 } finally {
   for (const path of temporary) rmSync(path, { recursive: true, force: true });
   silent.stop(true);
 }
 const heading = ["what", "evald", "floor", "evald / floor", "aim"];
 for (const cells of [heading, heading.map(() => "---"), ...rows]) process.stdout.write(`| ${cells.join(" | ")} |\n`);
-process.stdout.write(`\n${jobsNotes}\n`);
+if (isWhole) process.stdout.write(`\n${jobsNotes}\n`);
 process.exit(0);

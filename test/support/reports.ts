@@ -45,11 +45,15 @@ function endRun(
   end: Grade | string,
 ): void {
   const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
-  if (typeof end !== "string") db.transaction((tx) => service.reports.insertReport(tx, run, 1, end));
-  db.update(runs)
-    .set({ ...done, ...(typeof end === "string" ? { status: "failed", failureReason: end } : { status: "completed" }) })
-    .where(eq(runs.id, run.id))
-    .run();
+  const ended =
+    typeof end === "string" ? { status: "failed" as const, failureReason: end } : { status: "completed" as const };
+  db.transaction((tx) => {
+    tx.update(runs)
+      .set({ ...done, ...ended })
+      .where(eq(runs.id, run.id))
+      .run();
+    if (typeof end !== "string") service.reports.insertReport(tx, run, 1, end);
+  });
 }
 
 /** Ends every run that waits, oldest first, with a score or the reason why there is none, and with what it cost. */
@@ -130,6 +134,8 @@ export const niceGrade: Grade = {
       events: [1, 2],
       lostSeconds: 1.4,
       lostUsd: null,
+      lostPoints: 4.1,
+      grounds: ["tested https://docs.example.com/quickstart"],
     },
   ],
   recommendations: [
@@ -142,6 +148,23 @@ export const niceGrade: Grade = {
       expectedGain: 4.1,
     },
   ],
+  reach: {
+    visits: [
+      {
+        page: "https://docs.example.com/quickstart",
+        url: "https://docs.example.com/quickstart",
+        reads: 1,
+        misses: 0,
+        guesses: 0,
+        errors: 1,
+        found: { "llms.txt": 1 },
+      },
+    ],
+    listed: [],
+    done: ["run"],
+    isComplete: true,
+    byRules: true,
+  },
 };
 
 export const judge: NonNullable<Grade["judge"]> = {

@@ -1,5 +1,5 @@
 import type { AgentEvent } from "../agent.ts";
-import { AgentFailure } from "../agent.ts";
+import { AgentFailure, pagesListed } from "../agent.ts";
 import { type Cover, findCover, needed, notable } from "./cover.ts";
 import { type Candidate, createFrontier, type Frontier } from "./frontier.ts";
 import type { Term } from "./goal.ts";
@@ -86,8 +86,12 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
   for (const [origin, start] of [...origins].slice(0, maxOrigins)) {
     if (!session.fetching.open()) return;
     const { fromLlmsTxt, fromSitemap } = yield* readMap(session, origin, start);
-    for (const { at, links } of fromLlmsTxt) frontier.add(links, "llms.txt", at);
-    for (const { at, links } of fromSitemap) frontier.add(links, "sitemap", at);
+    for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
+      for (const { at, links } of lists) {
+        frontier.add(links, by, at);
+        const urls = links.map(({ url }) => url);
+        yield pagesListed(by, at, urls);
+      }
     if (session.pages.length === 0) frontier.add([{ url: `${origin}/`, text: "start" }], "guessed", null);
   }
 }

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
-import type { AgentContext, Means, Provenance, Task } from "../agent.ts";
+import { type AgentContext, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
 import { isReadable, readPage } from "../docs.ts";
 import { createLibrary } from "./library.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
@@ -72,9 +72,11 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     const { status, url: answered } = got.response;
     const text = guard.text(got.response);
     const path = new URL(answered).pathname;
-    if (status >= 200 && status <= 299 && /sitemap[^/]*\.xml$/i.test(path))
-      for (const [, address = ""] of text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g))
-        learn(address, { provenance: "sitemap", foundOn: answered });
+    if (status >= 200 && status <= 299 && /sitemap[^/]*\.xml$/i.test(path)) {
+      const addresses = [...text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g)].map(([, address = ""]) => address);
+      for (const address of addresses) learn(address, { provenance: "sitemap", foundOn: answered });
+      call.tell(pagesListed("sitemap", plain(url), addresses));
+    }
     const readable =
       isReadable(got.type) ||
       /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(got.type ?? "");
@@ -85,6 +87,10 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     if (status < 200 || status > 299) return { miss };
     const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
     for (const link of page.links) learn(link.url, { provenance, foundOn: answered });
+    if (provenance === "llms.txt") {
+      const addresses = page.links.map((link) => link.url);
+      call.tell(pagesListed(provenance, plain(url), addresses));
+    }
     library.add(page);
     return { page, status };
   }

@@ -1,5 +1,5 @@
 import { line } from "../../grading/words.ts";
-import type { Provider } from "../../providers/providers.ts";
+import type { Provider } from "../../providers/schema.ts";
 import { Layout } from "../layout.tsx";
 import { type Draft, presets } from "../promptdraft.ts";
 import type { Site } from "../site.ts";

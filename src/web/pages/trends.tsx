@@ -102,6 +102,7 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
               {dayOf(change.at)}: {change.what}
             </strong>{" "}
             {change.from} → {change.to}
+            {change.note && <small> {change.note}</small>}
           </li>
         ))}
       </ol>

@@ -1,0 +1,70 @@
+import { and, desc, eq, gte, isNull, lt, or, sql } from "drizzle-orm";
+import { reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { sumUp } from "./repeats.ts";
+import { firstIdAt, type ScoreDay } from "./scoredays.ts";
+
+/** Runs that are looked at for one answer, the newest first: an evaluation has 50 at most. */
+const maxRuns = 2000;
+
+type Line = Pick<ScoreDay, "agent" | "model" | "methodology">;
+
+/** One point an evaluation of a prompt by one agent, model and methodology: its published runs on the live docs, oldest first. */
+export function evaluationsOf(
+  { db }: Pick<Deps, "db">,
+  org: OrgId,
+  promptId: string,
+  line: Line,
+  [start, end]: [number, number],
+  most: number,
+) {
+  const rows = db
+    .select({
+      id: runs.id,
+      at: runs.createdAt,
+      evalRequestId: runs.evalRequestId,
+      failureReason: runs.failureReason,
+      report: {
+        outcome: reports.outcome,
+        score: reports.score,
+        hash: sql<string>`json_extract(${reports.methodology}, '$.hash')`,
+        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+      },
+    })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(
+      and(
+        eq(runs.orgId, org),
+        eq(runs.promptId, promptId),
+        gte(runs.id, firstIdAt(start)),
+        lt(runs.id, firstIdAt(end)),
+        eq(runs.agent, line.agent),
+        sql`coalesce(${runs.model}, '') = ${line.model}`,
+        sql`${runs.urlMap} = '{}'`,
+        or(eq(reports.status, "published"), and(isNull(reports.status), eq(runs.status, "failed"))),
+      ),
+    )
+    .orderBy(desc(runs.id))
+    .limit(maxRuns + 1)
+    .all()
+    .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }))
+    .filter(({ report }) => report === null || report.hash === line.methodology.hash);
+  const groups = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
+  // The oldest of a list that was cut may lack some of its runs.
+  const whole = rows.length > maxRuns ? groups.slice(0, -1) : groups;
+  const shown = whole.slice(0, most);
+  const oldest = shown.at(-1)?.[1].at(-1);
+  return {
+    points: shown
+      .map(([evalRequestId, ended]) => ({
+        from: new Date(ended.at(-1)?.at ?? start).toISOString(),
+        evalRequestId,
+        prompts: 1,
+        ...sumUp(ended),
+      }))
+      .reverse(),
+    nextUntil: oldest && shown.length < groups.length ? new Date(oldest.at).toISOString() : null,
+  };
+}

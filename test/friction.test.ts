@@ -1,0 +1,229 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import type { Grade } from "../src/grading/score.ts";
+import { testApp } from "./support/app.ts";
+import { rpc } from "./support/mcp.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+import { type Site, serveSite } from "./support/site.ts";
+
+const sites: Site[] = [];
+afterEach(() => {
+  for (const site of sites.splice(0)) site.stop();
+});
+
+const page = (title: string, body: string) => ({
+  body: `<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1><p>${"Words about it. ".repeat(30)}</p>${body}</main></html>`,
+});
+const install = page(
+  "Install",
+  '<h2>Install the client</h2><p>Install it.</p><pre><code class="language-sh">npm install acme</code></pre>',
+);
+
+/** Docs of a provider with one link on the start page that can be broken, and a prompt that is run against them. */
+function docs(now?: () => number) {
+  let isBroken = true;
+  const links = '<a href="/guide/setup">Setup</a> <a href="/install">Install the client</a>';
+  const start = () => new Response(page("Acme", links).body, { headers: { "content-type": "text/html" } });
+  const setup = () =>
+    isBroken
+      ? new Response("gone", { status: 404 })
+      : new Response(page("Setup", "Set up").body, { headers: { "content-type": "text/html" } });
+  const site = serveSite({ "/": start, "/install": install, "/guide/setup": setup });
+  sites.push(site);
+  const app = testApp({
+    agent: createExplorer({ version: "test" }),
+    env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
+    now,
+  });
+  const { service, a, send } = app;
+  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: `${site.url}/` });
+  const prompt = service.prompts.createPrompt(a.org, {
+    title: "Install",
+    text: "Install the client.",
+    targetProviderId: provider.id,
+  });
+  const run = async (body: object = { urlMap: {} }) => {
+    const { body: run } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body });
+    await app.runJobs();
+    return (await send("GET", `/api/v1/runs/${run.runId}`)).body.report.slug as string;
+  };
+  const list = async (query: string) => (await send("GET", `/api/v1/friction?${query}`)).body as Thing[];
+  /** The dead link, however it is asked for. */
+  const dead = async () => {
+    const [byPrompt, byProvider] = [
+      await list(`promptId=${prompt.id}`),
+      await list(`providerId=${provider.id}&severity=medium`),
+    ].map((things) => things.filter(({ category }) => category === "dead_link"));
+    const overMcp = (await rpc(app).call("get_friction_points", { promptId: prompt.id })).frictionPoints.filter(
+      ({ category }: Thing) => category === "dead_link",
+    );
+    expect(byProvider).toEqual(byPrompt as Thing[]);
+    expect(overMcp).toEqual(byPrompt);
+    return byPrompt as Thing[];
+  };
+  return {
+    app,
+    site,
+    run,
+    list,
+    dead,
+    prompt,
+    provider,
+    mend: (isMended: boolean) => {
+      isBroken = !isMended;
+    },
+  };
+}
+
+type Thing = { fingerprint: string; category: string; title: string; state: string; seenIn: object; slug: string };
+
+test("a link of real docs that is broken, mended and broken again is one thing with a life", async () => {
+  let now = Date.UTC(2026, 10, 1, 9);
+  const { app, run, dead, mend, prompt } = docs(() => now);
+  const states: unknown[] = [];
+  const slugs: string[] = [];
+  for (const isMended of [false, false, true, false]) {
+    mend(isMended);
+    slugs.push(await run());
+    const [thing, ...more] = await dead();
+    expect(more).toEqual([]);
+    states.push([thing?.state, thing?.seenIn, slugs.indexOf(thing?.slug ?? "")]);
+    now += 3600_000;
+  }
+  expect(states).toEqual([
+    ["new", { runs: 1, of: 1 }, 0],
+    ["open", { runs: 2, of: 2 }, 1],
+    ["fixed", { runs: 2, of: 3 }, 1],
+    ["regressed", { runs: 3, of: 4 }, 3],
+  ]);
+  const [thing] = await dead();
+  const { body } = await app.send("GET", `/api/v1/friction/${thing?.fingerprint}?promptId=${prompt.id}`);
+  expect(body).toMatchObject({
+    firstSeenAt: "2026-11-01T09:00:00.000Z",
+    lastSeenAt: "2026-11-01T12:00:00.000Z",
+    fixedAt: null,
+    prompts: [
+      {
+        promptId: prompt.id,
+        state: "regressed",
+        since: { met: 1, of: 1, missed: 0 },
+        evaluations: [1, 1, 0, 1].map((met) => ({ met, of: 1 })),
+      },
+    ],
+  });
+  expect(body.cost.points).toBeGreaterThan(0);
+  // The reports say the same of it, the oldest too.
+  const report = (await app.send("GET", `/api/v1/reports/${slugs[0]}`)).body;
+  expect(report.frictionPoints.find((each: Thing) => each.category === "dead_link")).toMatchObject({
+    fingerprint: thing?.fingerprint,
+    state: "regressed",
+    seenIn: { runs: 3, of: 4 },
+  });
+});
+
+test("a run that never came to the page proves nothing", async () => {
+  const { site, run, dead, app, prompt } = docs();
+  await run();
+  expect((await dead()).map(({ title }) => title)).toEqual(["Dead link on Acme: /guide/setup (404)"]);
+  // Another start: the page with the dead link is not read, so nobody knows whether it still stands there.
+  app.service.prompts.updatePrompt(app.a.org, prompt.id, {
+    targetProviderId: null,
+    additionalUrls: [{ url: `${site.url}/install` }],
+  });
+  await run();
+  const things = (await app.send("GET", `/api/v1/friction?promptId=${prompt.id}`)).body as Thing[];
+  expect(things.find(({ category }) => category === "dead_link")).toMatchObject({
+    state: "new",
+    seenIn: { runs: 1, of: 1 },
+  });
+});
+
+describe("what counts", () => {
+  const [point] = niceGrade.frictions as [Grade["frictions"][number]];
+  const withPoint: Grade = niceGrade;
+  const without: Grade = { ...niceGrade, frictions: [], recommendations: [] };
+  const byModel = (grade: Grade): Grade => ({ ...grade, reach: { ...grade.reach, byRules: false } });
+
+  function prompted() {
+    const app = testApp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const evaluate = (...ends: (Grade | string)[]) => evaluation(app, id, ends);
+    const told = async () => {
+      const [thing] = (await app.send("GET", `/api/v1/friction?promptId=${id}`)).body;
+      return thing ? [thing.state, thing.seenIn.runs, thing.seenIn.of] : null;
+    };
+    const set = (slug: string, status: string) => app.send("PATCH", `/api/v1/reports/${slug}`, { body: { status } });
+    return { app, id, evaluate, told, set };
+  }
+
+  test("published reports only: what is archived or a draft is as if it were not, until it is published", async () => {
+    const { app, id, evaluate, told, set } = prompted();
+    const [first] = evaluate(withPoint);
+    const [second] = evaluate(without);
+    expect(await told()).toEqual(["fixed", 1, 2]);
+    await set(second?.slug ?? "", "archived");
+    expect(await told()).toEqual(["new", 1, 1]);
+    await set(first?.slug ?? "", "draft");
+    expect(await told()).toBeNull();
+    await set(first?.slug ?? "", "published");
+    await set(second?.slug ?? "", "published");
+    expect(await told()).toEqual(["fixed", 1, 2]);
+    app.service.prompts.updatePrompt(app.a.org, id, { reviewBeforePublishing: true });
+    const [draft] = evaluate(withPoint);
+    expect(await told()).toEqual(["fixed", 1, 2]);
+    await set(draft?.slug ?? "", "published");
+    expect(await told()).toEqual(["regressed", 2, 3]);
+    const sums = (await app.send("GET", `/api/v1/friction?promptId=${id}`)).body[0].cost;
+    expect(sums).toEqual({ points: 8.2, seconds: 2.8, usd: null });
+  });
+
+  test("an agent with a model may miss what is still there: it takes as many runs as leave less than 5 % to luck", async () => {
+    const { evaluate, told } = prompted();
+    evaluate(byModel(withPoint));
+    // 1 of 1 is taken for 1 of 2: four misses are .0625, five .031.
+    evaluate(...Array.from({ length: 4 }, () => byModel(without)));
+    expect(await told()).toEqual(["new", 1, 5]);
+    evaluate(byModel(without));
+    expect(await told()).toEqual(["fixed", 1, 6]);
+  });
+
+  test("a run of another model, one ended by a limit and one that could not be made say nothing", async () => {
+    const { app, id, evaluate, told } = prompted();
+    evaluate(withPoint);
+    evaluate({ ...without, reach: { ...without.reach, isComplete: false } });
+    evaluate({ ...without, reach: { ...without.reach, visits: [], done: [] } });
+    evaluate("infrastructure: the host is gone");
+    expect(await told()).toEqual(["new", 1, 1]);
+    const model = evaluation(app, id, [withPoint]);
+    app.db.$client.run("update runs set model = 'openai/gpt-5' where id = ?", [model[0]?.runId ?? ""]);
+    expect(await told()).toEqual(["open", 2, 2]);
+  });
+
+  test("runs of one evaluation may end in any order", async () => {
+    const { evaluate, told } = prompted();
+    evaluate(without, without, withPoint, without);
+    expect(await told()).toEqual(["new", 1, 4]);
+    evaluate(withPoint, without, withPoint, withPoint);
+    expect(await told()).toEqual(["open", 4, 8]);
+  });
+
+  test("who asks names a prompt or a provider that there is", async () => {
+    const { app, id } = prompted();
+    const { send, b } = app;
+    const got = async (query: string, key?: string) => {
+      const headers: Record<string, string> = key ? { authorization: `Bearer ${key}` } : {};
+      const { status, body } = await send("GET", `/api/v1/friction${query}`, { headers });
+      return [status, body.detail];
+    };
+    const unknown = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
+    const one = "give promptId, for one prompt, or providerId, for all prompts of a provider";
+    expect(await got("")).toEqual([400, one]);
+    expect(await got(`?promptId=${id}&providerId=${unknown}`)).toEqual([400, one]);
+    expect(await got(`?promptId=${id}`, b.key)).toEqual([404, `no prompt has the id ${id}`]);
+    expect(await got(`?providerId=${unknown}`)).toEqual([404, `no provider has the id ${unknown}`]);
+    expect(await got(`/${point.fingerprint}?promptId=${id}`)).toEqual([
+      404,
+      `no friction point has the fingerprint ${point.fingerprint} here`,
+    ]);
+  });
+});

@@ -1,0 +1,265 @@
+import { describe, expect, test } from "bun:test";
+import { changePoints } from "../src/grading/changes.ts";
+import type { Grade } from "../src/grading/score.ts";
+import { testApp } from "./support/app.ts";
+import { rpc } from "./support/mcp.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+const scored = (score: number, more: Partial<Grade> = {}): Grade => ({ ...niceGrade, score, ...more });
+const dayMs = 24 * 3600_000;
+
+/** A service whose clock stands where `at` sets it, and runs of prompts that end as they are told to. */
+function dated() {
+  let now = Date.UTC(2026, 10, 1, 12);
+  const app = testApp({ now: () => now });
+  const { call } = rpc(app);
+  const newPrompt = (isCanary = false) =>
+    app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com", isCanary }).id;
+  const promptId = newPrompt();
+  const at = (day: string | number, ends: (Grade | string)[], of = promptId) => {
+    now = typeof day === "number" ? day : Date.parse(`${day}T12:00:00Z`);
+    return evaluation(app, of, ends);
+  };
+  const trends = async (args: object = {}) => {
+    const query = new URLSearchParams(Object.entries(args)).toString();
+    const { body } = await app.send("GET", `/api/v1/trends?${query}`);
+    if (body.error) return body;
+    expect(await call("get_trends", args)).toEqual(body);
+    return body;
+  };
+  return { app, at, trends, promptId, newPrompt, setNow: (ms: number) => (now = ms) };
+}
+
+type Change = { what: string; at: string; from: string; to: string; canary: string | null; note: string | null };
+
+test("each span has its repeats, spans without a run are left out, and other methodologies are not mixed in", async () => {
+  const { at, trends, promptId, setNow } = dated();
+  const old = { methodology: { id: "0", hash: "000000000000", judge: null } };
+  at("2026-11-01", [scored(20, old)]);
+  at("2026-11-02", [scored(60), scored(64), "timeout: too long"]);
+  at("2026-11-08", [scored(66)]);
+  at("2026-11-18", [scored(80), scored(80), "infrastructure: the host is gone"]);
+  expect(await trends({ promptId })).toEqual({
+    agent: "explorer",
+    model: null,
+    methodology: niceGrade.methodology,
+    nextUntil: null,
+    cells: [
+      { agent: "explorer", model: null, methodology: old.methodology, n: 1 },
+      { agent: "explorer", model: null, methodology: niceGrade.methodology, n: 5 },
+    ],
+    changes: [
+      {
+        at: "2026-11-02T00:00:00.000Z",
+        what: "methodology",
+        from: "0 00000000",
+        to: "1 3f9c0a17",
+        delta: null,
+        p: null,
+        canary: null,
+        note: null,
+      },
+    ],
+    points: [
+      {
+        // Monday to Sunday.
+        from: "2026-11-02T00:00:00.000Z",
+        prompts: 1,
+        n: 3,
+        infraFailures: 0,
+        score: { mean: 63.3, low: 55.7, high: 70.9 },
+        successRate: { value: 0, low: 0, high: 0.793, of: 1 },
+        medianSeconds: 4.2,
+        medianCostUsd: 0,
+      },
+      {
+        from: "2026-11-16T00:00:00.000Z",
+        prompts: 1,
+        n: 2,
+        infraFailures: 1,
+        score: { mean: 80, low: 80, high: 80 },
+        successRate: null,
+        medianSeconds: 4.2,
+        medianCostUsd: 0,
+      },
+    ],
+  });
+  const from = async (args: object) =>
+    (await trends(args)).points.map((point: { from: string }) => point.from.slice(0, 10));
+  expect(await from({ interval: "day" })).toEqual(["2026-11-02", "2026-11-08", "2026-11-18"]);
+  expect(await from({ interval: "month" })).toEqual(["2026-11-01"]);
+  expect(await from({ interval: "day", since: "2026-11-08", until: "2026-11-18" })).toEqual(["2026-11-08"]);
+  expect(await from({ interval: "day", agent: "llm" })).toEqual([]);
+  expect(await from({ promptId, interval: "eval" })).toEqual(["2026-11-02", "2026-11-08", "2026-11-18"]);
+  expect((await trends({ interval: "eval" })).detail).toStartWith("interval: give promptId");
+  // The week, the month, in which the time shown begins is shown as a whole.
+  setNow(Date.parse("2028-11-25T12:00:00Z"));
+  expect((await trends({ interval: "month" })).points[0].n).toBe(5);
+  setNow(Date.parse("2027-06-30T00:00:00Z"));
+  expect(await from({})).toEqual([]);
+});
+
+test("over all prompts each counts the same, and canaries are left out", async () => {
+  const { at, trends, newPrompt } = dated();
+  const [other, canary] = [newPrompt(), newPrompt(true)];
+  const won = (score: number) => scored(score, { outcome: "succeeded" });
+  const lost = (score: number) => scored(score, { outcome: "goal_not_met" });
+  at("2026-11-02", [won(50), lost(50), lost(50), lost(50)]);
+  at("2026-11-03", [won(90)], other);
+  at("2026-11-03", [scored(10)], canary);
+  const { points } = await trends();
+  // Of runs it would be 58, and 2 of 5.
+  expect(points).toMatchObject([
+    { prompts: 2, n: 5, score: { mean: 70, low: 0, high: 100 }, successRate: { value: 0.625, of: 5 } },
+  ]);
+  expect((await trends({ promptId: canary })).points[0].score.mean).toBe(10);
+});
+
+test("an agent with a model has a line of its own, and what a preview brought is in none", async () => {
+  const { app, at, trends, promptId } = dated();
+  at("2026-11-02", [scored(40)]);
+  app.db.$client.run("update score_days set agent = 'llm', model = 'openai/gpt-5'");
+  at("2026-11-03", [scored(60)]);
+  evaluation(app, promptId, [scored(1)], { urlMap: { "docs.example.com": "https://preview.example.com" } });
+  const shown = async (args: object) => {
+    const { agent, model, points, cells } = await trends(args);
+    return [agent, model, points.map(({ score }: { score: { mean: number } }) => score.mean), cells.length];
+  };
+  expect(await shown({})).toEqual(["explorer", null, [60], 2]);
+  expect(await shown({ agent: "llm" })).toEqual(["llm", "openai/gpt-5", [40], 2]);
+  expect(await shown({ model: "openai/gpt-5" })).toEqual(["llm", "openai/gpt-5", [40], 2]);
+});
+
+test("a report that is archived leaves its point, and comes back to it", async () => {
+  const { app, at, trends } = dated();
+  const [first] = at("2026-11-02", [scored(60), scored(80)]);
+  const set = (status: string) => app.send("PATCH", `/api/v1/reports/${first?.slug}`, { body: { status } });
+  const shown = async () => (await trends()).points.map(({ n, score }: Point) => [n, score.mean]);
+  expect(await shown()).toEqual([[2, 70]]);
+  await set("archived");
+  expect(await shown()).toEqual([[1, 80]]);
+  await set("published");
+  expect(await shown()).toEqual([[2, 70]]);
+});
+type Point = { n: number; score: { mean: number }; from: string };
+
+test("what is too long for one answer is on the pages before, each run on one of them", async () => {
+  const { at, trends, promptId } = dated();
+  const begin = Date.UTC(2024, 0, 1);
+  for (let day = 0; day < 420; day += 7) at(begin + day * dayMs, [scored(70), scored(72)]);
+  for (const interval of ["day", "eval"]) {
+    const seen: Point[] = [];
+    let asked = 0;
+    for (let until: string | null = "2025-03-01"; until !== null && asked < 9; asked++) {
+      const answer: { points: Point[]; nextUntil: string | null } = await trends({
+        promptId,
+        interval,
+        since: "2024-01-01",
+        until,
+      });
+      seen.unshift(...answer.points);
+      until = answer.nextUntil;
+    }
+    expect(seen.reduce((n, point) => n + point.n, 0)).toBe(120);
+    expect(new Set(seen.map(({ from }) => from)).size).toBe(60);
+  }
+});
+
+describe("where a line changed", () => {
+  /** Runs a day over 20 days, the last ten of another level; the canary's by `canary`. */
+  function moved(canary: (i: number) => number | null) {
+    const world = dated();
+    const id = world.newPrompt(true);
+    for (let i = 0; i < 20; i++) {
+      const wave = [0, 2, -1, 1, -2][i % 5] as number;
+      const at = Date.UTC(2026, 9, 1, 12) + i * dayMs;
+      world.at(at, [scored((i < 10 ? 80 : 70) + wave)]);
+      const score = canary(i);
+      if (score !== null) world.at(at, [scored(score + wave)], id);
+    }
+    return world;
+  }
+  const only = async ({ trends, promptId }: ReturnType<typeof dated>): Promise<Change> => {
+    const { changes } = await trends({ promptId, interval: "day" });
+    expect(changes).toHaveLength(1);
+    return changes[0];
+  };
+
+  test.each<[string, (i: number) => number | null, string | null, string]>([
+    [
+      "the canary stayed",
+      () => 60,
+      "stayed",
+      "the canary stayed (+0.4 points, 8 against 8 runs, p 0.733): look at the docs",
+    ],
+    [
+      "the canary moved as well",
+      (i) => (i < 10 ? 60 : 50),
+      "moved",
+      "the canary moved as well (-9.6 points, 8 against 8 runs, p < 0.001): the model drifted",
+    ],
+    [
+      "there are too few runs of a canary",
+      (i) => (i < 13 ? 60 : null),
+      null,
+      "no canary tells docs from model: 8 against 3 runs, it takes 5 a side",
+    ],
+  ])("%s", async (_, canary, verdict, note) => {
+    expect(await only(moved(canary))).toEqual({
+      at: "2026-10-11T00:00:00.000Z",
+      what: "score",
+      from: "80.0",
+      to: "70.0",
+      delta: { value: -10, low: -11.4, high: -8.6 },
+      p: 0.0033,
+      canary: verdict,
+      note: `-10.0 points (95 % from -11.4 to -8.6), 10 against 10 runs, p 0.003 by permutation of the series; ${note}`,
+    } as never);
+  });
+
+  test("a new version of the agent and another model are marked", async () => {
+    const { app, at, trends } = dated();
+    at("2026-11-02", [scored(70)]);
+    app.db.$client.run("update score_days set model = 'openai/gpt-4'");
+    at("2026-11-03", [scored(75)]);
+    app.db.$client.run("update score_days set version = '0.1.0' where model = ''");
+    at("2026-11-04", [scored(75)]);
+    const { changes } = await trends({ interval: "day" });
+    expect(changes.map(({ at, what, from, to }: Change) => [at.slice(0, 10), what, from, to])).toEqual([
+      ["2026-11-03", "model", "openai/gpt-4", "none"],
+      ["2026-11-04", "agent version", "0.1.0", "test"],
+    ]);
+  });
+});
+
+describe("change points", () => {
+  /** Normal values of a fixed seed: Box and Muller's transform of a Lehmer generator. */
+  function normal(seed: number) {
+    let state = seed;
+    const uniform = () => {
+      state = (state * 48271) % 2147483647;
+      return state / 2147483647;
+    };
+    return (centre: number, sd: number) =>
+      centre + sd * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
+  }
+
+  test("where nothing changed, at most one series in twenty shows a change", () => {
+    const draw = normal(7);
+    const series = Array.from({ length: 400 }, () => Array.from({ length: 40 }, () => draw(75, 8)));
+    const alarms = series.filter((values) => changePoints(values).length > 0).length;
+    // 400 draws of .05: more than 29 come by chance in one of fifty.
+    expect(alarms).toBeLessThan(29);
+    expect(alarms).toBeGreaterThan(5);
+  });
+
+  test("two changes of a series are found where they are; five values a side are needed", () => {
+    const draw = normal(3);
+    const values = Array.from({ length: 60 }, (_, i) => draw(i < 20 ? 80 : i < 45 ? 65 : 85, 4));
+    expect(changePoints(values).map(({ index }) => index)).toEqual([20, 45]);
+    expect(changePoints([1, 1, 1, 1, 9, 9, 9, 9, 9])).toEqual([]);
+    expect(changePoints([1, 1, 1, 1, 1, 9, 9, 9, 9, 9]).map(({ index, p }) => [index, p < 0.05])).toEqual([[5, true]]);
+    expect(changePoints(Array(30).fill(70))).toEqual([]);
+    expect(changePoints([])).toEqual([]);
+  });
+});
