@@ -2,6 +2,7 @@ import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
 import { type Agent, objectionTo } from "./agents/agent.ts";
+import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
@@ -131,14 +132,16 @@ export function createService(options: Options) {
     return fault;
   }
 
+  const gateway = createGatewayOpener(now);
   const host = createHost({
     now,
+    gateway,
     folder: filename === ":memory:" ? null : join(dirname(filename), "workspaces"),
     operatorHosts: config.egressAllow,
   });
   const money = createSpending(deps);
   const estimates = createEstimates(deps, { prompts, models, money });
-  const judging = createJudging(deps, { models, queue, money });
+  const judging = createJudging(deps, { models, queue, money, gateway });
   const runJob = createRunJob(deps, {
     judging,
     money,
@@ -150,7 +153,7 @@ export function createService(options: Options) {
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
-  const regradeJob = createRegradeJob(deps, { models, gradings, judging, queue, commit });
+  const regradeJob = createRegradeJob(deps, { models, money, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
@@ -241,7 +244,7 @@ export function createService(options: Options) {
     trouble,
     /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
-      host.sweep();
+      await host.sweep();
       await runner.start();
       gates.start();
       slots.start();
@@ -250,7 +253,7 @@ export function createService(options: Options) {
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
-      await Promise.all([host.close(), judging.close()]);
+      await Promise.all([host.close(), gateway.close()]);
     },
   };
 }

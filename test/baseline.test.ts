@@ -134,6 +134,13 @@ describe("two sides", () => {
     ]);
   });
 
+  test("of equal scores are no change, however the last bits of their means differ", async () => {
+    const app = setUp();
+    const same = (n: number) => app.evaluate(scores(...Array(n).fill(89.4))).id;
+    const { verdict, evidence } = await app.compare(same(10), same(6));
+    expect([verdict, evidence.delta]).toEqual(["no_change", { value: 0, low: 0, high: 0 }]);
+  });
+
   test("that took too many splits name the seed of those that were drawn", async () => {
     const app = setUp();
     const many = (from: number) => scores(...Array.from({ length: 12 }, (_, i) => from + i));
@@ -213,11 +220,14 @@ describe("two sides", () => {
     const [before, after]: [string[], string[]] = [[], []];
     for (let i = 0; i < 6; i++) {
       const own = app.prompt(`Do ${i}. https://docs.example.com`);
-      before.push(app.evaluate(scores(60 + 5 * i, 62 + 5 * i), own).id);
-      after.push(app.evaluate(scores(50 + 5 * i, 54 + 5 * i - i / 2), own).id);
+      const ends = (outcome: Grade["outcome"], ...values: number[]) =>
+        values.map((score) => scored(score, { outcome }));
+      before.push(app.evaluate(ends("succeeded", 60 + 5 * i, 62 + 5 * i), own).id);
+      after.push(app.evaluate(ends("goal_not_met", 50 + 5 * i, 54 + 5 * i - i / 2), own).id);
     }
     const six = await app.compare(before.join(), after.join());
-    expect([six.verdict, six.evidence.p, six.evidence.smallestP]).toEqual(["regressed", 0.0313, 0.0313]);
+    const { p, smallestP, successP } = six.evidence;
+    expect([six.verdict, p, smallestP, successP]).toEqual(["regressed", 0.0313, 0.0313, 0.0313]);
     expect(six.evidence.method).toBe(
       "two-sided sign-flip test of the differences of 6 prompts (all 64 signs); t 95 % interval of their mean",
     );

@@ -280,6 +280,7 @@ test("every command has a help text with what it does and with examples that the
   expect(top).toEqual([
     "serve",
     "eval",
+    "gate",
     "org",
     "key",
     "person",
@@ -288,6 +289,9 @@ test("every command has a help text with what it does and with examples that the
     "model",
     "backup",
     "restore",
+    "regrade",
+    "export",
+    "import",
     "doctor",
   ]);
   const leaves: string[][] = [];
@@ -295,7 +299,7 @@ test("every command has a help text with what it does and with examples that the
     const below = commandsOf(await help(command)).filter((name) => name !== "help");
     leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
   }
-  expect(leaves.length).toBe(21);
+  expect(leaves.length).toBe(27);
   for (const command of leaves) {
     const text = await help(...command);
     expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);

@@ -18,6 +18,9 @@ const slugs = [
   "runs",
   "reports",
   "history",
+  "gates",
+  "regrading",
+  "exports",
   "mcp",
   "rest",
   "keys",
@@ -222,6 +225,7 @@ const samples: Record<string, RegExp[]> = {
   ],
   "runs.md": [
     /^\{\n {2}"slug": "error-codes-/,
+    / event\n +\d+ run\n$/,
     /"ended": "done"/,
     /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
     /^http\S+\/api\/v1\/runs\/\S+$/m,
@@ -233,6 +237,17 @@ const samples: Record<string, RegExp[]> = {
     /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
     /"n": \d+,\n {2}"mean": \d/,
     /"totals": \{\n {4}"pages": [1-9]/,
+  ],
+  "regrading.md": [
+    /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
+    /^[0-9a-f-]{36}\n$/,
+    /^1\tno judge\tA\S*\ttrue\n$/,
+  ],
+  "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
+  "gates.md": [
+    /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
+    /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,
+    /^\{\n {2}"verdict": /,
   ],
   "mcp.md": [
     /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
@@ -289,7 +304,7 @@ test("every sample that bash can run prints what it should, page after page, aga
   expect(rest.length).toBe(1);
   for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 120_000);
 
 describe("the API reference", () => {
   const app = testApp();

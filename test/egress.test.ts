@@ -288,6 +288,27 @@ describe("the urlMap", () => {
     expect(session.events[0]).toMatchObject({ url: "http://docs.test/page", mappedUrl: `${served.url}/base/page` });
   });
 
+  test("who can ask for https by a tunnel alone says by a header that it means https, and is told in those terms", async () => {
+    const served = site({
+      "/page": (request) => Response.json(Object.fromEntries(request.headers)),
+      "/old": { status: 302, headers: { location: "/page", "evald-failure": "refused" } },
+    });
+    const session = open({ urlMap: { "https://docs.test": served.url }, purpose: "page" });
+    const headers = { "evald-scheme": "https" };
+    const { status, body } = await ask(session, "http://docs.test/page", { headers });
+    expect([status, Object.keys(JSON.parse(body))]).toEqual([200, expect.not.arrayContaining(["evald-scheme"])]);
+    const moved = await ask(session, "http://docs.test/old", { headers });
+    // That something failed here is said by the proxy alone.
+    expect(moved.headers).toMatchObject({ location: "https://docs.test/page" });
+    expect(moved.headers["evald-failure"]).toBeUndefined();
+    expect((await ask(session, "http://other.test/")).headers["evald-failure"]).toBe("refused");
+    expect((await session.told(3)).map((event) => event.type === "http" && [event.url, event.purpose])).toEqual([
+      ["https://docs.test/page", "page"],
+      ["https://docs.test/old", "page"],
+      ["http://other.test/", "page"],
+    ]);
+  });
+
   test("a tunnel to a mapped host is refused, with the address that works", async () => {
     const session = open({
       urlMap: { "docs.test": "http://127.0.0.1:4000", "https://api.test": "http://127.0.0.1:4001/v1" },

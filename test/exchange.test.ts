@@ -81,7 +81,8 @@ async function furnished() {
     reviewBeforePublishing: true,
   });
   const args = { templateArgs: { thing: "file" } };
-  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, "infrastructure: no network"], args);
+  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"], args);
+  service.prompts.updatePrompt(a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
   evaluation(app, prompt.id, ["timeout: too long"], {
     ...args,
     urlMap: { "docs.acme.dev": "https://preview.example" },
@@ -112,7 +113,7 @@ describe("an export as JSON lines", () => {
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
     );
     expect(counts).toEqual({
-      ...{ provider: 1, prompt: 2, eval_request: 4, run: 5, event: 16 + 121 + 121, report: 3 },
+      ...{ provider: 1, prompt: 2, eval_request: 4, run: 6, event: 16 + 3 * 121, report: 4 },
       ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
@@ -135,7 +136,7 @@ describe("an export as JSON lines", () => {
   test("becomes the same in another instance, byte for byte; nothing of it runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
-    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 5, report: 3, prompt: 2, grading: 3 } });
+    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 6, report: 4, prompt: 2, grading: 3 } });
     expect(withoutHeader(await exported(other))).toBe(withoutHeader(text));
     expect(count(other, "jobs")).toBe(0);
     expect(other.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
@@ -146,16 +147,23 @@ describe("an export as JSON lines", () => {
         expect([path, JSON.stringify((await here)?.body)]).toEqual([path, expected]);
       }
     }
+    // What the judge cost was paid there.
+    expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
+    expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
     // Of the other one, one has not ended.
-    expect([await runs(other), await runs(source)]).toEqual(["5", "6"]);
+    expect([await runs(other), await runs(source)]).toEqual(["6", "7"]);
     const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
     const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
-    expect(nightly).toMatchObject({ frequency: "daily", nextRunsAt: expect.any(Array) });
+    expect(nightly).toMatchObject({
+      baselineRequestId: expect.any(String),
+      frequency: "daily",
+      nextRunsAt: expect.any(Array),
+    });
     // What was imported can be graded again.
     await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
     await other.runJobs();
-    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 3 });
+    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 4 });
   });
 
   test("twice, or one that is newer, adds what is not there and changes nothing", async () => {
@@ -192,6 +200,7 @@ describe("an export as JSON lines", () => {
       "prompt",
       "prompt",
     ]);
+    importInto(testApp(), await exported(source, "?since=2999-01-01"));
     expect(rowsIn(await exported(source, "", source.b.key))).toEqual([]);
     for (const [query, status, detail] of [
       ["?format=xml", 400, "format must be one of jsonl, csv, junit, markdown"],
@@ -258,7 +267,7 @@ describe("a file that is refused stores nothing", () => {
       const said = refused(app, bytes.subarray(0, cut));
       expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is cut off here; copy it again/)]);
     }
-    expect(importInto(app, bytes).rows.run).toBe(5);
+    expect(importInto(app, bytes).rows.run).toBe(6);
   }, 60_000);
 
   test("damaged by a single bit anywhere behind the header", () => {
@@ -355,6 +364,11 @@ describe("a file that is refused stores nothing", () => {
       /its prompt 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 does not stand before it/,
     ],
     [
+      "a foreign baseline",
+      () => at("prompt", { baselineRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
+      /its baseline 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 does not stand in the file/,
+    ],
+    [
       "an event of another run",
       () => at("event", { runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
       /runId must be that of the rows before it/,
@@ -390,9 +404,12 @@ describe("a file that is refused stores nothing", () => {
       /line 2: the provider .* belongs to another organisation here; ids stay what they are, so import the file into another data folder/,
     );
     const [first, second] = rowsIn(text).filter(({ type }) => type === "prompt");
-    expect(() => importInto(app, sealed([{ ...second, row: { ...second?.row, targetProviderId: null } }]))).toThrow(
-      /line 2: the prompt/,
-    );
+    expect(() =>
+      importInto(
+        app,
+        sealed([{ ...second, row: { ...second?.row, targetProviderId: null, baselineRequestId: null } }]),
+      ),
+    ).toThrow(/line 2: the prompt/);
     expect(first?.type).toBe("prompt");
     expect(count(app, "prompts")).toBe(2);
     expect(withoutHeader(await exported(app, "", app.b.key))).toBe(withoutHeader(before));

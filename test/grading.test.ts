@@ -390,7 +390,7 @@ test("a model is graded on its recovery and autonomy too", () => {
   expect(grade.verdict).toEndWith("Whether the goal can be met was not judged.");
 });
 
-test("an exit code and a status go before what an agent makes of them; what it notes is told as its word", () => {
+test("an exit code and a status go before what an agent makes of them; what it notes counts nowhere by itself", () => {
   const noted = { title: "The quickstart skips a step", severity: "critical", quote: "Run it", url: `${site}/start` };
   const grade = gradeSession(
     session(
@@ -405,15 +405,8 @@ test("an exit code and a status go before what an agent makes of them; what it n
     ),
   );
   expect(grade).toMatchObject({ outcome: "not_judged", metrics: { errors: 2, errorsDetail: "2 tool calls failed." } });
-  expect(grade.frictions).toContainEqual(
-    expect.objectContaining({
-      severity: "medium",
-      title: "The agent noted: The quickstart skips a step",
-      description: "The agent noted this while it worked: The quickstart skips a step. It quoted: “Run it”",
-      url: `${site}/start`,
-      events: [6],
-    }),
-  );
+  // Nothing that failed has to do with what it says.
+  expect(JSON.stringify(grade.frictions)).not.toContain("skips a step");
 });
 
 test("a limit that ended a model's work is told with what it kept from being", () => {

@@ -1,3 +1,4 @@
+import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,6 +9,8 @@ import { type Site, serveSite } from "./support/site.ts";
 const key = "sk-the-real-key-0123456789";
 let fake: ReturnType<typeof serveFakeModel>;
 let docs: Site;
+/** The page that never comes was asked for. */
+const asked = Promise.withResolvers<void>();
 
 const use = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
 const done = use("finish", { outcome: "succeeded", summary: "It was read." });
@@ -21,7 +24,13 @@ const paths = {
 
 beforeAll(async () => {
   await buildExecutable();
-  docs = serveSite({ "/": { body: "<title>Acme</title><h1>Acme</h1><p>Print the word acme.</p>" } });
+  docs = serveSite({
+    "/": { body: "<title>Acme</title><h1>Acme</h1><p>Print the word acme.</p>" },
+    "/never": () => {
+      asked.resolve();
+      return new Promise(() => {});
+    },
+  });
   const turns = [use("fetch_page", { url: docs.url }), use("run_command", { command: "echo acme" }), done];
   const scenarios = Object.fromEntries(Object.values(paths).map((id) => [id.slice(id.indexOf("/") + 1), { turns }]));
   fake = serveFakeModel({
@@ -29,6 +38,10 @@ beforeAll(async () => {
     scenarios: {
       ...scenarios,
       cancelled: { turns: [use("run_command", { command: "(setsid sleep 876.54 &); sleep 876.54", seconds: 200 })] },
+      browses: {
+        turns: [use("browse", { action: "open", url: docs.url }), use("browse", { action: "screenshot" }), done],
+      },
+      browsing: { turns: [use("browse", { action: "open", url: `${docs.url}/never` })] },
       killed: {
         first: [use("run_command", { command: "(setsid sleep 987.65 &); sleep 987.65", seconds: 200 })],
         turns: [done],
@@ -132,6 +145,45 @@ test("killed in the middle of a session, nothing of it is left after a second; t
   expect(await second.stop()).toBe(0);
 }, 60_000);
 
+test("a session in the browser leaves a picture, in the data and in a backup of it", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  const run = await untilRun(ask, runId, "completed", "failed");
+  const { body } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
+  expect(body.events.slice(0, 2)).toMatchObject([
+    { tool: "browse", ok: true, output: { title: "Acme", text: expect.stringMatching(/^heading "Acme" level 1\n/) } },
+    { tool: "browse", ok: true, artefact: { name: "screenshot-1.webp", bytes: expect.any(Number) } },
+  ]);
+  const file = join(cwd, "copy");
+  expect((await call(["backup", file], { cwd })).code).toBe(0);
+  const rows = new Database(file, { readonly: true }).query("select name, length(data) as bytes from artefacts").all();
+  expect(rows).toEqual([body.events[1].artefact]);
+  expect(await service.stop()).toBe(0);
+}, 60_000);
+
+test("killed while a page loads, no browser is left after a second", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await asked.promise;
+  const below = childrenOf(service.pid);
+  const browsers = below.filter((pid) => fileOf(pid, "cmdline").includes("chromium"));
+  expect(browsers.length).toBeGreaterThan(2);
+  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  await service.stop("SIGKILL");
+  const left = () => below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")));
+  const until = performance.now() + 1000;
+  while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(left()).toEqual([]);
+}, 60_000);
+
 test("cancelled in the middle of a command, nothing of it is left after a second", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
@@ -170,8 +222,14 @@ test("without a sandbox the agent has no commands and no files, and says so", as
   const { body } = await ask("GET", `/api/v1/reports/${report.slug}/trace`);
   expect(body.events[0].detail).toMatchObject({
     tools: ["fetch_page", "search_docs", "http_request", "ask_human", "report_friction", "finish"],
-    missing: [expect.stringContaining("bubblewrap is not installed"), "a browser (this version has none)"],
+    missing: [
+      expect.stringContaining("bubblewrap is not installed"),
+      expect.stringContaining("a browser (chromium is not installed; install it"),
+    ],
   });
+  expect(report.summary.whatDidnt).toMatch(
+    /The agent had to do without: commands and files .* and a browser \(chromium/,
+  );
   const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
   expect(failed).toMatchObject({
     tool: "run_command",

@@ -254,6 +254,7 @@ test("every page is described: with what it is, what it needs and what it says w
     "/docs.md": ["text/markdown"],
     "/docs/{page}": ["text/html", "text/markdown"],
     "/reports/{slug}": ["text/html", "text/markdown", "application/json"],
+    "/reports/{slug}/artefacts/{name}": ["image/webp"],
   };
   const rest = ["/healthz", "/readyz", "/openapi.json"];
   for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))

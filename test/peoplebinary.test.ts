@@ -107,4 +107,12 @@ test("set up, sign out, sign in, invite; a second browser accepts and cannot rea
 
   expect({ found, complaints: [...ada.complaints, ...bea.complaints] }).toEqual({ found: [], complaints: [] });
   expect(await service.stop()).toBe(0);
+
+  // What a backup holds signs nobody in.
+  expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
+  expect((await call(["restore", "copy"], { cwd })).code).toBe(0);
+  const restored = await serve({ cwd });
+  await ada.page.goto(`${restored.url}/account`);
+  expect(ada.page.url()).toBe(`${restored.url}/sign-in?next=%2Faccount`);
+  expect(await restored.stop()).toBe(0);
 }, 120_000);

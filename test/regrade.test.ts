@@ -60,7 +60,7 @@ describe("another methodology", () => {
     expect(await regrade(app, { methodology: "1" })).toMatchObject({
       status: "completed",
       methodology: "1",
-      ...{ total: 1, graded: 1, unchanged: 0, withoutEvents: 0, notJudged: 0, spentUsd: 0, failureReason: null },
+      ...{ total: 1, graded: 1, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, failureReason: null },
     });
     const now = await get(app, path);
     const { dimensions, score, coverage, methodology } = gradeSession(eventsOf(app, run.runId));
@@ -190,7 +190,7 @@ describe("another judge", () => {
     const app = judged({ again: [says("no JSON")] });
     const { report } = await app.run();
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
-    expect(done).toMatchObject({ status: "completed", graded: 0, notJudged: 1, spentUsd: 0.004 });
+    expect(done).toMatchObject({ status: "completed", graded: 0, failed: 1, spentUsd: 0.004 });
     expect(await get(app, `/api/v1/reports/${report.slug}`)).toEqual(report);
   });
 
@@ -206,6 +206,21 @@ describe("another judge", () => {
     expect(await regrade(app, { judge, maxUsd: 1 })).toMatchObject({ graded: 1, unchanged: 2, spentUsd: 0.002 });
     for (const { report } of runs)
       expect((await get(app, `/api/v1/reports/${report.slug}`)).methodology.judge).toBe(judge);
+  });
+
+  test("what it costs is a part of the organisation's month, and bounded by that too", async () => {
+    const app = judged({ again: [says(answer()), says(answer())] });
+    await app.run();
+    await app.run();
+    const spent = () => app.service.money.getSpending(app.a.org).spentUsd;
+    const before = spent();
+    app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: before + 0.001 });
+    const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
+    expect(done).toMatchObject({ status: "failed", graded: 1, spentUsd: 0.002 });
+    expect(done.failureReason).toMatch(
+      /^budget: the organisation has spent \$0\.01 of its \$0\.00\d+ for this month; evald org set/,
+    );
+    expect(spent()).toBeCloseTo(before + 0.002, 9);
   });
 
   test("sessions of the explorer are graded by rules, whatever judge is named", async () => {

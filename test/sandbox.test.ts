@@ -7,6 +7,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
@@ -100,6 +101,22 @@ describe("the level", () => {
       detail: expect.stringContaining("this machine does not let bubblewrap make its namespaces ("),
     });
   });
+});
+
+test("where there is a sandbox and no browser, the doctor says what helps", async () => {
+  const bare = mkdtempSync(join(tmpdir(), "evald-bare-"));
+  for (const name of ["bwrap", "true"]) symlinkSync(Bun.which(name) ?? "", join(bare, name));
+  const { stdout } = await call(["doctor", "--json"], { cwd: folder, env: { PATH: bare } });
+  rmSync(bare, { recursive: true });
+  const findings: { what: string; state: string; detail: string }[] = JSON.parse(stdout);
+  expect(findings.filter(({ what }) => what === "sandbox" || what === "browser")).toEqual([
+    { what: "sandbox", state: "ok", detail: expect.any(String) },
+    {
+      what: "browser",
+      state: "missing",
+      detail: "no agent can browse: chromium is not installed; install it (apt-get install chromium)",
+    },
+  ]);
 });
 
 describe("no escape", () => {
@@ -338,6 +355,16 @@ describe("the end", () => {
     sandboxed.signal("SIGTERM");
     expect(new TextDecoder().decode((await reader.read()).value)).toBe("told\n");
     expect((await sandboxed.ended).exitCode).toBe(3);
+  });
+
+  test("what a command says after it has used its way out is whole, however much it is", async () => {
+    const { exitCode, out, err } = await inSandbox({
+      argv: shell("curl -s http://docs.test/ >&2; head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2"),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    expect([exitCode, out.length]).toEqual([0, 5_000_000]);
+    expect(err.length).toBeGreaterThan(3_000_000);
   });
 
   test("the bridge ends with its command, whatever that left open", async () => {

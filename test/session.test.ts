@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eq } from "drizzle-orm";
 import type { Agent, AgentEvent } from "../src/agents/agent.ts";
-import { sessionEvents } from "../src/db/tables.ts";
+import { artefacts, sessionEvents } from "../src/db/tables.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
 /** A finished run of an agent that says these events, read through its report. */
@@ -267,6 +267,90 @@ test("events are written a hundred at a time, and the rest at the end", async ()
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const dayMs = 24 * 3600_000;
+
+/** The smallest that counts as a picture, and as much more. */
+const picture = (bytes: number) => {
+  const data = Buffer.alloc(bytes);
+  data.write("RIFF....WEBP", "latin1");
+  return data;
+};
+const shot = (name: string, data: Buffer): AgentEvent => ({
+  ...(result({}) as Extract<AgentEvent, { type: "tool_result" }>),
+  artefact: { name, bytes: 1, data: data.toString("base64") },
+});
+
+describe("pictures", () => {
+  test("are kept apart from the events that name them; what cannot be kept is told as missing", async () => {
+    const kib = 1024;
+    const many = Array.from({ length: 20 }, (_, i) => shot(`screenshot-${i + 10}.webp`, picture(20)));
+    const { trace, path, send, a, b, app, baseUrl, db } = await sessionOf([
+      shot("screenshot-1.webp", picture(512 * kib)),
+      shot("screenshot-1.webp", picture(20)),
+      shot("screenshot-2.webp", picture(512 * kib + 1)),
+      shot("screenshot-3.webp", Buffer.from("<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>")),
+      shot("../evald.webp", picture(20)),
+      shot("screenshot-4.svg", picture(20)),
+      ...many,
+      end,
+    ]);
+    const events: { artefact?: { name: string; bytes: number; missing?: string; data?: string } }[] = (
+      await trace("?limit=500")
+    ).body.events;
+    const told = events.flatMap(({ artefact }) => artefact ?? []);
+    expect(told.slice(0, 6)).toEqual([
+      { name: "screenshot-1.webp", bytes: 512 * kib },
+      { name: "screenshot-1.webp", bytes: 20, missing: "another has its name" },
+      { name: "screenshot-2.webp", bytes: 512 * kib + 1, missing: "it has more than 512 KiB" },
+      { name: "screenshot-3.webp", bytes: 59, missing: "it is no picture of a kind that is kept" },
+      { name: "../evald.webp", bytes: 20, missing: "it is no picture of a kind that is kept" },
+      { name: "screenshot-4.svg", bytes: 20, missing: "it is no picture of a kind that is kept" },
+    ]);
+    expect(told.slice(6).map(({ missing }) => missing ?? null)).toEqual([
+      ...Array(19).fill(null),
+      "a run keeps 20 of them",
+    ]);
+    expect(JSON.stringify(events)).not.toContain('"data"');
+    const get = (key: string, name: string) =>
+      app.handle(
+        new Request(`${baseUrl}${path}/artefacts/${name}`, { headers: key ? { authorization: `Bearer ${key}` } : {} }),
+      );
+    const first = await get(a.key, "screenshot-1.webp");
+    expect([first.status, (await first.arrayBuffer()).byteLength]).toEqual([200, 512 * kib]);
+    const statuses = [
+      await get(b.key, "screenshot-1.webp"),
+      await get("", "screenshot-1.webp"),
+      await get(a.key, "screenshot-2.webp"),
+      await get(a.key, "..%2Fevald.webp"),
+    ].map(({ status }) => status);
+    expect(statuses).toEqual([404, 401, 404, 404]);
+    // What a backup of another moment or a crash in the middle of a cleaning may leave.
+    db.run("delete from artefacts where name = 'screenshot-1.webp'");
+    expect((await trace()).body.events[0].artefact.missing).toBe("it is not stored here any more");
+    expect((await send("GET", `${path}/artefacts/screenshot-1.webp`)).body).toMatchObject({
+      error: "not_found",
+      detail: expect.stringContaining("dropped together with the events"),
+    });
+  });
+
+  test("are dropped with the events of their session", async () => {
+    let time = 1_790_000_000_000;
+    const agent = scriptedAgent(async function* () {
+      yield shot("screenshot-1.webp", picture(20));
+      yield end;
+    });
+    const t = testApp({ agent, now: () => time, env: { EVALD_KEEP_SESSIONS_DAYS: "30" } });
+    const { id } = (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+    await t.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+    await t.runJobs();
+    const stored = () => t.db.select().from(artefacts).all().length;
+    time += 30 * dayMs;
+    await t.service.upkeep.runOnce();
+    expect(stored()).toBe(1);
+    time += 1;
+    await t.service.upkeep.runOnce();
+    expect(stored()).toBe(0);
+  });
+});
 
 test("sessions older than the setting are dropped, but not of a run that goes on; trace and pages say so, the report stays", async () => {
   let time = 1_790_000_000_000;

@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createModelAgent } from "../src/agents/llm/llm.ts";
 import { tx } from "../src/db/open.ts";
 import { pay } from "../src/runs/spending.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
-import { call, finish, modelRuns } from "./support/modelruns.ts";
+import { call, finish, modelKey, modelRuns } from "./support/modelruns.ts";
 
 /** What one call of the fake model costs at the prices of the tests, in USD. */
 const callUsd = 0.00264;
@@ -63,7 +64,7 @@ describe("a month's money", () => {
         EVALD_AGENT_MODEL: "openai/gpt-5",
         EVALD_JUDGE_MODEL: "openai/gpt-5",
       },
-      agents: { llm: (await import("../src/agents/llm/llm.ts")).createModelAgent({ version: "test" }) },
+      agents: { llm: createModelAgent({ version: "test" }) },
     });
     const { service, a, send, db } = app;
     service.orgs.updateOrg(a.org, { maxUsdAMonth: 5, timeZone: "Asia/Tokyo" });
@@ -111,6 +112,37 @@ describe("a month's money", () => {
     expect((await spendingOf(app)).spentUsd).toBe(2 * callUsd);
   }, 30_000);
 });
+
+test("a run that is cancelled frees its place at once; what its last call used is counted when it is known", async () => {
+  const app = testApp({
+    agents: { llm: createModelAgent({ version: "test" }) },
+    env: {
+      EVALD_CONCURRENCY: "1",
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      OPENAI_COMPATIBLE_API_KEY: modelKey,
+      EVALD_MODEL_PRICES: '{"openai-compatible/held": {"in": 10, "out": 100, "cached": 1}}',
+    },
+  });
+  const { send, service } = app;
+  const begin = async (body: object) => {
+    const { id } = (await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", ...body } })).body;
+    return (await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } })).body.runId as string;
+  };
+  const until = async (isSo: () => Promise<boolean>) => {
+    while (!(await isSo())) await new Promise((resolve) => setImmediate(resolve));
+  };
+  const held = await begin({ model: "openai-compatible/held" });
+  await service.runner.start();
+  await until(async () => fake.requests.some(({ model }) => model === "held"));
+  expect((await send("POST", `/api/v1/runs/${held}/cancel`)).status).toBe(200);
+  const next = await begin({ agent: "explorer" });
+  await until(async () => (await send("GET", `/api/v1/runs/${next}`)).body.status === "completed");
+  expect((await spendingOf(app)).spentUsd).toBe(0);
+  fake.release("held");
+  await until(async () => (await spendingOf(app)).spentUsd > 0);
+  expect(await spendingOf(app)).toMatchObject({ spentUsd: callUsd, unpricedCalls: 0 });
+  await service.stop(0);
+}, 30_000);
 
 describe("money of one run", () => {
   test("is the least of the organisation's, the prompt's and the operator's", async () => {

@@ -53,13 +53,17 @@ export type EventSource = (typeof eventSources)[number];
 export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", "excluded", "scoring_failed"] as const;
 export type Outcome = (typeof outcomes)[number];
 
+/** A file that an agent made and the run keeps. `data`, in base64, is on its way to be kept; `missing` says why it was not. */
+export type Artefact = { name: string; bytes: number; data?: string; missing?: string };
+
 /**
  * What an agent says while it works. `id` joins a tool's call, its http requests and its result.
  * Addresses are those that the agent knows; `mappedUrl` is where the urlMap sent the request, null if nowhere else.
  */
 export type AgentEvent =
   | { type: "thought"; text: string; by: "rule" | "model" }
-  | { type: "message"; text: string }
+  /** `id`: of the call of a tool whose output it is, told while the tool works. */
+  | { type: "message"; text: string; id?: string }
   | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
   | {
       type: "tool_result";
@@ -68,6 +72,7 @@ export type AgentEvent =
       ok: boolean;
       output: Record<string, unknown>;
       checks?: Check[];
+      artefact?: Artefact;
     }
   | {
       type: "http";
@@ -85,8 +90,8 @@ export type AgentEvent =
       provenance: Provenance;
       /** The page on which the address stood, where it stood on one. */
       foundOn: string | null;
-      /** `way`: on the way to the goal. `check`: to test a statement. */
-      purpose: "way" | "check";
+      /** `way`: on the way to the goal. `check`: to test a statement. `page`: by a page in the browser, for itself. */
+      purpose: "way" | "check" | "page";
       error: { kind: string; message: string } | null;
     }
   | {
@@ -170,11 +175,16 @@ type TaskLimits = {
   model: { calls: number; tokens: number; costUsd: number | null };
 };
 
+/** A unix socket of the service that takes the requests of one run. */
+type WayOut = { path: string; token: string };
+
 /** What the service opened for one run of an agent with a model. The tokens are worth nothing once the run is over. */
 export type Means = {
   model: { id: string; provider: ModelProvider; name: string; socketPath: string; token: string };
   /** What commands are kept in; `missing` says why there are none. */
-  sandbox: { workspace: string; egress: { path: string; token: string } } | { missing: string };
+  sandbox: { workspace: string; egress: WayOut } | { missing: string };
+  /** The browser, with a way out of its own. */
+  browser: { program: string; egress: WayOut } | { missing: string };
   /** Hosts that the operator lets every run reach. */
   operatorHosts: readonly string[];
 };

@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { constants, setPriority } from "node:os";
 import { join } from "node:path";
 
 const keptOfStderr = 4096;
@@ -43,6 +44,12 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     stdout: "pipe",
     stderr: "pipe",
   });
+  try {
+    // Whoever asks the service something goes before its agents, of which there may be many.
+    setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  } catch {
+    // Gone already.
+  }
   const stderr = tail(child.stderr);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {

@@ -4,6 +4,7 @@ import { accounts, members, people, signIns } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
+import { shortAddress } from "./address.ts";
 import type { Attempts } from "./attempts.ts";
 import { type From, type GetEngine, toHeaders, told } from "./enginecalls.ts";
 import type { Links } from "./links.ts";
@@ -89,7 +90,7 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
         .map(({ id, userAgent, ipAddress, createdAt, updatedAt }) => ({
           id,
           userAgent: userAgent ?? "",
-          address: ipAddress ?? "",
+          address: ipAddress ? shortAddress(ipAddress) : "",
           since: createdAt.toISOString(),
           lastUsedAt: updatedAt.toISOString(),
           isThis: id === signInId,

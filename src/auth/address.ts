@@ -23,3 +23,7 @@ export function networkOf(address: string): string {
   const parsed = ipaddr.process(address);
   return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toNormalizedString().split(":").slice(0, 4).join(":");
 }
+
+/** An address as people write it. */
+export const shortAddress = (address: string): string =>
+  ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;

@@ -106,7 +106,7 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       useSecureCookies: false,
       defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
       // Written by people.ts alone: a header of that name from outside never arrives here.
-      ipAddress: { ipAddressHeaders: ["x-evald-address"] },
+      ipAddress: { ipAddressHeaders: ["x-evald-address"], ipv6Subnet: 128 },
     },
   });
 }

@@ -3,7 +3,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Db } from "../db/open.ts";
 
-const secretFile = "evald.secret";
+/** In the data folder, beside the database. */
+export const secretFile = "evald.secret";
 
 /** The secret that signs cookies and links, 32 bytes as base64url. It lies beside the database, not in it: a stolen backup opens nothing. Made on first use. */
 export function readSecret(db: Db): string {

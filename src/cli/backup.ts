@@ -57,7 +57,7 @@ function backup(dataDir: string, file: string, force: boolean) {
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
   const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (own && /^evald\.(db|lock|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
+  if (own && /^evald\.(db|lock|secret|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
     throw badRequest(`${file} belongs to the data folder itself; name another file`);
 }
 

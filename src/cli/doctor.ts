@@ -4,7 +4,8 @@ import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import { type Agent, objectionTo } from "../agents/agent.ts";
 import { allAgents } from "../agents/all.ts";
-import { detectSandbox } from "../agents/sandbox/sandbox.ts";
+import { detectBrowser } from "../agents/sandbox/chromium.ts";
+import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import type { Config } from "../config.ts";
 import { runs } from "../db/tables.ts";
 import { providerVariables } from "../modelsettings.ts";
@@ -24,6 +25,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
     .addHelpText("after", "\nExample:\n  evald doctor")
     .action(async ({ json }: { json?: boolean }) => {
       const config = configOf();
+      const found = await detectSandbox();
       const findings = [
         folder(config.dataDir),
         disk(config.dataDir),
@@ -35,8 +37,8 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
             .map((each) => toAgent(each, config.agentModel))
             .join(", "),
         },
-        await sandbox(),
-        installed("browser", "chromium", "no agent can use one until it is (apt-get install chromium)"),
+        sandbox(found),
+        await browser(found),
         modelKey(env),
       ] satisfies Finding[];
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
@@ -109,17 +111,15 @@ function data(config: Config): Finding[] {
   }
 }
 
-async function sandbox(): Promise<Finding> {
-  const { level, detail } = await detectSandbox();
+function sandbox({ level, detail }: Sandbox): Finding {
   if (level === "none") return { what: "sandbox", state: "missing", detail: `no agent can run commands: ${detail}` };
   return { what: "sandbox", state: "ok", detail };
 }
 
-function installed(what: string, name: string, otherwise: string): Finding {
-  const path = Bun.which(name);
-  return path
-    ? { what, state: "ok", detail: path }
-    : { what, state: "missing", detail: `${name} is not installed; ${otherwise}` };
+async function browser(place: Sandbox): Promise<Finding> {
+  const found = await detectBrowser(place);
+  if ("missing" in found) return { what: "browser", state: "missing", detail: `no agent can browse: ${found.missing}` };
+  return { what: "browser", state: "ok", detail: found.detail };
 }
 
 function modelKey(env: Record<string, string | undefined>): Finding {

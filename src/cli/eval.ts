@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
 import type { Config } from "../config.ts";
 import { closeDb, openDb } from "../db/open.ts";
@@ -9,7 +9,7 @@ import type { Report } from "../reports/schema.ts";
 import { estimateWords } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
 import { reportMarkdown } from "../web/markdown.ts";
-import { print, say, toOwnUrl, toPlace } from "./terminal.ts";
+import { print, say, score, toOwnUrl, toPlace } from "./terminal.ts";
 
 type EvalOptions = { goal: string; task?: string; agent?: string; model?: string; json?: boolean; minScore?: number };
 
@@ -105,6 +105,7 @@ function tell(agent: Agent): Agent {
 }
 
 function progressLine(event: AgentEvent): string | null {
+  if (event.type === "message" && event.id !== undefined) return event.text.replace(/^/gm, "  | ");
   if (event.type === "thought" || event.type === "message") return `· ${event.text}`;
   if (event.type === "tool_call" && event.tool === "run_command") return `$ ${event.input.command}`;
   if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;
@@ -117,9 +118,3 @@ function progressLine(event: AgentEvent): string | null {
 
 /** A text of the command line has no variables. */
 const literal = (text: string) => text.replaceAll("{{", "\\{{");
-
-function score(value: string): number {
-  if (!/^\d{1,3}(\.\d+)?$/.test(value) || Number(value) > 100)
-    throw new InvalidArgumentError("It must be a number from 0 to 100.");
-  return Number(value);
-}

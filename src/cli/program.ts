@@ -1,7 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { allAgents } from "../agents/all.ts";
-import { runBridge } from "../agents/sandbox/bridge.ts";
 import { type Config, readConfig } from "../config.ts";
 import { diskFault } from "../db/fault.ts";
 import { AppError, ConfigError } from "../errors.ts";
@@ -9,6 +8,7 @@ import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
+import { addGate } from "./gate.ts";
 import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
@@ -43,6 +43,7 @@ export async function runProgram(
   const { agents = allAgents(env), ...rest } = parts;
   addServe(program, configOf, { agents, ...rest });
   addEval(program, configOf, agents);
+  addGate(program, configOf, agents, env);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPerson(program, configOf);
@@ -55,9 +56,6 @@ export async function runProgram(
   addExport(program, configOf);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
-  program.command("__bridge <argv...>", { hidden: true }).action(async (argv) => {
-    process.exitCode = await runBridge(argv, env);
-  });
   try {
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);

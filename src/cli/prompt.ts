@@ -77,6 +77,23 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
     });
   prompt
+    .command("baseline <id> [eval-request]")
+    .description("pin the evaluation that others of a prompt are held against; without one, take the pin away")
+    .option("--org <name>", "organisation")
+    .addHelpText(
+      "after",
+      "\nExample:\n  evald prompt baseline 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
+    )
+    .action((id: string, evalRequest: string | undefined, { org }: { org?: string }) => {
+      const patch = { baselineRequestId: evalRequest ?? null };
+      const { warnings } = withData(configOf(), (service) =>
+        service.prompts.updatePrompt(orgOf(service, org), id, patch),
+      );
+      say(evalRequest === undefined ? "the last published runs are the baseline" : "baseline pinned");
+      for (const warning of warnings) say(`warning: ${warning}`);
+      print(id);
+    });
+  prompt
     .command("archive <id>")
     .description("put a prompt away: it can no longer be run, its reports stay")
     .option("--org <name>", "organisation")

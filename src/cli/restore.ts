@@ -12,6 +12,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import type { Command } from "commander";
+import { secretFile } from "../auth/links.ts";
 import type { Config } from "../config.ts";
 import { codeOf } from "../db/fault.ts";
 import { lockData, readMigrations } from "../db/open.ts";
@@ -53,6 +54,8 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
     putAside(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
+    // Sign-ins and links of a former time come to nothing with the key that signed them.
+    rmSync(join(dataDir, secretFile), { force: true });
     // In one step: whoever looks finds the old database or the new one.
     renameSync(copy, database);
     syncPath(dataDir);

@@ -74,6 +74,13 @@ export const wholeNumber = (min: number, max: number) => (value: string) => {
   return Number(value);
 };
 
+/** A score of an option. */
+export function score(value: string): number {
+  if (!/^\d{1,3}(\.\d+)?$/.test(value) || Number(value) > 100)
+    throw new InvalidArgumentError("It must be a number from 0 to 100.");
+  return Number(value);
+}
+
 /** A number of bytes for people. */
 export function toSize(bytes: number): string {
   const gib = bytes / 1024 ** 3;

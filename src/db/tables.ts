@@ -407,6 +407,23 @@ export const sessionEvents = sqliteTable(
   ],
 );
 
+/** Pictures that agents took; events name them. They are dropped with the events. */
+export const artefacts = sqliteTable(
+  "artefacts",
+  {
+    orgId: text("org_id").notNull(),
+    runId: text("run_id").notNull(),
+    attempt: integer().notNull(),
+    name: text().notNull(),
+    data: blob({ mode: "buffer" }).notNull(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.runId, t.attempt, t.name] }),
+    foreignKey({ name: "artefacts_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
+    check("artefacts_data", sql`length(${t.data}) between 1 and 524288`),
+  ],
+);
+
 /** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
 export const spending = sqliteTable(
   "spending",
@@ -540,7 +557,7 @@ export const regrades = sqliteTable(
     graded: integer().notNull(),
     unchanged: integer().notNull(),
     withoutEvents: integer("without_events").notNull(),
-    notJudged: integer("not_judged").notNull(),
+    failed: integer().notNull(),
     spentUsd: real("spent_usd").notNull(),
     /** Calls of the judge whose cost nobody knows. */
     unpriced: integer().notNull(),

@@ -3,7 +3,7 @@ import { and, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
 import type { Deps } from "../deps.ts";
 import { tx } from "./open.ts";
 import { firstIdOf } from "./rows.ts";
-import { runs, sessionEvents } from "./tables.ts";
+import { artefacts, runs, sessionEvents } from "./tables.ts";
 
 const everyMs = 60_000;
 const optimizeEveryMs = 24 * 3600_000;
@@ -57,6 +57,8 @@ export function createUpkeep(
     let dropped = 0;
     for (let run = next.get({ after: "", end })?.run; run && !isStopping(); run = next.get({ after: run, end })?.run) {
       if (!ended.get({ run, before })) continue;
+      // Before the last event, by which the run is found again after a crash.
+      tx(db, (t) => t.delete(artefacts).where(eq(artefacts.runId, run)).run());
       for (let rows = batchRows; rows === batchRows && !isStopping(); ) {
         const began = performance.now();
         rows = tx(db, () => dropBatch.all({ run }).length);

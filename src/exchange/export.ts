@@ -21,7 +21,7 @@ import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
 import { redactKeys, redactSecrets, toInstant } from "../schema.ts";
 import { createFormats } from "./formats.ts";
-import { columnsOf, formatVersion, type RowType } from "./rows.ts";
+import { columnsOf, formatVersion, type RowType, rowTypes } from "./rows.ts";
 import type { ExportFilter } from "./schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
@@ -90,38 +90,46 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     );
   }
 
-  /** All that belongs to a run, as it is at one moment, but for its events, which do not change any more. */
-  function ofRun(run: typeof runs.$inferSelect) {
-    return db.transaction(() => {
-      const report = db.select().from(reports).where(eq(reports.runId, run.id)).get();
-      if (!report) return null;
-      const own = <T extends typeof frictionPoints | typeof recommendations | typeof gradings>(table: T, order: SQL) =>
-        db.select().from(table).where(eq(table.reportId, report.id)).orderBy(order).all();
-      return {
-        report,
-        frictionPoints: own(frictionPoints, asc(frictionPoints.position)),
-        recommendations: own(recommendations, asc(recommendations.priority)),
-        gradings: own(gradings, asc(gradings.id)),
-      };
-    });
-  }
+  const id = sql.placeholder("id");
+  const own = <T extends typeof frictionPoints | typeof recommendations | typeof gradings>(table: T, order: SQL) =>
+    db.select().from(table).where(eq(table.reportId, id)).orderBy(order).prepare();
+  // Made once: for each run anew that would take longer than all reading.
+  const statements = {
+    report: db.select().from(reports).where(eq(reports.runId, id)).prepare(),
+    frictionPoints: own(frictionPoints, asc(frictionPoints.position)),
+    recommendations: own(recommendations, asc(recommendations.priority)),
+    gradings: own(gradings, asc(gradings.id)),
+    events: db
+      .select()
+      .from(sessionEvents)
+      .where(
+        and(
+          eq(sessionEvents.runId, id),
+          sql`(${sessionEvents.attempt}, ${sessionEvents.seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`,
+        ),
+      )
+      .orderBy(asc(sessionEvents.attempt), asc(sessionEvents.seq))
+      .limit(pageRows)
+      .prepare(),
+  };
 
-  function* eventsOf({ id }: typeof runs.$inferSelect) {
-    const own = eq(sessionEvents.runId, id);
-    const order = [asc(sessionEvents.attempt), asc(sessionEvents.seq)];
-    for (let last: { attempt: number; seq: number } | undefined; ; ) {
-      const page: (typeof sessionEvents.$inferSelect)[] = db
-        .select()
-        .from(sessionEvents)
-        .where(
-          last ? and(own, sql`(${sessionEvents.attempt}, ${sessionEvents.seq}) > (${last.attempt}, ${last.seq})`) : own,
-        )
-        .orderBy(...order)
-        .limit(pageRows)
-        .all();
+  /** All that belongs to a run, as it is at one moment, but for its events, which do not change any more. */
+  const ofRun = db.$client.transaction((run: string) => {
+    const report = statements.report.get({ id: run });
+    if (!report) return null;
+    const [frictionPoints, recommendations, gradings] = (
+      ["frictionPoints", "recommendations", "gradings"] as const
+    ).map((name) => statements[name].all({ id: report.id }));
+    return { report, frictionPoints, recommendations, gradings };
+  });
+
+  function* eventsOf({ id: run }: typeof runs.$inferSelect) {
+    for (let last = { attempt: -1, seq: -1 }; ; ) {
+      const page = statements.events.all({ id: run, ...last });
       yield* page;
-      last = page.at(-1);
-      if (page.length < pageRows) return;
+      const end = page.at(-1);
+      if (!end || page.length < pageRows) return;
+      last = { attempt: end.attempt, seq: end.seq };
     }
   }
 
@@ -132,12 +140,12 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     for (const run of runsOf(span)) {
       yield ["run", run];
       for (const event of eventsOf(run)) yield ["event", event];
-      const made = ofRun(run);
+      const made = ofRun(run.id);
       if (made === null) continue;
       yield ["report", made.report];
-      for (const row of made.frictionPoints) yield ["friction_point", row];
-      for (const row of made.recommendations) yield ["recommendation", row];
-      for (const row of made.gradings) yield ["grading", row];
+      for (const row of made.frictionPoints ?? []) yield ["friction_point", row];
+      for (const row of made.recommendations ?? []) yield ["recommendation", row];
+      for (const row of made.gradings ?? []) yield ["grading", row];
     }
   }
 
@@ -160,8 +168,12 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organisation, exportedAt })}\n`;
     const hash = createHash("sha256");
     let rows = 0;
+    const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
     for (const [type, row] of rowsOf(span)) {
-      const kept = Object.fromEntries(columnsOf(type).map(([name]) => [name, row[name]]));
+      const kept: Record<string, unknown> = {};
+      for (const name of columns.get(type) ?? []) kept[name] = row[name];
+      const baseline = kept.baselineRequestId;
+      if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
       // No secret should stand in what is stored; what a person wrote into a prompt is another thing.
       const line = `${redactSecrets(redactKeys(JSON.stringify({ type, row: kept })), secrets)}\n`;
       hash.update(line);

@@ -58,6 +58,17 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
     return found !== undefined;
   }
 
+  const unpaid = db.$client.prepare<never, [usd: number, calls: number, org: string, from: number]>(
+    'update spending set usd = max(0, usd - ?), unpriced_calls = max(0, unpriced_calls - ?) where org_id = ? and "from" = ?',
+  );
+  /** What a model cost there was not paid here: the trigger that counts what is stored of a session counted it. */
+  function takeBack(org: OrgId, row: Row): void {
+    if (row.type !== "usage" || row.source === "agent") return;
+    const { costUsd } = row.data as { costUsd?: number | null };
+    const at = Number(row.at);
+    unpaid.run(costUsd ?? 0, costUsd == null ? 1 : 0, org, at - (at % 900_000));
+  }
+
   /** A row as it is stored here. */
   function toStored(org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
     const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
@@ -81,7 +92,10 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
         try {
           tx(db, (t) => {
             const lines = batch.flat();
-            for (const { type, row } of lines) insert(type)(toStored(org, type, row, timeZone));
+            for (const { type, row } of lines) {
+              insert(type)(toStored(org, type, row, timeZone));
+              if (type === "event") takeBack(org, row);
+            }
             for (const { type, row } of lines) if (type === "report" && row.status === "published") count(t, row.id, 1);
           });
         } catch (error) {
@@ -128,6 +142,8 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
 /** The rows of a file, what belongs together at once; the last one comes once the whole file was found to be sound. Throws bad_request, by the line. */
 function* bundlesOf(file: string): Generator<Bundle> {
   const seen = new Set<string>();
+  /** Of prompts, which stand before the requests that they name. */
+  const baselines: [line: number, id: unknown][] = [];
   let bundle: Bundle = [];
   let bytes = 0;
   for (const line of linesOf(file)) {
@@ -152,8 +168,11 @@ function* bundlesOf(file: string): Generator<Bundle> {
     if (type === "event" && before?.type === "event" && !comesAfter(row, before.row))
       throw bad("the events of a run must stand in their order");
     checkReferences(line, seen);
+    if (type === "prompt" && row.baselineRequestId != null) baselines.push([n, row.baselineRequestId]);
   }
   checkBundle(bundle);
+  for (const [n, id] of baselines)
+    if (!seen.has(`eval_request ${id}`)) throw badRequest(`line ${n}: its baseline ${id} does not stand in the file`);
   if (bundle.length > 0) yield bundle;
 }
 
@@ -183,6 +202,9 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
   }
   const reserved = type === "event" ? findReserved(row) : undefined;
   if (reserved !== undefined) throw bad(`${reserved} must not stand in the data of an event`);
+  const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};
+  if (costUsd !== null && !(typeof costUsd === "number" && costUsd >= 0))
+    throw bad("costUsd must be a number of at least 0");
   if (type === "report" && (row.score == null) !== (row.nullNotice != null))
     throw bad("nullNotice must say why there is no score");
   if (type === "grading" && row.hash !== (row.grade as { methodology: { hash: string } }).methodology.hash)

@@ -39,7 +39,9 @@ function toStream(pieces: Iterable<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream(
     {
-      pull(controller) {
+      async pull(controller) {
+        // Whoever else waits comes first: a reader that is fast would hold everyone up.
+        await new Promise(setImmediate);
         let text = "";
         while (text.length < pieceChars) {
           const next = iterator.next();

@@ -1,4 +1,4 @@
-import { and, eq, gte, isNotNull, lt, lte, type SQL } from "drizzle-orm";
+import { and, eq, gte, lt, lte, type SQL } from "drizzle-orm";
 import { runs } from "../db/tables.ts";
 import type { OrgId } from "../deps.ts";
 
@@ -12,6 +12,6 @@ export const inSpan = ({ org, promptId, from, to, endedBy }: Span): SQL | undefi
     promptId === null ? undefined : eq(runs.promptId, promptId),
     gte(runs.id, from),
     lt(runs.id, to),
-    isNotNull(runs.completedAt),
+    // Null, of a run that has not ended, is not less.
     lte(runs.completedAt, endedBy),
   );

@@ -87,7 +87,8 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
 
 /** The events of a session for a judge to read, within a bound: the important ones stay, and what is left out is said. */
 export function quoteSession(events: SessionEvent[], most = maxChars): string {
-  const all = events.filter((event) => event.type !== "usage");
+  // What a command said while it worked stands in its result.
+  const all = events.filter((event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined));
   const ranked = all
     .map((event, i) => {
       const rank = rankOf(event, i >= all.length - lastEvents);

@@ -52,6 +52,8 @@ export type Facts = {
   model: string | null;
   goal: string | null;
   starts: string[];
+  /** Tools that the agent did not have, and why. */
+  missing: string[];
   outcome: Outcome;
   judgement: Judgement | null;
   endReason: string | null;
@@ -115,6 +117,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     model: stringOrNull(started.model),
     goal: stringOrNull(started.goal),
     starts: strings(started.starts),
+    missing: strings(started.missing),
     outcome: honestOutcome(end?.outcome ?? "excluded", kind, checks, judgement),
     judgement,
     endReason: end === undefined ? "The session has no end" : lineOrNull(end.reason),

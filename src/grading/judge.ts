@@ -152,7 +152,7 @@ const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
 
 /** The words of a model, with every address taken out that the session does not hold. */
-function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
+export function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
   return text.normalize("NFKC").replace(address, (found) => {
     const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
     return session.some((event) => textOf(event).includes(bare))

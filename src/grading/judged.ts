@@ -3,6 +3,7 @@ import { type Finding, fingerprint, noCause } from "./finding.ts";
 import { familyOf, type JudgedPart, type Judgement } from "./judge.ts";
 import { severityRank } from "./methodology.ts";
 import { askedFor } from "./reach.ts";
+import { isReported } from "./reported.ts";
 import type { Friction } from "./score.ts";
 import { count, line, lowerFirst, sameAddress, sentence } from "./words.ts";
 
@@ -50,8 +51,12 @@ const ranks = Object.keys(severityRank) as Friction["severity"][];
 /** The findings of the rules, with what the judge says of them, and those that only a reader can make. */
 export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   const all = new Map(findings.map((finding) => [finding.fingerprint, finding]));
+  const reportedBefore = ({ finding, events }: Said) =>
+    finding === ""
+      ? [...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1))
+      : undefined;
   for (const said of facts.judgement?.verdict?.frictions ?? []) {
-    const known = all.get(said.finding);
+    const known = all.get(said.finding) ?? reportedBefore(said);
     const found = known ?? toFinding(said, facts);
     const same = known ?? all.get(found.fingerprint);
     if (!same) all.set(found.fingerprint, found);

@@ -18,7 +18,7 @@ export function narrate(facts: Facts, measured: Measured, frictions: Friction[],
     verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
     summary: {
       whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
-      whatDidnt: line(after(failedWords(frictions), said?.summary.whatDidnt), 2000),
+      whatDidnt: line(after(failedWords(frictions, facts), said?.summary.whatDidnt), 2000),
     },
   };
 }
@@ -104,11 +104,13 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   );
 }
 
-function failedWords(frictions: Friction[]): string {
-  if (frictions.length === 0) return "Nothing stood in the agent's way.";
+function failedWords(frictions: Friction[], { missing }: Facts): string {
+  const without =
+    missing.length === 0 ? "" : ` The agent had to do without: ${list(missing.map((each) => line(each, 200)))}.`;
+  if (frictions.length === 0) return `Nothing stood in the agent's way.${without}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
     ([severity, of]) => `${of.length} ${severity}`,
   );
   const worst = frictions.slice(0, 3).map((each) => sentence(each.title));
-  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "The worst: " : ""}${worst.join(" ")}`;
+  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "The worst: " : ""}${worst.join(" ")}${without}`;
 }

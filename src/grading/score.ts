@@ -12,6 +12,7 @@ import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 import { type Grounds, type Reach, reachOf } from "./reach.ts";
 import { recommendationsOf } from "./recommendations.ts";
+import { withReported } from "./reported.ts";
 import { type JudgePrompt, toJudgePrompt } from "./rubric.ts";
 
 /** One thing that stood in an agent's way, with the events that prove it. */
@@ -96,7 +97,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const facts = factsOf(session, judgement);
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const measured = unmade ? nothingMeasured : measure(facts, methodology);
-  const findings = withJudged(findingsOf(facts), facts);
+  const findings = withJudged(withReported(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts, { measured, methodology });
   const recommendations = recommendationsOf(findings, frictions, facts, measured, methodology);
   const { dimensions, coverage, score } = measured;
@@ -119,7 +120,7 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
 /** What a judge is asked of a session: what was to be done, what rules found, and the events. */
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
   const facts = factsOf(session);
-  const findings = frictionsOf(findingsOf(facts), facts);
+  const findings = frictionsOf(withReported(findingsOf(facts), facts, session), facts);
   return toJudgePrompt({ task: text, parts: partsOf(goal), findings, events: session });
 }
 

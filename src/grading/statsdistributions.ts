@@ -2,8 +2,17 @@
 
 /** The value below which Student's t with so many degrees of freedom lies with probability `p` (0.5 to 1), by bisection. */
 export function tQuantile(p: number, freedom: number): number {
-  return solve((t) => 1 - tail(t, freedom) / 2 - p, 1e6);
+  // Few are asked for again and again: those of so many runs.
+  const key = Number.isInteger(freedom) && freedom < 1000 ? `${p} ${freedom}` : null;
+  const known = key === null ? undefined : quantiles.get(key);
+  if (known !== undefined) return known;
+  const most = tail(8, freedom) / 2 < 1 - p ? 8 : 1e6;
+  const quantile = solve((t) => 1 - tail(t, freedom) / 2 - p, most);
+  if (key !== null) quantiles.set(key, quantile);
+  return quantile;
 }
+
+const quantiles = new Map<string, number>();
 
 /** P(|T| > t) of Student's t: I(ν / (ν + t²); ν/2, ½), Abramowitz & Stegun 26.7.1. */
 const tail = (t: number, freedom: number): number => incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);

@@ -11,15 +11,31 @@ export function powerOf(n: number, delta: number, sd: number): number {
 }
 
 /** The change that n runs a side (2 or more) would show in 4 of 5 comparisons. */
-export function smallestChange(n: number, sd: number): number {
-  return sd === 0 ? 0 : sd * solve((delta) => powerOf(n, delta, 1) - wantedPower, 100);
+export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
+
+const solved = new Map<number, number>();
+
+/** The same, in standard deviations. Solved once for each n: it takes milliseconds. */
+function changeInDeviations(n: number): number {
+  const known = solved.get(n);
+  if (known !== undefined) return known;
+  const freedom = 2 * n - 2;
+  const critical = tQuantile(1 - alpha / 2, freedom);
+  const power = (delta: number) => noncentralTail(critical, freedom, delta * Math.sqrt(n / 2));
+  const delta = solve((delta) => power(delta) - wantedPower, 10);
+  solved.set(n, delta);
+  return delta;
 }
 
 /** Runs a side that would show this change in 4 of 5 comparisons; null above 1,000. */
 export function runsToShow(delta: number, sd: number): number | null {
-  if (sd === 0) return 2;
-  for (let n = 2; n <= 1000; n++) if (powerOf(n, delta, sd) >= wantedPower) return n;
-  return null;
+  let [low, high] = [2, 1001];
+  while (low < high) {
+    const n = Math.floor((low + high) / 2);
+    if (smallestChange(n, sd) <= delta) high = n;
+    else low = n + 1;
+  }
+  return high > 1000 ? null : high;
 }
 
 /**

@@ -31,7 +31,6 @@ export function wayFindings(facts: Facts): Finding[] {
   const drafts = [
     ...facts.failures.map((failure) => failureDraft(failure, facts, blocked)),
     ...facts.interruptions.map((interruption) => interruptionDraft(interruption, facts)),
-    ...notedDrafts(facts),
     ...slowDrafts(facts),
     ...goalDrafts(facts.goalFound, facts),
     ...facts.limits.map((limit) => limitDraft(limit, facts)),
@@ -169,29 +168,6 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
     grounds: [url === null ? "run" : askedFor(url)],
     remedy: [`human ${asked}`, "Let the step be done without a person"],
   };
-}
-
-/** What an agent notes by itself is its word: told as such, and never worse than medium without more proof. */
-function notedDrafts({ calls }: Facts): Draft[] {
-  return calls
-    .filter((call) => call.tool === "report_friction")
-    .map(({ seq, input }) => {
-      const title = line(input?.title, 140) || "no title";
-      const url = typeof input?.url === "string" && /^https?:\/\//i.test(input.url) ? input.url : null;
-      const quote = line(input?.quote, 300);
-      return {
-        severity: input?.severity === "low" ? "low" : "medium",
-        phase: "execution",
-        category: "other",
-        subject: `noted ${url === null ? title.toLowerCase().replace(/\d+/g, "#") : sameAddress(url)}`,
-        title: `The agent noted: ${title}`,
-        description: `${sentence(`The agent noted this while it worked: ${title}`)}${quote && ` It quoted: “${quote}”`}`,
-        url,
-        events: [seq],
-        grounds: [url === null ? "run" : readOf(url)],
-        remedy: [`noted ${url ?? title}`, `Look into what the agent noted: ${title}`],
-      };
-    });
 }
 
 function slowDrafts(facts: Facts): Draft[] {

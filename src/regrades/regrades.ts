@@ -65,7 +65,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
           `judge: nobody says what ${judge} costs, so maxUsd cannot hold; state it in EVALD_MODEL_PRICES`,
         );
     }
-    const counts = { graded: 0, unchanged: 0, withoutEvents: 0, notJudged: 0, spentUsd: 0, unpriced: 0 };
+    const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
     const end = { failureReason: null, createdAt, completedAt: null };
     const { hash } = targetOf(methodology, judge);
     const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
@@ -148,7 +148,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
   function toRegrade(row: Row, status: Regrade["status"] = row.status): Regrade {
     const { id, orgId, batch: _, cursor: __, hash: ___, since, until, createdAt, completedAt, spentUsd, ...rest } = row;
     const iso = (at: number) => new Date(Math.max(0, at)).toISOString();
-    const done = row.unchanged + row.withoutEvents + (status === "planned" ? 0 : row.graded + row.notJudged);
+    const done = row.unchanged + row.withoutEvents + (status === "planned" ? 0 : row.graded + row.failed);
     return {
       ...rest,
       regradeId: status === "planned" ? null : id,

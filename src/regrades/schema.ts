@@ -47,7 +47,7 @@ export const Regrade = Type.Object(
     graded: Count("Graded again"),
     unchanged: Count("Were graded by the same methodology and judge already"),
     withoutEvents: Count("Left as they are, for the events of their session are no longer stored"),
-    notJudged: Count("Left as they are, for the judge gave no answer that can be used"),
+    failed: Count("Left as they are, for the judge gave no answer that can be used, or their events cannot be read"),
     spentUsd: Type.Number({ description: "What the judge has cost; no part of the cost of any run" }),
     unpriced: Count("Calls of the judge that were cut off or have no price; towards maxUsd each counts as the dearest"),
     estimatedUsd: Nullable(
@@ -76,7 +76,7 @@ export const Regrade = Type.Object(
         graded: 103,
         unchanged: 10,
         withoutEvents: 4,
-        notJudged: 1,
+        failed: 1,
         spentUsd: 8.41,
         unpriced: 0,
         estimatedUsd: 0,

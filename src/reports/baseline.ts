@@ -1,9 +1,9 @@
-import { eq, type SQL, sql } from "drizzle-orm";
-import { prompts, reports, runs } from "../db/tables.ts";
+import { eq, sql } from "drizzle-orm";
+import { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { mean, median, predictionInterval } from "../grading/stats.ts";
 import { round, rounded } from "./repeats.ts";
-import { argsKey, argsText, createRunRows, methodologyWords, type RunRow } from "./runrows.ts";
+import { argsKey, createRunRows, methodologyWords, type RunRow, type Seen } from "./runrows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 import { metricNames } from "./verdict.ts";
 
@@ -38,8 +38,8 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
       const scored = rows.ofEvals(org, [pinned]).filter(({ report }) => report?.score != null);
       return scored.length < 2 ? null : { kind: "pinned", evalRequestId: pinned, runs: scored };
     }
-    const notOwn = sql`${runs.evalRequestId} <> ${exceptEvalRequestId}`;
-    const newest = rows.published(org, of.promptId, windowRuns, [...alike(of), notOwn], before);
+    const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
+    const newest = rows.published(org, of.promptId, windowRuns, isOther, before);
     const found = newest.filter(({ methodologyHash }) => methodologyHash === newest[0]?.methodologyHash);
     return found.length < 2 ? null : { kind: "window", evalRequestId: null, runs: found };
   }
@@ -64,15 +64,12 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
   };
 }
 
-/** Conditions on the rows of runs and reports that are comparable. */
-export function alike({ agent, model, templateArgs, methodologyHash }: Omit<Comparable, "promptId">): SQL[] {
-  return [
-    eq(runs.agent, agent),
-    sql`${runs.model} is ${model}`,
-    sql`${argsText} = ${JSON.stringify(templateArgs ?? {})}`,
-    ...(methodologyHash === null ? [] : [sql`json_extract(${reports.methodology}, '$.hash') = ${methodologyHash}`]),
-  ];
-}
+/** Whether a run is of the same cell and methodology. */
+export const isAlike = (run: Seen, of: Omit<Comparable, "promptId">): boolean =>
+  run.agent === of.agent &&
+  run.model === of.model &&
+  argsKey(run.templateArgs) === argsKey(of.templateArgs) &&
+  (of.methodologyHash ?? run.methodology.hash) === run.methodology.hash;
 
 function toReportBaseline(
   report: Omit<Report, "baseline">,

@@ -1,7 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { median } from "../grading/stats.ts";
 import type { Compare, Comparison } from "./compare.ts";
 
 /** Newest published reports of a prompt that are looked at. */
@@ -22,10 +21,8 @@ export type Latest = {
   outcome: (typeof reports.$inferSelect)["outcome"];
   at: string;
   points: ScorePoint[];
-  /** USD of a run; null: not known. */
-  medianCostUsd: number | null;
   /** null: there are not runs enough to compare. */
-  change: { verdict: NonNullable<Comparison["verdict"]>; delta: number; slugs: [string, string] } | null;
+  change: { verdict: NonNullable<Comparison["verdict"]>; delta: number; evals: [string, string] } | null;
 };
 
 const columns = {
@@ -35,14 +32,13 @@ const columns = {
   outcome: reports.outcome,
   createdAt: reports.createdAt,
   method: sql<string>`json_extract(${reports.methodology}, '$.hash')`,
-  costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
   evalRequestId: runs.evalRequestId,
   agent: runs.agent,
   model: runs.model,
 };
 
 /** The scores of prompts as they stand now. */
-export function createLatest({ db }: Pick<Deps, "db">, { compareReports }: Compare) {
+export function createLatest({ db }: Pick<Deps, "db">, { compareEvals }: Pick<Compare, "compareEvals">) {
   const newest = db
     .select(columns)
     .from(reports)
@@ -65,12 +61,9 @@ export function createLatest({ db }: Pick<Deps, "db">, { compareReports }: Compa
     const key = [before, after].map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`).join(" ");
     const known = kept.get(key);
     if (known !== undefined) return known;
-    const { verdict, evidence } = compareReports(org, [before.slug, after.slug]);
-    const found: Latest["change"] = verdict && {
-      verdict,
-      delta: evidence.delta?.value ?? 0,
-      slugs: [before.slug, after.slug],
-    };
+    const { verdict, evidence } = compareEvals(org, before.evalRequestId, after.evalRequestId);
+    const evals: [string, string] = [before.evalRequestId, after.evalRequestId];
+    const found: Latest["change"] = verdict && { verdict, delta: evidence.delta?.value ?? 0, evals };
     if (kept.size >= maxKept) kept.clear();
     kept.set(key, found);
     return found;
@@ -104,7 +97,6 @@ export function createLatest({ db }: Pick<Deps, "db">, { compareReports }: Compa
         outcome,
         at: new Date(createdAt).toISOString(),
         points: shown,
-        medianCostUsd: median(sameKind.flatMap(({ costUsd }) => costUsd ?? [])),
         change: changeOf(org, shown.at(-2), shown.at(-1)),
       };
     },

@@ -61,7 +61,7 @@ export function sumUp(runs: Ended[]): Repeats {
   const numbers = (name: "seconds" | "costUsd") => made.flatMap((report) => report[name] ?? []);
   return {
     n: scores.length,
-    infraFailures: runs.filter(({ failureReason }) => infrastructure.test(failureReason ?? "")).length,
+    infraFailures: infraFailuresOf(runs),
     score: scores.length === 0 ? null : toScore(meanInterval(scores)),
     successRate: judged === 0 ? null : { ...rounded(wilson(successes, judged), 3), of: judged },
     medianSeconds: round(median(numbers("seconds")), 1),
@@ -91,6 +91,10 @@ export function successesOf(runs: Ended[]): { successes: number; judged: number 
   const successes = count("succeeded");
   return { successes, judged: successes + count("goal_not_met") + ended };
 }
+
+/** Runs that could not be made. */
+export const infraFailuresOf = (runs: Ended[]): number =>
+  runs.filter(({ failureReason }) => infrastructure.test(failureReason ?? "")).length;
 
 const scoresOf = (runs: Ended[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
 

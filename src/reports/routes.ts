@@ -6,6 +6,7 @@ import { jsonBody } from "../body.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
 import { pageQuery } from "../paging.ts";
+import { getArtefact, toArtefactAnswer } from "./artefacts.ts";
 import { type Compare, Comparison } from "./compare.ts";
 import type { Gradings } from "./gradings.ts";
 import type { Reports } from "./reports.ts";
@@ -175,4 +176,30 @@ export const reportRoutes = ({ reports, compare, gradings }: Parts, deps: Pick<D
           ...errors(400, 404),
         }),
       },
+    )
+    .get(
+      "/api/v1/reports/:slug/artefacts/:name",
+      ({ request, params }) => toArtefactAnswer(getArtefact(deps, orgOf(request), params.slug, params.name)),
+      {
+        params: Type.Object({
+          slug: Type.String(),
+          name: Type.String({ description: "As the artefact of a tool_result in the session names it" }),
+        }),
+        ...picture(operation("Reports", "getArtefact", "Get a picture that the agent took", errors(404))),
+      },
     );
+
+/** Adds the one success that is no JSON. */
+const picture = <T extends { detail: { responses: object } }>(of: T): T => ({
+  ...of,
+  detail: {
+    ...of.detail,
+    responses: {
+      200: {
+        description: "The picture",
+        content: { "image/webp": { schema: { type: "string", contentEncoding: "binary" } } },
+      },
+      ...of.detail.responses,
+    },
+  },
+});

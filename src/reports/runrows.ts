@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNotNull, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, isNotNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { metricNames, type SideRun } from "./verdict.ts";
@@ -27,12 +27,21 @@ export const argsKey = (args: Record<string, string> | null): string =>
 
 const cellKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
 
-/** The template arguments of a run as they are stored: JSON in the order of the prompt's variables; `{}` for none. */
-export const argsText = sql`coalesce(nullif(${runs.templateArgs}, 'null'), '{}')`;
+/** Reports that are looked at in one query, and in all. */
+const batch = 50;
+const maxLooked = 1000;
+/** After every id. */
+const last = "g";
+
+/** A published run as it is looked through. */
+export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "urlMap" | "templateArgs"> & {
+  runId: string;
+  methodology: { hash: string };
+};
 
 /** Runs with what is compared of them. */
 export function createRunRows({ db }: Pick<Deps, "db">) {
-  function list(org: OrgId, where: SQL | undefined, limit = -1): RunRow[] {
+  function list(org: OrgId, where: SQL | undefined): RunRow[] {
     return db
       .select({
         run: {
@@ -55,7 +64,6 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
       .leftJoin(reports, eq(reports.runId, runs.id))
       .where(and(eq(runs.orgId, org), where))
       .orderBy(desc(runs.id))
-      .limit(limit)
       .all()
       .map(({ run, report, reportId, metrics, dimensions, methodology }) => ({
         ...run,
@@ -68,6 +76,31 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
         methodologyHash: methodology?.hash ?? null,
       }));
   }
+
+  const newest = db
+    .select({
+      runId: runs.id,
+      evalRequestId: runs.evalRequestId,
+      agent: runs.agent,
+      model: runs.model,
+      urlMap: runs.urlMap,
+      templateArgs: runs.templateArgs,
+      methodology: reports.methodology,
+    })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(
+      and(
+        eq(reports.orgId, sql.placeholder("org")),
+        eq(reports.promptId, sql.placeholder("promptId")),
+        eq(reports.status, "published"),
+        isNotNull(reports.score),
+        lt(reports.runId, sql.placeholder("from")),
+      ),
+    )
+    .orderBy(desc(reports.runId))
+    .limit(batch)
+    .prepare();
 
   /** Without those whose report a person has put away. */
   const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
@@ -87,25 +120,19 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
         .get()?.n ?? 0,
 
     /**
-     * The newest published runs of a prompt with a score, against what it names itself (no urlMap); `more` narrows them. Looks no further back
-     * than 1,000 reports, so that a cell that fell silent long ago costs no more.
+     * The newest published runs of a prompt with a score, against what it names itself (no urlMap), that match. Looks no further back than
+     * 1,000 reports, so that a cell that fell silent long ago costs no more.
      */
-    published(org: OrgId, promptId: string, limit: number, more: SQL[] = [], before?: string): RunRow[] {
-      const newest = db
-        .select({ id: reports.runId })
-        .from(reports)
-        .where(
-          and(
-            eq(reports.orgId, org),
-            eq(reports.promptId, promptId),
-            eq(reports.status, "published"),
-            isNotNull(reports.score),
-            before === undefined ? undefined : sql`${reports.runId} < ${before}`,
-          ),
-        )
-        .orderBy(desc(reports.runId))
-        .limit(1000);
-      return list(org, and(inArray(runs.id, newest), sql`${runs.urlMap} = '{}'`, ...more), limit);
+    published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before = last): RunRow[] {
+      const found: string[] = [];
+      let from = before;
+      for (let looked = 0; looked < maxLooked && found.length < most; looked += batch) {
+        const seen = newest.all({ org, promptId, from });
+        for (const run of seen) if (Object.keys(run.urlMap).length === 0 && matches(run)) found.push(run.runId);
+        if (seen.length < batch) break;
+        from = (seen.at(-1) as Seen).runId;
+      }
+      return found.length === 0 ? [] : list(org, inArray(runs.id, found.slice(0, most)));
     },
   };
 }

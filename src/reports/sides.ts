@@ -1,11 +1,10 @@
-import { and, eq, sql } from "drizzle-orm";
-import { evalRequests, prompts, runs } from "../db/tables.ts";
+import { and, eq } from "drizzle-orm";
+import { evalRequests, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
-import { argsFor } from "../prompts/template.ts";
-import { alike, createBaselines, windowRuns } from "./baseline.ts";
+import { createBaselines, isAlike, windowRuns } from "./baseline.ts";
 import type { Reports } from "./reports.ts";
-import { argsKey, argsText, type RunRow } from "./runrows.ts";
+import { argsKey, type RunRow } from "./runrows.ts";
 
 /** One side as a caller names it. */
 export type SideQuery = {
@@ -32,21 +31,10 @@ export function createSides({ db }: Pick<Deps, "db">, ofReports: Pick<Reports, "
     runs: rows.ofEvals(org, ids),
   });
 
-  const varsOf = (promptId: string) =>
-    db.select({ vars: prompts.templateVars }).from(prompts).where(eq(prompts.id, promptId)).get()?.vars ?? null;
-
   /** The last ten published runs of the cell of a prompt that has the newest one. */
-  function cellOf(org: OrgId, promptId: string, { agent, model, templateArgs }: Omit<SideQuery, "of">): RunRow[] {
-    const wanted = [
-      ...(agent === undefined ? [] : [eq(runs.agent, agent)]),
-      ...(model === undefined ? [] : [eq(runs.model, model)]),
-      ...(templateArgs === undefined
-        ? []
-        : [sql`${argsText} = ${JSON.stringify(argsFor(varsOf(promptId), templateArgs) ?? {})}`]),
-    ];
-    const [newest] = rows.published(org, promptId, 1, wanted);
-    if (!newest) return [];
-    return rows.published(org, promptId, windowRuns, alike(newest));
+  function cellOf(org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): RunRow[] {
+    const [newest] = rows.published(org, promptId, 1, (run) => passes(run, filter));
+    return newest ? rows.published(org, promptId, windowRuns, (run) => isAlike(run, newest)) : [];
   }
 
   /** Throws not_found for what names nothing of the organisation, bad_request for a side without a run. */
@@ -70,13 +58,8 @@ export function createSides({ db }: Pick<Deps, "db">, ofReports: Pick<Reports, "
       else throw notFound(`no eval request and no prompt has the id ${ref}`);
     }
     const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(org, evals);
-    const { agent, model, templateArgs } = filter;
-    const all = [...new Map([...side.runs, ...named].map((run) => [run.runId, run])).values()].filter(
-      (run) =>
-        (agent ?? run.agent) === run.agent &&
-        (model ?? run.model) === run.model &&
-        (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs)),
-    );
+    const found = new Map([...side.runs, ...named].map((run) => [run.runId, run]));
+    const all = [...found.values()].filter((run) => passes(run, filter));
     if (all.length + side.unfinished === 0)
       throw badRequest(`${of.join(", ")}: no run that counts; see GET /api/v1/reports`);
     return { name: of.join(", "), unfinished: side.unfinished, runs: all };
@@ -106,6 +89,14 @@ export function createSides({ db }: Pick<Deps, "db">, ofReports: Pick<Reports, "
     }),
   };
 }
+
+const passes = (
+  run: Pick<RunRow, "agent" | "model" | "templateArgs">,
+  { agent, model, templateArgs }: Omit<SideQuery, "of">,
+): boolean =>
+  (agent ?? run.agent) === run.agent &&
+  (model ?? run.model) === run.model &&
+  (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs));
 
 /** What keeps the runs of two sides from meaning the same. The urlMap does not: it is what is compared. Several prompts are paired. */
 export function differencesOf(sides: Side[]): string[] {

@@ -3,7 +3,7 @@ import { type Estimate, mean, pairedInterval, welch } from "../grading/stats.ts"
 import { runsToShow } from "../grading/statspower.ts";
 import { type Exact, fisherTest, holm, permutationTest, signFlipTest } from "../grading/statstests.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import { type Ended, EvalResult, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
+import { type Ended, EvalResult, infraFailuresOf, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
 import type { Report } from "./schema.ts";
 
 /** Points of the score that matter to a person. */
@@ -47,7 +47,9 @@ export const Evidence = Type.Object({
   delta: Nullable(Interval),
   p: bound,
   smallestP: Nullable(Type.Number({ description: "Least p that so many runs could show" })),
-  successP: Nullable(Type.Number({ description: "Fisher's exact test of the success rates" })),
+  successP: Nullable(
+    Type.Number({ description: "Of the success rates: Fisher's exact test, of several prompts a sign-flip test" }),
+  ),
   dimensions: Type.Array(Change),
   metrics: Type.Array(Change),
 });
@@ -126,23 +128,21 @@ export function judgeSides(
     delta: rounded(score.delta, 1),
     p: round(score.p, 4),
     smallestP: round(score.smallest, 4),
-    successP: successP(before, after),
+    successP: successP(cells),
     dimensions: changesOf(dimensionNames(cells), cells, level, (run, name) => dimensionOf(run, name)),
     metrics: changesOf([...metricNames], cells, level, (run, name) => run.metrics?.[name] ?? null),
   };
   const lack = lackOf(cells, scores, score, level);
   if (lack) return { verdict: "insufficient_data", evidence: { ...found, reason: lack } };
   const { low, high, value } = found.delta;
-  const verdict = verdictOf(score.delta, score.p, level);
+  // Means of the same scores differ in their last bits, which is no change.
+  const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
   const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), p ${score.p.toFixed(3)}; a change counts from ${threshold} points and p below ${level}`;
   const hint = verdict === "inconclusive" ? hintOf(summaries) : "";
   return { verdict, evidence: { ...found, reason: reason + hint } };
 }
 
-const infraShare = ({ runs }: Pick<Side, "runs">): number => {
-  const { infraFailures } = resultOf(runs, 0);
-  return runs.length === 0 ? 0 : infraFailures / runs.length;
-};
+const infraShare = ({ runs }: Side): number => (runs.length === 0 ? 0 : infraFailuresOf(runs) / runs.length);
 
 /** Why these values can show nothing; null if they can. */
 function lackOf(cells: Cell[], scores: Samples, { smallest }: Tested, level: number): string | null {
@@ -180,10 +180,17 @@ function verdictOf({ value, low, high }: Estimate, p: number, level: number): Ve
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }
 
-function successP(before: Side, after: Side): number | null {
-  const [a, b] = [successesOf(before.runs), successesOf(after.runs)];
-  if (a.judged === 0 || b.judged === 0) return null;
-  return round(fisherTest({ k: a.successes, n: a.judged }, { k: b.successes, n: b.judged }), 4);
+/** One prompt: Fisher's test. Several: the differences of their success rates are tested as those of their scores are. */
+function successP(cells: Cell[]): number | null {
+  const rates = cells
+    .map(({ before, after }) => ({ before: successesOf(before), after: successesOf(after) }))
+    .filter(({ before, after }) => before.judged > 0 && after.judged > 0);
+  const [only] = rates;
+  if (!only) return null;
+  const rate = ({ successes, judged }: typeof only.before) => successes / judged;
+  if (cells.length > 1) return round(signFlipTest(rates.map(({ before, after }) => rate(after) - rate(before))).p, 4);
+  const { before, after } = only;
+  return round(fisherTest({ k: before.successes, n: before.judged }, { k: after.successes, n: after.judged }), 4);
 }
 
 type Cell = { before: SideRun[]; after: SideRun[] };

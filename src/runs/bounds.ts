@@ -71,7 +71,9 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     ...(kind === "model" ? [setTimeout(reach, worked, time), setTimeout(near, nearShare * worked, time)] : []),
   ];
   let quiet: ReturnType<typeof setTimeout>[] = [];
+  let isStopped = false;
   function listen(): void {
+    if (isStopped) return;
     for (const timer of quiet) clearTimeout(timer);
     quiet =
       busy > 0 && kind === "model"
@@ -93,13 +95,15 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     count(event: AgentEvent, source: EventSource): void {
       if (event.type === "tool_call") busy++;
       if (event.type === "tool_result") busy--;
-      listen();
+      // What a page asks for by itself is no sign of the agent, and has a bound of its own.
+      const isOfPage = event.type === "http" && event.purpose === "page";
+      if (!isOfPage) listen();
       if (event.type === "end") {
         isEnded = true;
         this.stop();
       } else if (event.type === "tool_call") use("tool_calls", 1);
       else if (event.type === "http") {
-        use("requests", 1);
+        if (!isOfPage) use("requests", 1);
         use("bytes_out", event.bytesOut ?? 0);
       } else if (event.type === "limit" && source === "agent" && kind === "model") {
         const { limit, value, unit } = event;
@@ -111,6 +115,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     },
     /** Stops the clocks. */
     stop(): void {
+      isStopped = true;
       for (const timer of [...clocks, ...quiet]) clearTimeout(timer);
     },
     /** How the session ends where a limit ended it. Throws an AgentFailure where nothing was done before. */

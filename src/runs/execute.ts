@@ -1,4 +1,4 @@
-import { and, eq, sql } from "drizzle-orm";
+import { and, desc, eq, sql } from "drizzle-orm";
 import {
   type Agent,
   type AgentEvent,
@@ -20,6 +20,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import { JobFailure, type JobHandler } from "../jobs/runner.ts";
 import type { Models } from "../models/models.ts";
 import { decideLimits } from "../prompts/limits.ts";
+import { keepArtefact } from "../reports/artefacts.ts";
 import type { Reports } from "../reports/reports.ts";
 import { createBounds } from "./bounds.ts";
 import type { Judging } from "./judging.ts";
@@ -91,10 +92,23 @@ export function createRunJob(
     throw new JobFailure(why, "never");
   }
 
+  const lastUsage = db
+    .select({ model: sql<string>`json_extract(${sessionEvents.data}, '$.model')` })
+    .from(sessionEvents)
+    .where(
+      and(
+        eq(sessionEvents.runId, sql.placeholder("runId")),
+        eq(sessionEvents.attempt, sql.placeholder("attempt")),
+        sql`${sessionEvents.type} = 'usage' and ${sessionEvents.source} = 'gateway'`,
+      ),
+    )
+    .orderBy(desc(sessionEvents.seq))
+    .limit(1)
+    .prepare();
+
   /** The model that answered the agent last, by its own name; null if none did. */
   function modelOf(session: SessionId): string | null {
-    const last = readSession(db, session).findLast(({ type, source }) => type === "usage" && source === "gateway");
-    return last?.type === "usage" ? last.model : null;
+    return lastUsage.get({ runId: session.runId, attempt: session.attempt })?.model ?? null;
   }
 
   /** A sum over no rows is 0, over one unknown price null. */
@@ -186,7 +200,8 @@ export function createRunJob(
         fail: (failure) => end(toJobFailure(failure)),
       });
       const hear = (event: AgentEvent, source: EventSource) => {
-        writer.append(event, source);
+        const kept = keepArtefact(db, session, event, () => queue.holds(lease));
+        writer.append(kept, source);
         bounds.count(event, source);
       };
       try {
@@ -204,7 +219,9 @@ export function createRunJob(
         } finally {
           // What closes takes its time, and that is not the agent's.
           bounds.stop();
-          await equipment?.close();
+          const closed = equipment?.close();
+          // A run that was called off keeps no place; what its last call used is counted when it is known.
+          if (!stop.aborted || queue.holds(lease)) await closed;
         }
         for (const event of bounds.ending()) writer.append(event, "runner");
         await writer.close(stop);
@@ -216,7 +233,11 @@ export function createRunJob(
         }
         // What was done until then is kept, unless it is that which failed.
         if (isStored) await writer.close(stop);
-        throw toJobFailure(ended.signal.aborted ? ended.signal.reason : error);
+        const { message, retry, retryAfterMs, cause } = toJobFailure(
+          ended.signal.aborted ? ended.signal.reason : error,
+        );
+        // What a provider or a process said of its failure may hold a key.
+        throw new JobFailure(writer.clean(message), retry, retryAfterMs, cause);
       } finally {
         bounds.stop();
       }

@@ -71,6 +71,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
       after: Place | null,
       signal: AbortSignal,
     ): AsyncGenerator<Progress, void, undefined> {
+      const over = AbortSignal.any([signal, stopping]);
       let place = after ?? { attempt: 0, seq: -1 };
       let told = "";
       for (;;) {
@@ -84,7 +85,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
         told = state;
         if (found.events.length === batch) continue;
         if (run.completedAt !== null) return;
-        if (!(await untilChanged(db, mark, AbortSignal.any([signal, stopping])))) return;
+        if (!(await untilChanged(db, mark, over))) return;
       }
     },
 

@@ -1,6 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import type { AgentEvent, AgentFailure, Outcome, SessionEvent } from "../agents/agent.ts";
-import type { createGateway } from "../agents/gateway/gateway.ts";
+import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { orgs, type runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
@@ -27,7 +27,12 @@ const drainMs = 3_000;
 /** Ends of a session in which nothing was tried that could be judged. */
 const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
-type Parts = { models: ReturnType<typeof createModels>; queue: Queue; money: Pick<Money, "grantOf"> };
+type Parts = {
+  models: ReturnType<typeof createModels>;
+  queue: Queue;
+  money: Pick<Money, "grantOf">;
+  gateway: GatewayOpener;
+};
 /** `usd`: what may be spent on it; null: no bound. */
 type Asked = { org: OrgId; text: string; goal: string; usd: number | null; mustHavePrice: boolean };
 type Tell = (event: AgentEvent) => void;
@@ -38,12 +43,7 @@ export type Judging = ReturnType<typeof createJudging>;
  * Has a model judge stored sessions. What it is asked, says and costs is stored as events of the session, after the agent's own and from
  * the source `runner`: a session is then graded from its events alone, however often, and no agent can say such things.
  */
-export function createJudging({ db, config, now, log }: Deps, { models, queue, money }: Parts) {
-  let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
-  const openGateway = async () => {
-    const module = await import("../agents/gateway/gateway.ts");
-    return module.createGateway({ now, silenceMs: config.idleTimeoutMs, drainMs });
-  };
+export function createJudging({ db, config, now, log }: Deps, { models, queue, money, gateway }: Parts) {
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
     sql`json_extract(${sessionEvents.data}, '$.name') = 'judging'`,
@@ -69,9 +69,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
   }
 
   /** Why a call brought no answer that can be used; throws what is worth trying again. */
-  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease): string {
-    if (trouble && trouble.failureCause !== "infrastructure") return trouble.detail;
-    const { status, message, retryAfterMs } = readFailure(error, now());
+  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
+    if (trouble && trouble.failureCause !== "infrastructure") return clean(trouble.detail);
+    const { status, retryAfterMs, ...said } = readFailure(error, now());
+    const message = clean(said.message);
     const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
     if (!isFault || lease.faults >= maxFaults) return message;
     throw new JobFailure(`infrastructure: the judge could not be asked: ${message}`, "fault", retryAfterMs);
@@ -91,8 +92,9 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
     // It would write to stdout what a provider cannot do.
     Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
     const trouble: AgentFailure[] = [];
-    gateway ??= openGateway();
-    const way = (await gateway).openSession({
+    const way = (await gateway.open()).openSession({
+      silenceMs: config.idleTimeoutMs,
+      drainMs,
       model: access,
       limits: { ...limits, costUsd: task.usd },
       mustHavePrice: task.mustHavePrice,
@@ -129,7 +131,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
         } catch (error) {
           stop.throwIfAborted();
           const isUnread = NoObjectGeneratedError.isInstance(error) || NoOutputGeneratedError.isInstance(error);
-          if (!isUnread) return usable ? { answer: usable } : { reason: toReason(error, trouble, lease) };
+          if (!isUnread)
+            return usable
+              ? { answer: usable }
+              : { reason: toReason(error, trouble, lease, (words) => redaction.clean(words)) };
           text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
           objection = "the answer was no JSON object of the schema, or not whole";
         }
@@ -141,7 +146,9 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
       }
       return { reason: "it was not asked" };
     } finally {
-      await way.close();
+      const closed = way.close();
+      // A job that was called off keeps nobody waiting; what its last call used is counted when it is known.
+      if (!stop.aborted || queue.holds(lease)) await closed;
     }
   }
 
@@ -235,8 +242,6 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
       tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       return events;
     },
-
-    close: async (): Promise<void> => (await gateway)?.close(),
   };
 }
 

@@ -3,6 +3,12 @@ import { evalRequests, reports, type runStatuses, runs, type Trigger } from "../
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
 
+/** Runs of an agent up to which its index leads. */
+const few = 1000;
+
+/** The words by which SQLite knows the index of runs without a report. Behind the one status that is asked for: else it sorts what is sorted. */
+const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
+
 type Status = (typeof runStatuses)[number];
 
 export type RunFilter = { promptId?: string; status?: Status; agent?: string; trigger?: Trigger };
@@ -34,78 +40,103 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
   const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
   const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
-  function select(where: SQL | undefined, limit: number, isByTrigger = false): RunLine[] {
-    const from = db
-      .select({
-        runId: runs.id,
-        status: runs.status,
-        failureReason: runs.failureReason,
-        title,
-        promptId: runs.promptId,
-        agent: runs.agent,
-        model: runs.model,
-        trigger: evalRequests.trigger,
-        createdAt: runs.createdAt,
-        startedAt: runs.startedAt,
-        completedAt: runs.completedAt,
-        report: { slug: reports.slug, score: reports.score, grade: reports.grade, outcome: reports.outcome },
-      })
-      .from(runs)
-      .innerJoin(evalRequests, eq(evalRequests.id, runs.evalRequestId))
-      .leftJoin(reports, eq(reports.runId, runs.id));
-    return (
-      from
-        .where(where)
-        // The ids of requests follow time as those of runs do, and are what their index is ordered by.
-        .orderBy(...(isByTrigger ? [desc(evalRequests.id)] : []), desc(runs.id))
-        .limit(limit)
-        .all()
-        .map(({ createdAt, startedAt, completedAt, ...rest }) => ({
-          ...rest,
-          createdAt: new Date(createdAt).toISOString(),
-          startedAt: iso(startedAt),
-          completedAt: iso(completedAt),
-        }))
-    );
+  const columns = {
+    runId: runs.id,
+    status: runs.status,
+    failureReason: runs.failureReason,
+    title,
+    promptId: runs.promptId,
+    agent: runs.agent,
+    model: runs.model,
+    trigger: evalRequests.trigger,
+    createdAt: runs.createdAt,
+    startedAt: runs.startedAt,
+    completedAt: runs.completedAt,
+    report: { slug: reports.slug, score: reports.score, grade: reports.grade, outcome: reports.outcome },
+  };
+
+  /** `byTrigger`: requests lead and runs follow; a cross join keeps SQLite from turning that round. */
+  function select(where: SQL | undefined, limit: number, byTrigger = false): RunLine[] {
+    const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
+    const rows = byTrigger
+      ? db
+          .select(columns)
+          .from(evalRequests)
+          .crossJoin(runs)
+          .leftJoin(reports, eq(reports.runId, runs.id))
+          .where(own)
+          // The ids of requests follow time as those of runs do.
+          .orderBy(desc(evalRequests.id), desc(runs.id))
+      : db
+          .select(columns)
+          .from(runs)
+          .crossJoin(evalRequests)
+          .leftJoin(reports, eq(reports.runId, runs.id))
+          .where(own)
+          .orderBy(desc(runs.id));
+    return rows
+      .limit(limit)
+      .all()
+      .map(({ createdAt, startedAt, completedAt, ...rest }) => ({
+        ...rest,
+        createdAt: new Date(createdAt).toISOString(),
+        startedAt: iso(startedAt),
+        completedAt: iso(completedAt),
+      }));
   }
+
+  /** Whether so few runs are of an agent that looking at all of them costs little. */
+  const isRare = (org: OrgId, agent: string): boolean =>
+    db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
+      .limit(1)
+      .offset(few)
+      .get() === undefined;
 
   /** Of the conditions the one that leaves least leads; a plus keeps SQLite from the index of another. */
   function conditions(org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
-    const isRare = status !== undefined && status !== "completed";
-    const leads = isRare ? "status" : promptId ? "prompt" : trigger ? "trigger" : agent ? "agent" : null;
-    const ifLeads = (name: string, column: SQL | typeof runs.status, value: string) =>
-      leads === name ? sql`${column} = ${value}` : sql`+${column} = ${value}`;
     const isOpen = status === "pending" || status === "running";
+    const isWithout = status === "failed" || status === "superseded";
+    const isFew = agent !== undefined && isRare(org, agent);
+    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
+    const leads =
+      isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
     const where = and(
-      // Both, so that either may lead: they are the same.
-      leads === "trigger" ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
-      eq(runs.orgId, org),
+      byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
       isOpen ? isNull(runs.completedAt) : undefined,
-      // The index of those without a report is known by these words.
-      isRare && !isOpen ? sql`${runs.status} in ('failed', 'superseded')` : undefined,
-      status && (isRare && !isOpen ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
-      promptId ? ifLeads("prompt", sql`${runs.promptId}`, promptId.toLowerCase()) : undefined,
-      trigger ? ifLeads("trigger", sql`${evalRequests.trigger}`, trigger) : undefined,
-      agent ? ifLeads("agent", sql`${runs.agent}`, agent) : undefined,
+      status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+      isWithout ? withoutReport : undefined,
+      promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
+      promptId && !byTrigger
+        ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
+        : undefined,
+      // The word makes SQLite go by the index of triggers even where all that it has seen was of one.
+      trigger &&
+        (byTrigger && !promptId
+          ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
+          : sql`+${evalRequests.trigger} = ${trigger}`),
+      agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
     );
-    return { where, leads };
+    return { where, byTrigger };
   }
 
   return {
     /** Newest first. `before`: the last run of the page before; `next` is that of this page, null if nothing follows. Throws bad_request. */
     listNewest(org: OrgId, filter: RunFilter, { limit, before }: { limit: number; before?: string }) {
-      const { where, leads } = conditions(org, filter);
+      const { where, byTrigger } = conditions(org, filter);
       let after: SQL | undefined;
       if (before !== undefined) {
         const own = and(eq(runs.orgId, org), eq(runs.id, before.toLowerCase()));
         const last = db.select({ id: runs.id, request: runs.evalRequestId }).from(runs).where(own).get();
         if (!last) throw badRequest(`before: no run has the id ${before}`);
-        after =
-          leads === "trigger"
-            ? sql`(${evalRequests.id}, ${runs.id}) < (${last.request}, ${last.id})`
-            : lt(runs.id, last.id);
+        // The first half is what the index of requests can begin at.
+        after = byTrigger
+          ? sql`${evalRequests.id} <= ${last.request} and (${evalRequests.id}, ${runs.id}) < (${last.request}, ${last.id})`
+          : lt(runs.id, last.id);
       }
-      const lines = select(and(where, after), limit + 1, leads === "trigger");
+      const lines = select(and(where, after), limit + 1, byTrigger);
       const items = lines.slice(0, limit);
       return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
     },
@@ -119,8 +150,8 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       select(
         and(
           eq(runs.orgId, org),
-          sql`${runs.status} in ('failed', 'superseded')`,
           eq(runs.status, "failed"),
+          withoutReport,
           not(sql`${runs.failureReason} like 'cancelled:%'`),
           gte(runs.createdAt, now() - withinMs),
         ),

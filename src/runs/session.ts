@@ -23,6 +23,8 @@ export type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
   /** From now on these are taken out of everything, in every usual spelling. */
   hide(secrets: string[]): void;
+  /** A text as it may be stored, logged or answered. */
+  clean(text: string): string;
   /** Stores what is still in memory; while the disk is full it waits for room, until `stop`. Throws what the last write threw. */
   close(stop: AbortSignal): Promise<void>;
 };
@@ -90,6 +92,7 @@ export function openSession(
 
   return {
     hide: redaction.hide,
+    clean: (text) => redaction.clean(text),
     append(event, source) {
       if (failed) return;
       const at = now();

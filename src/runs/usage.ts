@@ -1,7 +1,8 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Config } from "../config.ts";
-import { sessionEvents } from "../db/tables.ts";
+import type { Task } from "../agents/agent.ts";
+import { type RunTask, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
+import { decideLimits } from "../prompts/limits.ts";
 import type { Run } from "./schema.ts";
 
 /** What a run has used of one of its limits. `most` null: no limit. */
@@ -12,8 +13,10 @@ export function listUsed(
   { db, config, now }: Pick<Deps, "db" | "config" | "now">,
   org: OrgId,
   { runId, startedAt, completedAt, agent }: Run,
+  { limits: asked }: Pick<RunTask, "limits">,
   attempt: number,
 ): Used[] {
+  const limits = decideLimits(asked, config);
   const own = and(eq(sessionEvents.orgId, org), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
   const ofType = (type: string) => sql<number>`coalesce(sum(${sessionEvents.type} = ${type}), 0)`;
   const count = db
@@ -34,19 +37,19 @@ export function listUsed(
   const seconds =
     startedAt === null ? 0 : ((completedAt === null ? now() : Date.parse(completedAt)) - Date.parse(startedAt)) / 1000;
   return [
-    { name: "Time", unit: "seconds", used: Math.max(0, seconds), most: config.runTimeoutMs / 1000 },
-    { name: "Requests", unit: "count", used: count.requests, most: config.maxRequests },
-    ...(agent.model === null ? [] : ofModel(config, count.tools, model)),
+    { name: "Time", unit: "seconds", used: Math.max(0, seconds), most: limits.wallClockMs / 1000 },
+    { name: "Requests", unit: "count", used: count.requests, most: limits.maxRequests },
+    ...(agent.model === null ? [] : ofModel(limits, count.tools, model)),
   ];
 }
 
 const ofModel = (
-  { maxToolCalls, modelLimits: { calls, tokens, costUsd } }: Config,
+  { maxToolCalls, model: { calls, tokens, costUsd } }: Task["limits"],
   toolCalls: number,
-  model: { calls: number; tokens: number; usd: number },
+  used: { calls: number; tokens: number; usd: number },
 ): Used[] => [
   { name: "Tool calls", unit: "count", used: toolCalls, most: maxToolCalls },
-  { name: "Model calls", unit: "count", used: model.calls, most: calls },
-  { name: "Tokens", unit: "count", used: model.tokens, most: tokens },
-  { name: "Cost", unit: "usd", used: model.usd, most: costUsd },
+  { name: "Model calls", unit: "count", used: used.calls, most: calls },
+  { name: "Tokens", unit: "count", used: used.tokens, most: tokens },
+  { name: "Cost", unit: "usd", used: used.usd, most: costUsd },
 ];

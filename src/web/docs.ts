@@ -1,6 +1,8 @@
 import { settingTable } from "../config.ts";
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
+import exports from "./docs/exports.md" with { type: "text" };
+import gates from "./docs/gates.md" with { type: "text" };
 import history from "./docs/history.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
@@ -8,6 +10,7 @@ import models from "./docs/models.md" with { type: "text" };
 import operations from "./docs/operations.md" with { type: "text" };
 import people from "./docs/people.md" with { type: "text" };
 import prompts from "./docs/prompts.md" with { type: "text" };
+import regrading from "./docs/regrading.md" with { type: "text" };
 import reports from "./docs/reports.md" with { type: "text" };
 import rest from "./docs/rest.md" with { type: "text" };
 import runs from "./docs/runs.md" with { type: "text" };
@@ -27,6 +30,9 @@ export const docs: Doc[] = [
   toDoc("runs", "Using evald", runs),
   toDoc("reports", "Using evald", reports),
   toDoc("history", "Using evald", history),
+  toDoc("gates", "Using evald", gates),
+  toDoc("regrading", "Using evald", regrading),
+  toDoc("exports", "Using evald", exports),
   toDoc("mcp", "Using evald", mcp),
   toDoc("rest", "Reference", rest),
   toDoc("keys", "Reference", keys),

@@ -105,7 +105,7 @@ const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
   ].join("\n");
 
 /** Columns are padded, so that the table is one in a terminal too. */
-function table(rows: string[][]): string {
+export function table(rows: string[][]): string {
   const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
   const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
   const last = widths.length - 1;
@@ -122,7 +122,7 @@ function table(rows: string[][]): string {
 }
 
 /** One line in which nothing acts as markup: neither inline nor at its beginning. */
-function text(value: string, max = 1000): string {
+export function text(value: string, max = 1000): string {
   return line(value, max)
     .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
     .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")

@@ -22,6 +22,7 @@ export type Draft = {
   model: string;
   reviewBeforePublishing: boolean;
   defaults: Record<string, string>;
+  limits: Record<string, string>;
   urls: UrlRow[];
   checks: CheckRow[];
 };
@@ -42,6 +43,7 @@ export const emptyDraft: Draft = {
   model: "",
   reviewBeforePublishing: false,
   defaults: {},
+  limits: {},
   urls: [],
   checks: [],
 };
@@ -63,6 +65,9 @@ export function toDraft(prompt: Prompt): Draft {
     model: prompt.model ?? "",
     reviewBeforePublishing: prompt.reviewBeforePublishing,
     defaults: prompt.templateDefaults ?? {},
+    limits: Object.fromEntries(
+      Object.entries(prompt.limits ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]])),
+    ),
     urls: urls.map(({ url, name, kind, ...more }) => ({
       url,
       name: typeof name === "string" ? name : "",
@@ -89,7 +94,12 @@ export function readDraft(form: URLSearchParams): Draft {
       (_, i) => Object.fromEntries(columns.map(([name, values]) => [name, (values[i] ?? "").trim()])) as T,
     );
   };
-  const prefix = "default.";
+  const named = (prefix: string): Record<string, string> =>
+    Object.fromEntries(
+      [...form].flatMap(([name, value]) =>
+        name.startsWith(prefix) && value !== "" ? [[name.slice(prefix.length), value]] : [],
+      ),
+    );
   return {
     title: text("title"),
     text: text("text"),
@@ -101,11 +111,8 @@ export function readDraft(form: URLSearchParams): Draft {
     agent: text("agent"),
     model: text("model").trim(),
     reviewBeforePublishing: form.has("reviewBeforePublishing"),
-    defaults: Object.fromEntries(
-      [...form].flatMap(([name, value]) =>
-        name.startsWith(prefix) && value !== "" ? [[name.slice(prefix.length), value]] : [],
-      ),
-    ),
+    defaults: named("default."),
+    limits: named("limit."),
     urls: rows("url", emptyUrl),
     checks: rows("check", emptyCheck),
   };
@@ -121,10 +128,13 @@ const compiled = TypeCompiler.Compile(PromptInput);
 const orNull = (text: string) => (text.trim() === "" ? null : text);
 const toNumber = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text);
 
+const toAmount = (text: string) => (/^\d{1,15}(\.\d{1,6})?$/.test(text.trim()) ? Number(text) : text);
+
 /** What a form asks for. Throws bad_request that names the field. */
 export function toInput(draft: Draft): PromptInput {
   const names = templateVarsOf(draft.text, draft.endGoal) ?? [];
   const defaults = Object.entries(draft.defaults).filter(([name]) => names.includes(name));
+  const limits = Object.entries(draft.limits);
   const urls = draft.urls.filter(({ url }) => url !== "");
   const checks = draft.checks.filter(({ url }) => url !== "");
   const input = {
@@ -138,6 +148,7 @@ export function toInput(draft: Draft): PromptInput {
     model: orNull(draft.model),
     reviewBeforePublishing: draft.reviewBeforePublishing,
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
+    limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
     additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
     declaredChecks:
       checks.length === 0
@@ -172,8 +183,9 @@ export function toFault(error: AppError, fields: readonly string[]): { field: st
   const [, field = "", place = "", rest = ""] = /^([A-Za-z]+)((?:\.\w+)*):? ([\s\S]*)$/.exec(error.detail) ?? [];
   if (!fields.includes(field)) return { field: "", message: capital(error.detail) };
   const row = /^\.(\d+)/.exec(place)?.[1];
+  const where = row === undefined ? place.slice(1) : `Row ${Number(row) + 1}`;
   const words = rest.replace("templateDefaults", "a default").replace(/^is required: it /, "");
-  return { field, message: `${row === undefined ? "" : `Row ${Number(row) + 1}: `}${capital(words)}.` };
+  return { field, message: `${where && `${where}: `}${capital(words)}.` };
 }
 
 const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,10 +1,9 @@
 import type { OrgId } from "../deps.ts";
 import { type AppError, badRequest } from "../errors.ts";
-import { dollars } from "../grading/words.ts";
 import { frequencyTrouble, nextSlots } from "../jobs/schedule.ts";
 import type { Prompt } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
-import type { Latest } from "../reports/latest.ts";
+import { estimateWords } from "../runs/estimates.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./pages/runform.tsx";
@@ -18,19 +17,13 @@ const maxRuns = 50;
 
 /** What the pages of prompts show beside the prompts themselves. */
 export function promptViews(service: Service) {
-  const { deps, orgs, prompts, providers, models, latest, runs, runLists, slots, agentChoices } = service;
+  const { deps, orgs, prompts, providers, models, latest, runs, runLists, slots, estimates, agentChoices } = service;
 
-  /** What runs of a prompt may cost, to be agreed to; null where no model is paid. */
-  function costWords(org: OrgId, prompt: Pick<Prompt, "agent" | "model">, last: Latest | null): string | null {
-    const { model } = prompts.agentOf(org, prompt);
-    if (model === null) return null;
-    const most = deps.config.modelLimits.costUsd;
-    const usual = last?.medianCostUsd ?? null;
-    const parts = [
-      usual === null ? "nobody knows yet what a run costs" : `a run costs about ${dollars(usual)}`,
-      most === null ? "without a limit" : `at most ${dollars(most)}`,
-    ];
-    return `I agree that ${model} is paid for: ${parts.join(", ")}.`;
+  /** What a run of a prompt may cost, to be agreed to; null where no model is paid. */
+  async function costWords(org: OrgId, prompt: Prompt): Promise<string | null> {
+    const estimate = await estimates.getEstimate(org, prompt.id);
+    if (estimate.model === null) return null;
+    return `I agree that ${estimate.model} is paid for: ${estimateWords(estimate)}.`;
   }
 
   return {
@@ -64,7 +57,7 @@ export function promptViews(service: Service) {
       };
     },
 
-    promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
+    async promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
       const prompt = prompts.getPrompt(org, id);
       const last = latest.findLatest(org, prompt.id);
       const { agent, model } = prompts.agentOf(org, prompt);
@@ -82,7 +75,7 @@ export function promptViews(service: Service) {
         runForm: {
           draft: sent?.draft ?? draft,
           fault: sent ? sent.error.detail : null,
-          cost: costWords(org, prompt, last),
+          cost: await costWords(org, prompt),
         },
       };
     },

@@ -7,7 +7,9 @@ import { benchHistory } from "./history.ts";
 import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
+import { benchReports } from "./reports.ts";
 import { seed } from "./seed.ts";
+import { benchSessions } from "./sessions.ts";
 
 const repeats = 5;
 const seconds = 2;
@@ -85,6 +87,19 @@ async function compare(
   return ours;
 }
 
+/** Time until the head of an answer is there, one after the other, as a person at this machine asks. */
+async function firstByte(what: string, url: string, headers: Record<string, string>) {
+  const times: number[] = [];
+  for (let i = 0; i < 40; i++) {
+    const begun = performance.now();
+    const response = await fetch(url, { headers });
+    times.push(performance.now() - begun);
+    if (!response.ok) throw new Error(`${url}: ${response.status}`);
+    await response.text();
+  }
+  row(what, `first byte ${median(times).toFixed(1)} ms`, "", "", "< 30 ms");
+}
+
 /** A site that takes every request and answers none: runs begin and stay, so that accepting alone is measured. */
 const silent = Bun.serve({
   hostname: "127.0.0.1",
@@ -118,6 +133,16 @@ async function api(count: number) {
   const of = `of ${count.toLocaleString("en")}`;
   result.one = await compare(`GET one run ${of}`, "≥ 80 %", urls, someRun, 16);
   result.list = await compare(`list 100 runs ${of}`, "≥ 80 %", urls, () => get("/api/v1/runs?limit=100&offset=0"), 16);
+  for (const path of [
+    "/",
+    "/prompts",
+    `/prompts/${promptIds[3]}`,
+    "/runs",
+    "/runs?status=failed&trigger=mcp",
+    `/runs?promptId=${promptIds[3]}&agent=llm`,
+    `/runs/${runIds[7]}`,
+  ])
+    await firstByte(`page ${path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "…")} ${of}`, urls.ours + path, headers);
   const post = (i: number) => ({
     method: "POST",
     path: `/api/v1/prompts/${promptIds[i % promptIds.length]}/run`,
@@ -207,8 +232,10 @@ async function everything() {
     "",
     "≤ 1.2 ×",
   );
+  benchReports(row, folder());
   await benchJobs(row, folder);
   await history();
+  await benchSessions({ start, row, folder, env: serviceEnv, executable });
   await startUp();
   await explorer();
 }

@@ -5,11 +5,14 @@ import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
 import { runExample } from "../../src/runs/schema.ts";
 
-/** Reports belong to the newest runs only: a page shows them, and a million of them would measure the disk. */
-const withReport = 10_000;
+type Options = {
+  /** Reports belong to the newest runs only: a page shows them, and a million of them would measure the disk. */
+  withReport?: number;
+  runsPerEval?: number;
+};
 
-/** Fills a data folder with one organisation, ten prompts and `count` completed runs. Answers with a key, prompt ids and run ids. */
-export function seed(dataDir: string, count: number) {
+/** Fills a data folder with one organisation, ten prompts and `count` completed runs. Answers with a key and the ids of what was made. */
+export function seed(dataDir: string, count: number, { withReport = 10_000, runsPerEval = 1 }: Options = {}) {
   const db = openDb(dataDir);
   const now = Date.now;
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
@@ -55,6 +58,9 @@ export function seed(dataDir: string, count: number) {
     report.methodology,
   ].map((value) => JSON.stringify(value)) as [string, string, string, string];
   const runIds: string[] = [];
+  /** Those of the first prompt. */
+  const evalRequestIds: string[] = [];
+  const latest: string[] = [];
   const from = now() - count * 1000;
   $client.run("pragma synchronous = OFF");
   for (let i = 0; i < count; ) {
@@ -62,8 +68,12 @@ export function seed(dataDir: string, count: number) {
       for (const end = Math.min(i + 10_000, count); i < end; i++) {
         const at = from + i * 1000;
         const promptId = promptIds[i % 10] as string;
-        const [request, run] = [newId(at), newId(at)];
-        insertRequest.run(request, org, promptId, at);
+        const isNew = Math.floor(i / 10) % runsPerEval === 0;
+        const request = isNew ? newId(at) : (latest[i % 10] as string);
+        latest[i % 10] = request;
+        if (isNew && i % 10 === 0) evalRequestIds.push(request);
+        const run = newId(at);
+        if (isNew) insertRequest.run(request, org, promptId, at);
         insertRun.run(run, org, promptId, request, task, at, at + 10, at + 900);
         if (i >= count - withReport) {
           runIds.push(run);
@@ -89,5 +99,5 @@ export function seed(dataDir: string, count: number) {
   $client.run("analyze");
   $client.run("pragma wal_checkpoint(truncate)");
   closeDb(db);
-  return { key, promptIds, runIds };
+  return { org, key, promptIds, runIds, evalRequestIds };
 }

@@ -4,6 +4,7 @@ import { formats, type Said } from "./fakeformats.ts";
 
 /** One turn of a scripted model: what it says, and what goes wrong with it. */
 export type Turn = Partial<Omit<Said, "toolCalls">> & {
+  /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown> }[];
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string> };
@@ -113,7 +114,10 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     if (turn.silent) return new Promise(() => {});
     if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
     if (turn.garbage !== undefined) return new Response(turn.garbage, { headers: { "content-type": "text/html" } });
-    const toolCalls = turn.toolCalls?.map((call, i) => ({ id: `call_${nth}_${i}`, ...call }));
+    const toolCalls = turn.toolCalls?.map(({ name, input }, i) => {
+      const id = `call_${nth}_${i}`;
+      return { id, name, input: typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input };
+    });
     const said = format.answer({ model, usage, ...turn, toolCalls }, body);
     const streams = format.streams(body, pathname);
     const text = JSON.stringify(said.whole);
@@ -145,6 +149,13 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     left: left.promise,
     stop: () => void server.stop(true),
   };
+}
+
+/** The mark that stood last behind a text. */
+function refIn(body: unknown, before: string): string {
+  const said = JSON.stringify(body).replaceAll("\\", "");
+  const [, ref = "e0"] = /^ \[(e\d+)\]/.exec(said.slice(said.lastIndexOf(`${before} [`) + before.length)) ?? [];
+  return ref;
 }
 
 /** The turn that follows so many results of tools; after the last, the last again. */

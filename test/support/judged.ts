@@ -1,4 +1,4 @@
-import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
+import type { Agent, AgentEvent, Outcome, Task } from "../../src/agents/agent.ts";
 import type { Answer } from "../../src/grading/rubric.ts";
 import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fakemodel.ts";
@@ -104,7 +104,8 @@ type Options = {
   turns: Turn[];
   /** What another judge says, of the name `openai-compatible/agent`. */
   again?: Turn[];
-  sessions?: AgentEvent[][];
+  /** One for each run, the last again and again; or made of what the run is asked to do. */
+  sessions?: AgentEvent[][] | ((task: Task) => AgentEvent[] | Promise<AgentEvent[]>);
   env?: Record<string, string>;
   judge?: string | null;
   kind?: "rules" | "model";
@@ -131,8 +132,11 @@ export function judgedApp({
   const agent: Agent = {
     describe: () => ({ id: "explorer", version: "test", model: "anthropic/claude-test", kind }),
     preflight: () => [],
-    async *run() {
-      for (const event of sessions[Math.min(sent++, sessions.length - 1)] ?? [])
+    async *run(task) {
+      const nth = sent++;
+      const session =
+        typeof sessions === "function" ? await sessions(task) : (sessions[Math.min(nth, sessions.length - 1)] ?? []);
+      for (const event of session)
         yield event.type === "milestone" && event.name === "started"
           ? { ...event, detail: { ...event.detail, kind } }
           : event;

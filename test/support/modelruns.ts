@@ -41,6 +41,8 @@ type Options = {
   log?: Logger;
   before?: (app: App) => void;
   many?: number;
+  /** Filled with the tokens of each run as it begins. */
+  tokens?: string[];
   /** Further fields of the prompt. */
   prompt?: Record<string, unknown>;
   /** Further pages of the product. */
@@ -52,11 +54,10 @@ export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
   /** Runs of a prompt with the model agent, over REST. */
   async function runsOf(
     name: string,
-    { env = {}, path = "/api/notes", before, many = 1, prompt: more = {}, pages, ...rest }: Options = {},
+    { env = {}, path = "/api/notes", before, many = 1, prompt: more = {}, pages, tokens = [], ...rest }: Options = {},
   ) {
     const product = serveProduct(path, pages);
     const model = `openai-compatible/${name}`;
-    const tokens: string[] = [];
     const agent = createModelAgent({ version: "test" });
     const app = testApp({
       agents: {

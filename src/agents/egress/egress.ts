@@ -22,6 +22,8 @@ export type EgressRun = {
   /** Private places that the operator opened; an address that is not public is reached in no other way. */
   allowPrivate: readonly AllowRule[];
   limits?: Partial<EgressLimits>;
+  /** What its requests are for. Default: `way`. */
+  purpose?: "way" | "page";
   /** Hears of every request when it is over, and of every limit when it is reached. */
   onEvent(event: AgentEvent): void;
 };
@@ -114,6 +116,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
         lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
         now,
         ended,
+        purpose: run.purpose ?? "way",
         onEvent: run.onEvent,
         used: { requests: 0, bytesOut: 0, bytesIn: 0 },
       });

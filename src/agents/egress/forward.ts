@@ -9,9 +9,15 @@ import { begin, connectMs, count, type Passage, permit, statusOf, type Way } fro
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
+/** In which a browser, that can ask a proxy for no https address but by a tunnel, says that it means one. */
+export const schemeHeader = "evald-scheme";
+
+/** With which the proxy's own answers say that they are, and what failed. */
+export const failureHeader = "evald-failure";
+
 /** Of one connection alone, and so not for the other side. */
 const ofOneConnection =
-  "connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect host".split(
+  `${schemeHeader} ${failureHeader} connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect host`.split(
     " ",
   );
 /** A connection for each request: a kept one was checked for another. */
@@ -29,6 +35,7 @@ export async function forward(
     return;
   }
   url.hash = url.username = url.password = "";
+  if (request.headers[schemeHeader] === "https") url.protocol = "https:";
   const way = begin(passage, request.method ?? "GET", url);
   response.on("close", () => {
     if (!response.writableFinished) way.stop(new GuardError("aborted", url.href, "The client went away"));
@@ -43,7 +50,10 @@ export async function forward(
   });
   if (!way.failure) return;
   if (response.headersSent) response.destroy();
-  else response.writeHead(statusOf(way.failure), plainText).end(`evald: ${way.failure.message}\n`);
+  else
+    response
+      .writeHead(statusOf(way.failure), { ...plainText, [failureHeader]: way.failure.kind })
+      .end(`evald: ${way.failure.message}\n`);
 }
 
 type Relay = {

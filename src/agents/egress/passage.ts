@@ -29,6 +29,7 @@ export type Passage = {
   now: () => number;
   /** Aborted when the run is over. */
   ended: AbortController;
+  purpose: "way" | "page";
   onEvent(event: AgentEvent): void;
   used: Record<Counted, number>;
 };
@@ -91,7 +92,7 @@ export function begin(passage: Passage, method: string, url: URL) {
       }
       const error = way.failure && { kind: way.failure.kind, message: way.failure.message };
       const ms = passage.now() - begunAt;
-      const fixed = { id: null, provenance: "given", foundOn: null, purpose: "way" } as const;
+      const fixed = { id: null, provenance: "given", foundOn: null, purpose: passage.purpose } as const;
       const { bytesOut, ...answer } = told;
       const sent = bytesOut > 0 ? { bytesOut } : {};
       passage.onEvent({ type: "http", method, url: url.href, ...answer, ...sent, ms, ...fixed, error });

@@ -1,10 +1,9 @@
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { rmSync } from "node:fs";
 import { providerVariables } from "../../modelsettings.ts";
 import { readRetryAfter } from "../../net/retryafter.ts";
 import { type AgentEvent, AgentFailure } from "../agent.ts";
+import { makeSocketFolder } from "../sockets.ts";
 import { createBudget, type ModelLimits, type Spent } from "./budget.ts";
 import { forward, type Outcome, refusal } from "./forward.ts";
 import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
@@ -27,6 +26,8 @@ type SessionOptions = {
   mustHavePrice?: boolean;
   /** Longest time in which the model may send nothing; default: the gateway's. */
   silenceMs?: number;
+  /** How long an answer is read on that nobody waits for any more, to know its cost; default: the gateway's. */
+  drainMs?: number;
   onEvent: (event: AgentEvent) => void;
   /** Told once a limit, at 80 % of it. */
   onNearLimit?: (limit: keyof ModelLimits, share: number) => void;
@@ -60,9 +61,7 @@ export function createGateway({
   let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
 
   function listen() {
-    // Not the data folder: the path of a socket is at most 107 characters long.
-    const folder = mkdtempSync(join(tmpdir(), "evald-gateway-"));
-    const socketPath = join(folder, "socket");
+    const { folder, socketPath } = makeSocketFolder("gateway");
     const server = Bun.serve({
       unix: socketPath,
       // Its type has it for TCP alone, yet silent streams are cut here too.
@@ -196,7 +195,7 @@ export function createGateway({
         headers,
         gone: AbortSignal.any([request.signal, closing.signal]),
         silenceMs: options.silenceMs ?? silenceMs,
-        drainMs,
+        drainMs: options.drainMs ?? drainMs,
         onEnd(outcome) {
           inTheAir.delete(settled.promise);
           settled.resolve();

@@ -1,16 +1,19 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
-import type { createGateway } from "../gateway/gateway.ts";
+import type { GatewayOpener } from "../gateway/opener.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
+import { detectBrowser, type FoundBrowser } from "../sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
+import { makeSocketFolder, sweepSockets } from "../sockets.ts";
 import { reachOf } from "./web.ts";
 
 type Options = {
   now: () => number;
+  gateway: GatewayOpener;
   /** Where each run gets a folder to work in; null: among the temporary files. */
   folder: string | null;
   operatorHosts: readonly string[];
@@ -40,18 +43,14 @@ type Equipment = {
 export type Host = ReturnType<typeof createHost>;
 
 /** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
-export function createHost({ now, folder, operatorHosts }: Options) {
-  let gateway: Promise<ReturnType<typeof createGateway>> | undefined;
-  /** Made for the first run that needs it: what it knows of prices would make every start slower. */
-  const openGateway = () =>
-    (gateway ??= import("../gateway/gateway.ts").then((module) => module.createGateway({ now })));
+export function createHost({ now, gateway, folder, operatorHosts }: Options) {
   let sandbox: Promise<Sandbox> | undefined;
+  let browser: Promise<FoundBrowser> | undefined;
   let egress: Promise<{ egress: Egress; home: string }> | undefined;
 
   async function listen() {
-    // Not the data folder: the path of a socket is at most 107 characters long.
-    const home = mkdtempSync(join(tmpdir(), "evald-egress-"));
-    return { egress: await startEgress({ socketPath: join(home, "socket"), operatorHosts, now }), home };
+    const { folder: home, socketPath } = makeSocketFolder("egress");
+    return { egress: await startEgress({ socketPath, operatorHosts, now }), home };
   }
 
   function makeWorkspace(): string {
@@ -62,22 +61,31 @@ export function createHost({ now, folder, operatorHosts }: Options) {
   async function openSandbox({ task, allow, onEvent }: Run) {
     sandbox ??= detectSandbox();
     const { level, detail } = await sandbox;
-    if (level === "none") return { sandbox: { missing: detail }, secrets: [], close: () => {} };
+    browser ??= sandbox.then(detectBrowser);
+    const found = await browser;
+    const missing = { missing: "missing" in found ? found.missing : detail };
+    if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: () => {} };
     egress ??= listen();
     const way = await egress;
     const workspace = makeWorkspace();
-    const session = way.egress.open({
+    const terms = {
       ...reachOf(task),
       urlMap: task.urlMap,
       allowPrivate: allow,
-      limits: { requests: task.limits.maxRequests, bytesOut: task.limits.maxBytesOut },
-      onEvent: (event) => onEvent(event, "egress"),
-    });
+      onEvent: (event: AgentEvent) => onEvent(event, "egress"),
+    };
+    const bytesOut = task.limits.maxBytesOut;
+    const session = way.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
+    // What a page asks for, by the dozen, is not what the agent asks for.
+    const ofPages = "program" in found ? way.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
+    const wayOf = ({ token }: { token: string }) => ({ path: way.egress.socketPath, token });
     return {
-      sandbox: { workspace, egress: { path: way.egress.socketPath, token: session.token } },
-      secrets: [session.token],
+      sandbox: { workspace, egress: wayOf(session) },
+      browser: "program" in found && ofPages ? { program: found.program, egress: wayOf(ofPages) } : missing,
+      secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
       close() {
         session.close();
+        ofPages?.close();
         remove(workspace);
       },
     };
@@ -90,8 +98,7 @@ export function createHost({ now, folder, operatorHosts }: Options) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
       });
-      const gateway = await openGateway();
-      const session = gateway.openSession({
+      const session = (await gateway.open()).openSession({
         model,
         mustHavePrice,
         limits: run.task.limits.model,
@@ -103,7 +110,12 @@ export function createHost({ now, folder, operatorHosts }: Options) {
       const { id, provider, name } = model;
       const { socketPath, token } = session;
       return {
-        means: { model: { id, provider, name, socketPath, token }, sandbox: place.sandbox, operatorHosts },
+        means: {
+          model: { id, provider, name, socketPath, token },
+          sandbox: place.sandbox,
+          browser: place.browser,
+          operatorHosts,
+        },
         secrets: [token, ...place.secrets],
         warn: session.warn,
         async close() {
@@ -112,11 +124,13 @@ export function createHost({ now, folder, operatorHosts }: Options) {
         },
       };
     },
-    /** Removes the folders that a service left when it was killed. Call it under the data lock. */
-    sweep: () => folder && remove(folder),
+    /** Removes what a service left when it was killed. Call it under the data lock. */
+    async sweep(): Promise<void> {
+      if (folder) remove(folder);
+      await sweepSockets(now());
+    },
     /** Call it when no run is under way. */
     async close(): Promise<void> {
-      await (await gateway)?.close();
       const way = await egress;
       egress = undefined;
       await way?.egress.close();

@@ -8,6 +8,8 @@ export function toInstructions({ urlMap }: Task, tools: string[], missing: strin
     "- Find things by links, llms.txt, a sitemap or search_docs. Guess an address only when nothing leads to it.",
     has("run_command") &&
       "- Commands run in a sandbox in /workspace. Each is a shell of its own: only /workspace is kept, and what runs in the background ends with its command. Only the hosts of the task and package registries can be reached.",
+    has("browse") &&
+      "- fetch_page and http_request are quicker than browse: use it where a page needs a browser, such as for scripts, forms and clicks.",
     missing.length > 0 && `- Not here: ${missing.join("; ")}. Go as far as you can without.`,
     Object.keys(urlMap).length > 0 &&
       `- Use the public addresses as the docs have them. ${Object.keys(urlMap).join(", ")}: answered by a preview that stands in for it, which you need not care about.`,

@@ -2,6 +2,7 @@ import { isStepCount, type ModelMessage, streamText } from "ai";
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Outcome, type Task } from "../agent.ts";
 import { checkDeclared } from "../explorer/declared.ts";
 import { createFetching } from "../explorer/fetching.ts";
+import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget } from "./forget.ts";
 import { toAssignment, toInstructions } from "./instructions.ts";
@@ -65,10 +66,12 @@ async function work(
   let finished: Ending | null = null;
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
-  const { sandbox } = means;
+  const { sandbox, browser } = means;
+  await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, context),
     ...("workspace" in sandbox ? workspaceTools(sandbox, task.limits) : {}),
+    ...browsing?.tools,
     ...selfTools((ending) => {
       finished = ending;
     }),
@@ -79,7 +82,7 @@ async function work(
   };
   const missing = [
     ...("missing" in sandbox ? [`commands and files (${sandbox.missing})`] : []),
-    "a browser (this version has none)",
+    ...("missing" in browser ? [`a browser (${browser.missing})`] : []),
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const tools = Object.keys(specs);

@@ -1,9 +1,9 @@
 import { type Tool, tool } from "ai";
 import type { z } from "zod";
-import type { AgentEvent } from "../agent.ts";
+import type { AgentEvent, Artefact } from "../agent.ts";
 
 /** What came of a tool. The model is told the output, and the session keeps it. */
-export type Result = { ok: boolean; output: Record<string, unknown> };
+export type Result = { ok: boolean; output: Record<string, unknown>; artefact?: Artefact };
 
 /** What a tool may do beside its work: tell of it, under the id of its call. */
 export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) => void };
@@ -36,8 +36,8 @@ export function toTools(
       const id = nextId();
       tell({ type: "tool_call", id, tool: name, input: input as Record<string, unknown> });
       try {
-        const { ok, output } = await run(input, { id, signal, tell });
-        tell({ type: "tool_result", id, tool: name, ok, output });
+        const { ok, output, artefact } = await run(input, { id, signal, tell });
+        tell({ type: "tool_result", id, tool: name, ok, output, ...(artefact && { artefact }) });
         return ok ? output : { failed: true, ...output };
       } catch (error) {
         onFault(error);

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AgentFailure, type Means, type Task } from "../agent.ts";
 import { runSandboxed, type SandboxRun } from "../sandbox/sandbox.ts";
+import { createTeller } from "./teller.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
 const outputChars = 12_000;
@@ -11,7 +12,7 @@ const maxSeconds = 240;
 const keptBytes = 4 * 1024 * 1024;
 
 type Place = Extract<Means["sandbox"], { workspace: string }>;
-type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean };
+type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isTold?: boolean };
 type Done = { exitCode: number; out: string; err: string; limit: string | null; timedOut: boolean };
 
 /** A path below /workspace; null for one that leads out of it. */
@@ -47,7 +48,10 @@ export function workspaceTools(
 ) {
   let isNearlyFull = false;
 
-  async function run({ argv, stdin = "", seconds = 30, online = false }: Job, { signal, tell }: Call): Promise<Done> {
+  async function run(
+    { argv, stdin = "", seconds = 30, online = false, isTold = false }: Job,
+    { id, signal, tell }: Call,
+  ): Promise<Done> {
     const sandboxed = start({
       argv,
       workspace,
@@ -65,8 +69,9 @@ export function workspaceTools(
       timedOut = true;
       sandboxed.kill();
     }, seconds * 1000);
+    const hear = isTold ? (text: string) => tell({ type: "message", text, id }) : () => {};
     try {
-      const outputs = Promise.all([gather(sandboxed.stdout), gather(sandboxed.stderr)]);
+      const outputs = Promise.all([gather(sandboxed.stdout, hear), gather(sandboxed.stderr, hear)]);
       try {
         sandboxed.stdin.write(stdin);
         await sandboxed.stdin.end();
@@ -91,7 +96,7 @@ export function workspaceTools(
       async run({ command, seconds = defaultSeconds }, call): Promise<Result> {
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
         const { exitCode, out, err, limit, timedOut } = await run(
-          { argv: ["sh", "-c", script, "sh", command], seconds, online: true },
+          { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isTold: true },
           call,
         );
         const why = limit ?? (timedOut ? `stopped after ${seconds} seconds` : null);
@@ -149,14 +154,20 @@ export function workspaceTools(
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 
-/** What a command says, with the middle left out of what is too much. */
-async function gather(stream: ReadableStream<Uint8Array>): Promise<string> {
+/** What a command says, told while it does, with the middle left out of what is too much. */
+async function gather(stream: ReadableStream<Uint8Array>, hear: (text: string) => void): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const bytes of stream) {
-    chunks.push(bytes);
-    size += bytes.length;
-    while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
+  const teller = createTeller(hear);
+  try {
+    for await (const bytes of stream) {
+      chunks.push(bytes);
+      teller.take(bytes);
+      size += bytes.length;
+      while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
+    }
+  } finally {
+    teller.stop();
   }
   return Buffer.concat(chunks).toString();
 }

@@ -39,7 +39,8 @@ export async function runBridge(argv: string[], variables: Record<string, string
     await child.exited;
     return child.exitCode ?? 128 + (constants.signals[child.signalCode as NodeJS.Signals] ?? constants.signals.SIGKILL);
   } catch (error) {
-    process.stderr.write(`evald: ${argv[0]} cannot be run: ${error instanceof Error ? error.message : error}\n`);
+    const reason = error instanceof Error ? error.message : error;
+    await Bun.write(Bun.stderr, `evald: ${argv[0]} cannot be run: ${reason}\n`);
     return 127;
   } finally {
     for (const close of servers) close();
@@ -57,8 +58,8 @@ async function open({ port, socket, proxyToken }: BridgePort): Promise<() => voi
     outer.on("error", () => inner.destroy());
     inner.on("close", () => outer.destroy());
     outer.on("close", () => inner.destroy());
-    outer.pipe(inner);
-    if (proxyToken === undefined) inner.pipe(outer);
+    carry(outer, inner);
+    if (proxyToken === undefined) carry(inner, outer);
     else introduce(inner, outer, proxyToken);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -69,6 +70,12 @@ async function open({ port, socket, proxyToken }: BridgePort): Promise<() => voi
     server.close();
     for (const connection of connections) connection.destroy();
   };
+}
+
+/** Pipes, with the end: where that is left to `pipe`, it looks at process.stdout, which is then no longer blocking. */
+function carry(from: net.Socket, to: net.Socket): void {
+  from.pipe(to, { end: false });
+  from.on("end", () => to.end());
 }
 
 /** Pipes, with the run's token behind the first request line. */
@@ -87,7 +94,7 @@ function introduce(inner: net.Socket, outer: net.Socket, token: string): void {
     outer.write(head.subarray(0, end + 2));
     outer.write(`Proxy-Authorization: Basic ${credentials}\r\n`);
     outer.write(head.subarray(end + 2));
-    inner.pipe(outer);
+    carry(inner, outer);
   };
   inner.on("data", take);
 }

@@ -4,6 +4,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { timeWords } from "../words.ts";
+import { Wide } from "./figures.tsx";
 import { Field, passwordHint } from "./signin.tsx";
 
 type Props = {
@@ -85,7 +86,7 @@ export function AccountPage(props: Props) {
 const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignIn[] }) => (
   <section>
     <h2>Where you are signed in</h2>
-    <div class="wide">
+    <Wide label="Where you are signed in">
       <table class="list">
         <thead>
           <tr>
@@ -103,8 +104,8 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
             <tr key={id}>
               <td title={userAgent}>{browserWords(userAgent)}</td>
               <td>{address}</td>
-              <td>{timeWords(since)}</td>
-              <td>{timeWords(lastUsedAt)}</td>
+              <td class="when">{timeWords(since)}</td>
+              <td class="when">{timeWords(lastUsedAt)}</td>
               <td>
                 {isThis ? (
                   "this one"
@@ -120,7 +121,7 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
           ))}
         </tbody>
       </table>
-    </div>
+    </Wide>
     {signIns.length > 1 && (
       <form method="post" action={to("end")}>
         <button type="submit">Sign out everywhere else</button>

@@ -43,7 +43,7 @@ const rangeWords = (low: number | null, high: number | null, words: (value: numb
 
 /** The part of the page that changes while runs go on. */
 export function EvalPart({ site: { base }, request, now }: Part) {
-  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd } = request.result;
+  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = request.result;
   const runs = request.runs;
   return (
     <>
@@ -88,6 +88,9 @@ export function EvalPart({ site: { base }, request, now }: Part) {
         </div>
       </dl>
       {n > 0 && n < 4 && <p class="muted">It takes 4 runs on each side to tell a change from chance; these are {n}.</p>}
+      {smallestChange !== null && (
+        <p class="muted">Against as many runs, a change of {smallestChange} points or more would show.</p>
+      )}
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">

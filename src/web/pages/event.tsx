@@ -1,4 +1,5 @@
 import { renderToString } from "preact-render-to-string";
+import type { Artefact } from "../../agents/agent.ts";
 import { line } from "../../grading/words.ts";
 import type { Trace } from "../../reports/traceschema.ts";
 import { Layout } from "../layout.tsx";
@@ -22,14 +23,17 @@ type RowProps = {
   /** Friction that this event proves, as F1. */
   names: string[];
   report: string;
+  /** Where its picture is; null where it is not to be seen. */
+  files: string | null;
   isInline: boolean;
 };
 
 /** An event as one line, its fields behind it. */
-export function EventRow({ event, sinceMs, here, names, report, isInline }: RowProps) {
+export function EventRow({ event, sinceMs, here, names, report, files, isInline }: RowProps) {
   const { seq, at, tMs, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
   const address = `${here}/${seq}`;
+  const { artefact } = fields as { artefact?: Artefact };
   const tookMs = type === "http" && typeof fields.ms === "number" ? fields.ms : sinceMs;
   return (
     <tr id={`e${seq}`} class={`event-${type}${hasFailed(event) ? " failed" : ""}`}>
@@ -57,6 +61,7 @@ export function EventRow({ event, sinceMs, here, names, report, isInline }: RowP
             </p>
           )}
         </details>
+        {artefact && !artefact.missing && files && <a href={`${files}/${artefact.name}`}>{artefact.name}</a>}
         {names.map((name) => (
           <a key={name} class="pill proves" href={`${report}#${name}`}>
             {name}

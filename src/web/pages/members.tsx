@@ -3,6 +3,7 @@ import { roles } from "../../db/tables.ts";
 import type { Site } from "../site.ts";
 import { mayActAs, type Role, type Viewer } from "../viewer.ts";
 import { timeWords } from "../words.ts";
+import { Wide } from "./figures.tsx";
 import { SettingsFrame } from "./settings.tsx";
 import { Field } from "./signin.tsx";
 
@@ -19,8 +20,8 @@ type Props = {
 
 const may: Record<Role, string> = {
   owner: "everything: members, limits, deleting, share links",
-  admin: "prompts, keys, providers and models as well",
-  member: "reads, and runs prompts",
+  admin: "API keys and model keys as well",
+  member: "reads, writes prompts, and runs them",
 };
 
 /** Who is in the organisation, and who was asked. Owners change it. */
@@ -37,7 +38,7 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
           <Copy text={site.baseUrl + link.path} />
         </section>
       )}
-      <div class="wide">
+      <Wide label="Members">
         <table class="list">
           <thead>
             <tr>
@@ -60,8 +61,8 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
                   <span class="aside block">{member.email}</span>
                 </td>
                 <td>{isOwner ? <RoleForm {...{ to, member }} /> : member.role}</td>
-                <td>{member.since.slice(0, 10)}</td>
-                <td>{member.lastUsedAt ? timeWords(member.lastUsedAt) : "not signed in"}</td>
+                <td class="when">{member.since.slice(0, 10)}</td>
+                <td class="when">{member.lastUsedAt ? timeWords(member.lastUsedAt) : "not signed in"}</td>
                 {isOwner && (
                   <td>
                     <form class="inline" method="post" action={to("change")}>
@@ -79,7 +80,7 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
             ))}
           </tbody>
         </table>
-      </div>
+      </Wide>
       {isOwner ? <Invitations {...{ site, to, invitations }} /> : <p class="aside">Owners invite others.</p>}
       <section>
         <h2>What each role may do</h2>

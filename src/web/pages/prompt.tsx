@@ -226,6 +226,11 @@ const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => 
       {prompt.model && <Fact name="Model">{prompt.model}</Fact>}
       <Fact name="Runs of one evaluation">{prompt.runsPerEval ?? 1}</Fact>
       <Fact name="Provider">{providerName ?? "none"}</Fact>
+      {Object.entries(prompt.limits ?? {}).map(([name, value]) => (
+        <Fact key={name} name={`At most, ${name}`}>
+          {value}
+        </Fact>
+      ))}
       <Fact name="Reports">{prompt.reviewBeforePublishing ? "reviewed before they are published" : "published"}</Fact>
       {(prompt.additionalUrls ?? []).map(({ url }) => (
         <Fact key={url} name="Address">

@@ -5,7 +5,7 @@ import { type Draft, presets } from "../promptdraft.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { Field, tied } from "./fields.tsx";
-import { Checks, type Preview, PreviewPart, Urls } from "./promptparts.tsx";
+import { Checks, LimitFields, type Preview, PreviewPart, Urls } from "./promptparts.tsx";
 
 type Choice = { id: string; hasModel: boolean; objection: string | null };
 
@@ -108,6 +108,7 @@ export function PromptFormPage(props: PromptFormProps) {
             <PreviewPart draft={draft} preview={preview} wrong={wrong("templateDefaults")} />
           </div>
           <Target {...props} wrong={wrong} />
+          <LimitFields limits={draft.limits} wrong={wrong("limits")} />
           <label class="check">
             <input type="checkbox" name="reviewBeforePublishing" checked={draft.reviewBeforePublishing} /> Review
             reports before they are published

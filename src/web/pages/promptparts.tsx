@@ -1,3 +1,4 @@
+import { type Limits, limitNames } from "../../prompts/limits.ts";
 import { type Draft, emptyCheck, emptyUrl } from "../promptdraft.ts";
 import { Field, tied } from "./fields.tsx";
 
@@ -38,6 +39,12 @@ export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: 
           <input {...tied(`default.${name}`)} value={draft.defaults[name] ?? ""} maxLength={2000} />
         </Field>
       ))}
+      {Object.entries(draft.defaults)
+        .filter(([name]) => !preview.variables.includes(name))
+        .map(([name, value]) => (
+          // Its variable may come back.
+          <input key={name} type="hidden" name={`default.${name}`} value={value} />
+        ))}
       {wrong && <p class="wrong">{wrong}</p>}
     </fieldset>
   </>
@@ -102,4 +109,33 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
     ))}
     {wrong && <p class="wrong">{wrong}</p>}
   </fieldset>
+);
+
+const limitLabels: Record<keyof Limits, string> = {
+  wallClockSeconds: "Time, seconds",
+  idleSeconds: "Idle time, seconds",
+  modelCalls: "Model calls",
+  tokens: "Tokens",
+  costUsd: "Cost, USD",
+  toolCalls: "Tool calls",
+  requests: "Requests",
+  bytesOut: "Sent out, bytes",
+  workspaceBytes: "Workspace, bytes",
+  memoryBytes: "Memory, bytes",
+};
+
+/** What one run may use. */
+export const LimitFields = ({ limits, wrong }: { limits: Draft["limits"]; wrong?: string }) => (
+  <details class="more" open={Object.keys(limits).length > 0 || wrong !== undefined}>
+    <summary>Limits of one run</summary>
+    <p class="hint">Each at most what the operator allows, which an empty field means.</p>
+    <div class="pairs">
+      {limitNames.map((name) => (
+        <Field key={name} name={`limit.${name}`} label={limitLabels[name]}>
+          <input {...tied(`limit.${name}`)} inputMode="decimal" value={limits[name] ?? ""} />
+        </Field>
+      ))}
+    </div>
+    {wrong && <p class="wrong">{wrong}</p>}
+  </details>
 );

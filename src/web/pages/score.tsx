@@ -44,11 +44,11 @@ export function Trend({ latest, title }: { latest: Latest | null; title: string 
 export function Change({ latest, base }: { latest: Latest | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
-  const { verdict, delta, slugs } = change;
+  const { verdict, delta, evals } = change;
   return (
     <a
       class={`change change-${verdict}`}
-      href={`${base}/compare?slugs=${slugs.join(",")}`}
+      href={`${base}/evals/${evals[1]}`}
       title="Of the newest evaluation against the one before"
     >
       {delta > 0 ? "+" : ""}

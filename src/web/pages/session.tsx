@@ -70,7 +70,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
             <Filter {...{ here, timeline, query }} />
           </>
         )}
-        <Pager {...{ here, query, trace, hasEarlier, first, last }} />
+        <Pager label="Pages" {...{ here, query, trace, hasEarlier, first, last }} />
         <table class="events">
           <thead>
             <tr>
@@ -88,6 +88,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
                 key={event.seq}
                 {...{ event, here, isInline }}
                 report={site.base + path}
+                files={viewer ? `${site.base}${path}/artefacts` : null}
                 sinceMs={event.seq === 0 ? null : event.tMs - timeline.tMsOf(event.seq - 1)}
                 names={(proves.get(event.seq) ?? []).map(({ name }) => name)}
               />
@@ -97,7 +98,9 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
         {trace.events.length === 0 && !trace.notice && (
           <p class="empty">No event matches. Show all of them, or ask for less.</p>
         )}
-        {trace.events.length > 10 && <Pager {...{ here, query, trace, hasEarlier, first, last }} />}
+        {trace.events.length > 10 && (
+          <Pager label="Pages, again" {...{ here, query, trace, hasEarlier, first, last }} />
+        )}
       </div>
     </Layout>
   );
@@ -190,14 +193,19 @@ function Filter({ here, timeline, query }: { here: string; timeline: Timeline; q
   );
 }
 
-type PagerProps = Pick<Props, "query" | "trace" | "hasEarlier"> & { here: string; first?: number; last?: number };
+type PagerProps = Pick<Props, "query" | "trace" | "hasEarlier"> & {
+  label: string;
+  here: string;
+  first?: number;
+  last?: number;
+};
 
-function Pager({ here, query, trace, hasEarlier, first, last }: PagerProps) {
+function Pager({ label, here, query, trace, hasEarlier, first, last }: PagerProps) {
   const { fromSeq: _, beforeSeq: __, limit, ...rest } = query;
   const kept = limit === 100 ? rest : { ...rest, limit };
   if (first === undefined || last === undefined) return null;
   return (
-    <nav class="pager" aria-label="Pages">
+    <nav class="pager" aria-label={label}>
       <span>
         Events {numberWords(first)} to {numberWords(last)}
         <small> {numberWords(trace.total)} match</small>

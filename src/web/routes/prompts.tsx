@@ -42,8 +42,8 @@ export const promptPages = (service: Service, front: Front) => {
     return privateAnswer("html", toPage(<PromptFormPage {...shown} />), error ? statusOf(error) : 200);
   }
 
-  function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
-    const shown = { site, viewer, ...views.promptOf(viewer.org, id, sent) };
+  async function promptAnswer(viewer: Viewer, site: Site, id: string, sent?: { draft: RunDraft; error: AppError }) {
+    const shown = { site, viewer, ...(await views.promptOf(viewer.org, id, sent)) };
     return privateAnswer("html", toPage(<PromptPage {...shown} />), sent ? statusOf(sent.error) : 200);
   }
 
@@ -163,7 +163,7 @@ export const promptPages = (service: Service, front: Front) => {
             const { evalRequestId, runIds } = await requests.requestEval(viewer.org, params.promptId, input);
             return front.seeOther(runIds.length === 1 ? `/runs/${runIds[0]}` : `/evals/${evalRequestId}`);
           } catch (error) {
-            if (isFault(error)) return promptAnswer(viewer, site, params.promptId, { draft, error });
+            if (isFault(error)) return await promptAnswer(viewer, site, params.promptId, { draft, error });
             throw error;
           }
         }),

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables.ts";
 import { badRequest } from "../../errors.ts";
+import { getArtefact, toArtefactAnswer } from "../../reports/artefacts.ts";
 import { reportFilter } from "../../reports/schema.ts";
 import { findNotice, getEvent, getTrace, hasEarlier } from "../../reports/trace.ts";
 import { traceQuery } from "../../reports/traceschema.ts";
@@ -161,6 +162,15 @@ export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline
       {
         params: Type.Object({ slug: Type.String(), seq: Type.String({ description: "seq of the event" }) }),
         ...page("eventPage", "One event of a session, whole", shown),
+      },
+    )
+    .get(
+      "/reports/:slug/artefacts/:name",
+      ({ request, params }) =>
+        front.show(request, ({ org }) => toArtefactAnswer(getArtefact(deps, org, params.slug, params.name))),
+      {
+        params: Type.Object({ slug: Type.String(), name: Type.String() }),
+        ...page("artefactPage", "A picture that the agent took, for people", { types: ["image/webp"], ...shown }),
       },
     );
 };

@@ -57,14 +57,12 @@ export const runPages = (service: Service, front: Front) => {
     };
   };
 
-  const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => ({
-    site,
-    title: titleOf(runs.getAsked(viewer.org, run.runId).task),
-    run,
-    used: listUsed(deps, viewer.org, run, place.attempt),
-    attempts: endings.listAttempts(viewer.org, run.runId),
-    now: deps.now(),
-  });
+  const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
+    const { task } = runs.getAsked(viewer.org, run.runId);
+    const used = listUsed(deps, viewer.org, run, task, place.attempt);
+    const attempts = endings.listAttempts(viewer.org, run.runId);
+    return { site, title: titleOf(task), run, used, attempts, now: deps.now() };
+  };
 
   const shownEval = (viewer: Viewer, site: Site, id: string) => ({
     site,

@@ -1,0 +1,1 @@
+ALTER TABLE `regrades` RENAME COLUMN `not_judged` TO `failed`;

@@ -1,0 +1,232 @@
+import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
+import { z } from "zod";
+import { createHostList } from "../../net/hosts.ts";
+import type { Means, Task } from "../agent.ts";
+import { failureHeader } from "../egress/forward.ts";
+import { BrowserLost, createBrowsing, type Happened } from "./browserpage.ts";
+import { type PageText, toPageText } from "./browsertree.ts";
+import { type Call, type Result, shortened, spec } from "./tool.ts";
+import { reachOf } from "./web.ts";
+
+/** Of one look at a page. */
+const lookChars = 12_000;
+const loadMs = 15_000;
+const elementMs = 8_000;
+const maxImageBytes = 512 * 1024;
+const maxScreenshots = 20;
+
+type Place = Means & { browser: Extract<Means["browser"], { program: string }> };
+
+/** What is wrong in the request itself: it is answered without a look at the page. */
+class Mistake extends Error {}
+
+/** The browser as a tool: `browse`, with one action a call. */
+export function browserTools(task: Task, { browser, operatorHosts }: Place, signal: AbortSignal) {
+  const { urlMap, limits } = task;
+  const browsing = createBrowsing({ ...browser, memoryBytes: limits.memoryBytes, urlMap, signal });
+  const hosts = createHostList({ ...reachOf(task), operatorHosts });
+  let last: PageText | null = null;
+  let screenshots = 0;
+
+  async function look(page: Page, from = 0) {
+    const url = page.url();
+    const title = (await page.title()).slice(0, 200);
+    const root = isWeb(url)
+      ? await page.accessibility.snapshot({ interestingOnly: false, includeIframes: true })
+      : null;
+    last = root ? toPageText(root, url) : null;
+    const text = last?.text ?? "";
+    const next = from + lookChars < text.length ? { next: from + lookChars } : {};
+    return { url, title, chars: text.length, ...next, text: text.slice(from, from + lookChars) };
+  }
+
+  async function elementOf(ref: string | undefined): Promise<ElementHandle<Element>> {
+    if (!ref) throw new Mistake("ref is needed: the mark of an element, such as e12, in what open or read answered");
+    const element = await last?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
+    if (!element) throw new Mistake(`there is no element ${ref} on the page now; look for it with read`);
+    return element as ElementHandle<Element>;
+  }
+
+  /** Does one thing with the page, and looks at what came of it. */
+  async function act(call: Call, work: (page: Page) => Promise<string | null>, from = 0): Promise<Result> {
+    try {
+      const { value, happened } = await browsing.act(async (page) => {
+        const problem = await work(page);
+        const seen = await steadily(() => look(page, from), browsing.settle);
+        if (!isWeb(seen.url) && seen.url !== "about:blank" && !isErrorPage(seen.url)) await page.goto("about:blank");
+        return { problem, seen };
+      });
+      const { problem, seen } = value;
+      const fault = await faultOf(happened, seen.url);
+      const { dialogs, navigation } = happened;
+      const status = navigation?.response?.status();
+      const place = isErrorPage(seen.url) && navigation ? { ...seen, url: navigation.url } : seen;
+      const output = {
+        ...(fault ?? (problem === null ? {} : { message: problem })),
+        ...(status === undefined ? {} : { status }),
+        ...(dialogs.length > 0 && { dialogs }),
+        ...place,
+      };
+      const ok = fault === null && problem === null;
+      if (ok && navigation && isWeb(seen.url)) {
+        const detail = { url: plain(seen.url), chars: seen.chars, form: "html", title: seen.title };
+        call.tell({ type: "milestone", name: "page_read", detail });
+      }
+      return { ok, output };
+    } catch (error) {
+      return refusal(error, call);
+    }
+  }
+
+  function refusal(error: unknown, { tell }: Call): Result {
+    signal.throwIfAborted();
+    if (error instanceof BrowserLost) {
+      last = null;
+      if (error.limit) tell({ type: "limit", ...error.limit });
+      return { ok: false, output: { message: `${error.message}; open an address to go on` } };
+    }
+    const message = error instanceof Error ? error.message : String(error);
+    return { ok: false, output: { message: message.slice(0, 500) } };
+  }
+
+  /** What went wrong beside the action itself; null if nothing did. */
+  async function faultOf({ navigation, downloads, windows }: Happened, url: string) {
+    const [download] = downloads;
+    if (download)
+      return {
+        message: `${download.url} is a download (${download.name.slice(0, 100)}), which the browser does not keep; get it with another tool`,
+      };
+    if (windows.length > 0)
+      return {
+        message: `the page wanted another window for ${windows.map((each) => each.slice(0, 500)).join(", ")}, which was closed; open the address instead`,
+      };
+    if (!isWeb(url) && url !== "about:blank" && !isErrorPage(url))
+      return {
+        error: "refused",
+        message: `the page led to ${url.slice(0, 200)}, and only http and https addresses are shown`,
+      };
+    const { response, failure } = navigation ?? {};
+    const kind = response?.headers()[failureHeader];
+    if (kind) return { error: kind, message: shortened((await response?.text().catch(() => "")) ?? "", 500).trim() };
+    if (navigation && failure) {
+      const { hostname } = new URL(navigation.url);
+      if (!hosts.permits(hostname) && !browsing.isMapped(navigation.url))
+        return { error: "refused", message: hosts.objection(hostname) };
+      const why = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects without end" : failure;
+      return { error: "network", message: `${navigation.url} could not be opened: ${why}` };
+    }
+    const status = response?.status() ?? 200;
+    return status < 400 ? null : { message: `${navigation?.url} answers with status ${status}` };
+  }
+
+  const actions = {
+    async open({ url = "" }: Input, call: Call) {
+      if (!isWeb(url))
+        return { ok: false, output: { url, message: "url is needed: an absolute http or https address" } };
+      return act(call, async (page) => {
+        try {
+          await page.goto(url, { waitUntil: "domcontentloaded", timeout: loadMs });
+        } catch (error) {
+          if (!isTimeout(error)) {
+            if (/net::|interrupted|frame was detached/i.test(String(error))) return null;
+            throw error;
+          }
+          await page.createCDPSession().then((session) => session.send("Page.stopLoading"));
+          return `${url} did not load within ${loadMs / 1000} s; what there is of it is shown`;
+        }
+        await browsing.settle();
+        return null;
+      });
+    },
+    click: ({ ref }: Input, call: Call) =>
+      act(call, async () => {
+        await (await elementOf(ref)).click();
+        await browsing.settle();
+        return null;
+      }),
+    type: ({ ref, text = "", submit }: Input, call: Call) =>
+      act(call, async () => {
+        const element = await elementOf(ref);
+        await fill(element, text);
+        if (submit) await element.press("Enter");
+        await browsing.settle();
+        return null;
+      }),
+    read: ({ from = 0 }: Input, call: Call) => act(call, async () => null, from),
+    async screenshot(_: Input, call: Call): Promise<Result> {
+      if (screenshots >= maxScreenshots)
+        return { ok: false, output: { message: `a run keeps ${maxScreenshots} screenshots, and has them` } };
+      try {
+        const { value } = await browsing.act(async (page) => {
+          if (!isWeb(page.url())) throw new Mistake("there is no page to take; open one first");
+          const take = (quality: number) => page.screenshot({ type: "webp", quality });
+          const image = await take(80);
+          return { image: image.length <= maxImageBytes ? image : await take(20), url: page.url() };
+        });
+        const { image, url } = value;
+        if (image.length > maxImageBytes) throw new Mistake(`the screenshot has more than ${maxImageBytes / 1024} KiB`);
+        const artefact = { name: `screenshot-${++screenshots}.webp`, bytes: image.length };
+        const data = Buffer.from(image).toString("base64");
+        return { ok: true, output: { url, kept: artefact.name }, artefact: { ...artefact, data } };
+      } catch (error) {
+        return refusal(error, call);
+      }
+    },
+  };
+
+  return {
+    tools: {
+      browse: spec({
+        description: `A browser, for pages that need one: scripts, forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} the page again; screenshot, kept for the people who read the report (you get no picture). Each answers with the page as its accessibility tree, at most ${lookChars} characters; [e12] behind an element is its ref. Dialogs are accepted.`,
+        input: z.object({
+          action: z.enum(["open", "click", "type", "read", "screenshot"]),
+          url: z.string().optional(),
+          ref: z.string().optional(),
+          text: z.string().optional(),
+          submit: z.boolean().optional(),
+          from: z.number().int().min(0).optional(),
+        }),
+        run: (input, call): Promise<Result> => actions[input.action](input, call),
+      }),
+    },
+    [Symbol.asyncDispose]: browsing.close,
+  };
+}
+
+type Input = { url?: string; ref?: string; text?: string; submit?: boolean; from?: number };
+
+const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
+const isErrorPage = (url: string) => url.startsWith("chrome-error:");
+const plain = (url: string) => url.replace(/#.*$/s, "");
+const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
+
+/** A page that goes elsewhere meanwhile is looked at again. */
+async function steadily<T>(look: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
+  for (let tries = 3; ; tries--) {
+    try {
+      return await look();
+    } catch (error) {
+      if (tries === 0 || !/context|detached|navigat|frame/i.test(String(error))) throw error;
+      await settle();
+    }
+  }
+}
+
+/** Writes into a field in the place of what stands there, or chooses the option of that text. */
+async function fill(element: ElementHandle<Element>, text: string): Promise<void> {
+  const options = await element.evaluate((field) =>
+    field.tagName === "SELECT"
+      ? Array.from(field.querySelectorAll("option"), ({ label, value }) => ({ label: label.trim(), value }))
+      : null,
+  );
+  if (options === null) return void (await element.asLocator().setTimeout(elementMs).fill(text));
+  const option = options.find(({ label, value }) => label === text.trim() || value === text);
+  if (!option)
+    throw new Mistake(
+      `there is no such option; they are ${options
+        .slice(0, 50)
+        .map(({ label }) => JSON.stringify(label))
+        .join(", ")}`,
+    );
+  await element.select(option.value);
+}

@@ -1,0 +1,98 @@
+import { and, eq } from "drizzle-orm";
+import type { AgentEvent, Artefact } from "../agents/agent.ts";
+import { type Db, tx } from "../db/open.ts";
+import { artefacts, reports } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { notFound } from "../errors.ts";
+
+const maxBytes = 512 * 1024;
+const maxOfRun = 20;
+const namePattern = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
+
+type Owner = { orgId: string; runId: string; attempt: number };
+
+/**
+ * Keeps the picture that comes with an event, and returns the event as it is stored: without it, and with the reason where it was not kept.
+ * The picture is stored first, so that no stored event names one that was never there. `mayWrite` is asked inside the transaction.
+ */
+export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: () => boolean): AgentEvent {
+  if (event.type !== "tool_result" || event.artefact === undefined) return event;
+  const { name, data: encoded } = event.artefact;
+  const data = Buffer.from(encoded ?? "", "base64");
+  const kept = (missing: string | null): AgentEvent => {
+    const artefact: Artefact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
+    return { ...event, artefact };
+  };
+  if (!namePattern.test(name) || !isWebp(data)) return kept("it is no picture of a kind that is kept");
+  if (data.length > maxBytes) return kept(`it has more than ${maxBytes / 1024} KiB`);
+  try {
+    const missing = tx(db, (t) => {
+      if (!mayWrite()) return "the run was over";
+      const names = t
+        .select({ name: artefacts.name })
+        .from(artefacts)
+        .where(and(eq(artefacts.runId, owner.runId), eq(artefacts.attempt, owner.attempt)))
+        .all();
+      if (names.length >= maxOfRun) return `a run keeps ${maxOfRun} of them`;
+      if (names.some((each) => each.name === name)) return "another has its name";
+      t.insert(artefacts)
+        .values({ ...owner, name, data })
+        .run();
+      return null;
+    });
+    return kept(missing);
+  } catch (error) {
+    return kept(`it could not be stored: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+const isWebp = (data: Buffer) =>
+  data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
+
+/** A picture that the session behind a report names. Throws not_found, also for one that was dropped. */
+export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, name: string): Buffer {
+  const report = db
+    .select({ runId: reports.runId, attempt: reports.attempt })
+    .from(reports)
+    .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
+    .get();
+  if (!report) throw notFound(`no report has the slug ${slug}`);
+  const found = db
+    .select({ data: artefacts.data })
+    .from(artefacts)
+    .where(and(eq(artefacts.runId, report.runId), eq(artefacts.attempt, report.attempt), eq(artefacts.name, name)))
+    .get();
+  if (!found)
+    throw notFound(
+      `the run of this report keeps nothing under that name; what a run keeps is dropped together with the events of its session`,
+    );
+  return found.data;
+}
+
+/** Events, with a word where a picture that one names is not there. */
+export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<Owner, "orgId">, events: E[]): E[] {
+  const artefactOf = (event: E) => (event as { artefact?: Artefact }).artefact;
+  if (!events.some(artefactOf)) return events;
+  const names = db
+    .select({ name: artefacts.name })
+    .from(artefacts)
+    .where(and(eq(artefacts.runId, runId), eq(artefacts.attempt, attempt)))
+    .all()
+    .map(({ name }) => name);
+  return events.map((event) => {
+    const artefact = artefactOf(event);
+    if (!artefact || artefact.missing || names.includes(artefact.name)) return event;
+    return { ...event, artefact: { ...artefact, missing: "it is not stored here any more" } };
+  });
+}
+
+/** The answer with which a picture is sent: as what it is and nothing else, wherever it is opened. */
+export const toArtefactAnswer = (data: Buffer): Response =>
+  new Response(new Uint8Array(data), {
+    headers: {
+      "content-type": "image/webp",
+      "x-content-type-options": "nosniff",
+      "content-security-policy": "default-src 'none'; sandbox",
+      "cache-control": "private, no-store",
+    },
+  });

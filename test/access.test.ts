@@ -1,0 +1,117 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, signedIn } from "./support/people.ts";
+import { niceGrade, runWithReport } from "./support/reports.ts";
+
+const app = testApp();
+const { runId, slug } = runWithReport(app, niceGrade);
+const [row] = app.db.$client
+  .query<{ prompt_id: string; eval_request_id: string }, []>("select prompt_id, eval_request_id from runs")
+  .all();
+const promptId = row?.prompt_id ?? "";
+const provider = app.service.providers.createProvider(app.a.org, { name: "CANARY of A" });
+const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
+
+/** What stands for an id in a path: something of A. */
+const ids: Record<string, string> = {
+  slug,
+  runId,
+  promptId,
+  providerId: provider.id,
+  keyId: apiKey.id,
+  token: "none",
+  page: "start",
+  seq: "0",
+  evalId: row?.eval_request_id ?? "",
+  shareId: "none",
+};
+
+/** Pages that strangers see as well. */
+const isPublic = (path: string) =>
+  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|setup\/|invite\/|reset\/|shared\/)/.test(
+    path,
+  );
+/** What goes on until the browser leaves. */
+const isStream = (path: string) => path.endsWith("/live");
+/** Pages of a person, whatever organisation they are in. */
+const isOwn = (path: string) => /^\/account\b/.test(path);
+
+/** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
+const memberMay: RegExp[] = [
+  /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
+  /^\/reports\/:slug\/status$/,
+  /^\/runs\/:runId\/(cancel|rerun)$/,
+];
+/** What takes an owner. */
+const ownerOnly: RegExp[] = [/^\/settings\/members\//, /^\/settings$/, /^\/reports\/:slug\/shares/];
+
+const { routes } = app.app;
+const pages = routes
+  .filter(({ method, path }) => ["GET", "POST"].includes(method) && !path.startsWith("/api/"))
+  .map(({ method, path }) => ({ method, path }));
+const pathOf = (path: string) =>
+  path.replace(/:(\w+)/g, (_, name: string) => {
+    const id = ids[name];
+    if (id === undefined) throw new Error(`say in the test what :${name} of ${path} stands for`);
+    return id;
+  });
+const closed = pages.filter(({ path }) => !isPublic(path) && !isStream(path));
+const [reads, forms] = [
+  closed.filter(({ method }) => method === "GET"),
+  closed.filter(({ method }) => method === "POST"),
+];
+
+type Who = "owner" | "admin" | "member" | "foreigner";
+const people = {} as Record<Who, Awaited<ReturnType<typeof signedIn>>>;
+beforeAll(async () => {
+  for (const role of ["owner", "admin", "member"] as const) people[role] = await signedIn(app, { role });
+  people.foreigner = await signedIn(app, { org: app.b.org });
+});
+const names = (routes: { path: string }[]) => routes.map(({ path }) => [path] as const);
+
+describe.each(names(reads))("GET %s", (path) => {
+  test("is for people of the organisation", async () => {
+    const stranger = await browse(app).get(pathOf(path));
+    expect([stranger.status, stranger.location]).toEqual([303, expect.stringMatching(/^\/sign-in(\?next=|$)/)]);
+    for (const who of ["owner", "admin", "member"] as const)
+      expect([200, 303, 400]).toContain((await people[who].get(pathOf(path))).status);
+    const foreign = await people.foreigner.get(pathOf(path));
+    expect(path.includes(":") ? [404] : [200, 303, 400]).toContain(foreign.status);
+    // What was asked for may be named in the refusal; all the rest is A's.
+    const told = [slug, runId, promptId, provider.id, apiKey.id].filter((id) => !pathOf(path).includes(id));
+    for (const secret of [...told, provider.name, "Upload a file", people.owner.email, apiKey.display])
+      expect([secret, foreign.body.includes(secret)]).toEqual([secret, false]);
+  });
+});
+
+describe.each(names(forms))("POST %s", (path) => {
+  test("is taken from a page of this service only, and never from a stranger or a key", async () => {
+    const stranger = await browse(app).post(pathOf(path));
+    expect([stranger.status, stranger.location]).toEqual([303, "/sign-in"]);
+    for (const origin of ["https://evil.example", "null", ""])
+      expect([origin, (await people.owner.post(pathOf(path), {}, { origin })).status]).toEqual([origin, 403]);
+    const key = await browse(app).post(pathOf(path), {}, { authorization: `Bearer ${app.a.key}` });
+    expect(key.status).toBe(403);
+  });
+
+  test("takes the role that it needs, and finds nothing of another organisation", async () => {
+    if (isOwn(path)) return;
+    const least = memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
+    for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {
+      if (rank >= least) continue;
+      const { status, body } = await people[who].post(pathOf(path));
+      expect([who, status, body.includes("This takes the role")]).toEqual([who, 403, true]);
+    }
+    if (path.includes(":")) {
+      const { status } = await people.foreigner.post(pathOf(path));
+      expect([400, 404]).toContain(status);
+    }
+    // Last, for it may do it: whoever has the role is not refused for it.
+    const who = (["member", "admin", "owner"] as const)[least] ?? "owner";
+    expect((await people[who].post(pathOf(path))).body).not.toContain("This takes the role");
+  });
+});
+
+test("there are pages and forms to look at", () => {
+  expect([reads.length > 5, forms.length > 10]).toEqual([true, true]);
+});

@@ -1,0 +1,55 @@
+import pino from "pino";
+import { readConfig } from "../../src/config.ts";
+import { closeDb, openDb } from "../../src/db/open.ts";
+import { createService } from "../../src/service.ts";
+import { seed } from "./seed.ts";
+
+const rounds = 300;
+
+/** What is computed anew from many stored reports each time that it is asked for. */
+export function benchReports(row: (...cells: [string, string, string, string, string]) => void, dataDir: string): void {
+  const count = 100_000;
+  const { org, promptIds, evalRequestIds } = seed(dataDir, count, { withReport: count, runsPerEval: 5 });
+  const db = openDb(dataDir);
+  const service = createService({
+    db,
+    config: readConfig({}),
+    log: pino({ level: "silent" }),
+    agents: {},
+    baseUrl: () => "http://localhost:3000",
+  });
+  const { compare } = service;
+  const prompt = (i: number) => promptIds[i % promptIds.length] as string;
+  const evaluation = (i: number) => evalRequestIds[(i * 7919) % evalRequestIds.length] as string;
+  const work: [string, (i: number) => unknown][] = [
+    [
+      "compare two evaluations of 5 runs",
+      (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [evaluation(i + 1)] }),
+    ],
+    [
+      "compare a prompt's last ten runs with an evaluation",
+      (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [prompt(0)] }),
+    ],
+    [
+      "compare an evaluation with its baseline",
+      (i) =>
+        compare.compareSides(org, { of: ["baseline"] }, { of: [evaluation((i % (evalRequestIds.length - 10)) + 10)] }),
+    ],
+    [
+      "list 20 evaluations with their results",
+      (i) => service.evals.listEvalRequests(org, { promptId: prompt(i) }, { limit: 20, offset: 0 }),
+    ],
+  ];
+  for (const [what, once] of work) {
+    const times: number[] = [];
+    for (let i = 0; i < rounds; i++) {
+      const begun = performance.now();
+      once(i);
+      times.push(performance.now() - begun);
+    }
+    times.sort((a, b) => a - b);
+    const [p50, p99] = [0.5, 0.99].map((share) => times[Math.floor(times.length * share)]?.toFixed(1));
+    row(`${what}, of ${count.toLocaleString("en")} reports`, `p50 ${p50}, p99 ${p99} ms`, "", "", "p99 < 100 ms");
+  }
+  closeDb(db);
+}
