@@ -273,6 +273,7 @@ test("what many runs say together, a picture and what was marked done are the sa
     "/": () => html('<a href="/setup">Setup</a> <a href="/more">More</a>'),
     "/setup": () => (state.isMended ? html("<h2>Install</h2>") : new Response("gone", { status: 404 })),
     "/more": () => html("<h2>More</h2>"),
+    "/llms.txt": { body: "# Acme\n\n> Acme.\n\n## Docs\n\n- [API](/api): The API.\n" },
   });
   const app = testApp({
     agent: createExplorer({ version: "test" }),
