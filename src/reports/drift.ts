@@ -8,6 +8,7 @@ import { mean, welch } from "../grading/stats.ts";
 import { permutationTest } from "../grading/statstests.ts";
 import { Nullable, OneOf, Time } from "../schema.ts";
 import { rounded } from "./repeats.ts";
+import { methodologyWords } from "./runrows.ts";
 import { readScoreDays, type ScoreDay } from "./scoredays.ts";
 
 /** Scores that change points are looked for in, the newest. */
@@ -127,12 +128,10 @@ function marksOf({ others }: ChangeContext, days: ScoreDay[]): Change[] {
   if (!first) return [];
   const isOther = (day: ScoreDay) => day.model !== first.model || day.methodology.hash !== first.methodology.hash;
   const earlier = others.findLast((day) => day.agent === first.agent && isOther(day) && day.lastAt < first.lastAt);
-  const name = ({ methodology: { id, hash, judge } }: ScoreDay) =>
-    `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
   const began = earlier
     ? ([
         ["model", earlier.model || "none", first.model || "none"],
-        ["methodology", name(earlier), name(first)],
+        ["methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)],
       ] as const)
     : [];
   const known = days.filter(({ version }) => version !== "");
