@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { artefacts } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -12,6 +13,13 @@ const promptId = row?.prompt_id ?? "";
 const provider = app.service.providers.createProvider(app.a.org, { name: "CANARY of A" });
 const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
 
+const picture = "screenshot-1.webp";
+app.db
+  .insert(artefacts)
+  .values({ orgId: app.a.org, runId, attempt: 1, name: picture, data: Buffer.from("RIFF") })
+  .run();
+const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
+
 /** What stands for an id in a path: something of A. */
 const ids: Record<string, string> = {
   slug,
@@ -24,6 +32,8 @@ const ids: Record<string, string> = {
   seq: "0",
   evalId: row?.eval_request_id ?? "",
   shareId: "none",
+  name: picture,
+  fingerprint: friction?.fingerprint ?? "",
 };
 
 /** Pages that strangers see as well. */
@@ -39,7 +49,7 @@ const isOwn = (path: string) => /^\/account\b/.test(path);
 /** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
 const memberMay: RegExp[] = [
   /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
-  /^\/reports\/:slug\/status$/,
+  /^\/reports\/:slug\/(status|done\/:fingerprint)$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
 ];
 /** What takes an owner. */
@@ -54,7 +64,7 @@ const pathOf = (path: string) =>
     const id = ids[name];
     if (id === undefined) throw new Error(`say in the test what :${name} of ${path} stands for`);
     return id;
-  });
+  }) + (path === "/friction/:fingerprint" ? `?promptId=${promptId}` : "");
 const closed = pages.filter(({ path }) => !isPublic(path) && !isStream(path));
 const [reads, forms] = [
   closed.filter(({ method }) => method === "GET"),
