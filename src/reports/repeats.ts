@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deviation, type Estimate, meanInterval, median, wilson } from "../grading/stats.ts";
-import { smallestChange } from "../grading/statspower.ts";
+import { minRuns, smallestChange } from "../grading/statspower.ts";
 import { Nullable } from "../schema.ts";
 import type { Report } from "./schema.ts";
 
@@ -9,9 +9,6 @@ export type Ended = {
   failureReason: string | null;
   report: { outcome: Report["outcome"]; score: number | null; seconds: number | null; costUsd: number | null } | null;
 };
-
-/** Runs a side below which nothing can be told from chance. */
-export const minRuns = 4;
 
 const bound = Nullable(Type.Number());
 

@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type Estimate, mean, pairedInterval, welch } from "../grading/stats.ts";
-import { runsToShow } from "../grading/statspower.ts";
+import { minRuns, runsToShow } from "../grading/statspower.ts";
 import { type Exact, fisherTest, holm, permutationTest, signFlipTest } from "../grading/statstests.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import { type Ended, EvalResult, infraFailuresOf, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
+import { type Ended, EvalResult, infraFailuresOf, resultOf, round, rounded, successesOf } from "./repeats.ts";
 import type { Report } from "./schema.ts";
 
 /** Points of the score that matter to a person. */
