@@ -80,6 +80,16 @@ describe("a gate", () => {
     expect(gate.reason).toStartWith(reason);
   });
 
+  test("of which a fifth of the runs could not be made is decided by the others, a timeout among them", async () => {
+    const ends = (side: string, nth: number) =>
+      side === "head" && nth < 2 ? (nth === 0 ? "infrastructure: the host is gone" : "timeout: too long") : 70 + nth;
+    expect(await setUp(ends).gate({ urlMap: preview, runs: 6 })).toMatchObject({
+      status: "passed",
+      head: { n: 4, infraFailures: 1 },
+      comparison: { verdict: "no_change" },
+    });
+  });
+
   test("of fewer than four runs warns", async () => {
     const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
     expect(body.warnings).toEqual([

@@ -90,7 +90,7 @@ export function createGates(
     const comparison = comparisonOf(gate, done);
     const head = evals.getEvalRequest(gate.orgId as OrgId, gate.headRequestId).result;
     const next = nextStep({ ...gate, done, spentUsd: spentOf(gate), verdict: comparison?.verdict ?? null });
-    const decision = decide({ head, comparison, minScore: gate.minScore });
+    const decision = decide({ head, done, comparison, minScore: gate.minScore });
     const isHopeless = decision.status === "error" && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extend(t, gate, done, next);

@@ -7,7 +7,7 @@ import { mean, meanInterval, median, wilson } from "../grading/stats.ts";
 import { Id, Nullable, OneOf, Time, toInstant } from "../schema.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evalpoints.ts";
-import { Repeats, rounded } from "./repeats.ts";
+import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "./repeats.ts";
 import { RunReport, reportFilter } from "./schema.ts";
 import { type Failed, readScoreDays, type ScoreDay } from "./scoredays.ts";
 
@@ -193,15 +193,10 @@ function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trend
 
 /** One span: of a single prompt its runs, of several the means of each. */
 function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points"][number] {
-  const because = (cause: RegExp, of: Failed[]) =>
-    of.filter(({ failureReason }) => cause.test(failureReason ?? "")).length;
   const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
   const each = ids.map((id) => {
     const own = days.filter(({ promptId }) => promptId === id);
-    const lost = because(
-      /^(timeout|budget|agent_crashed):/,
-      failed.filter(({ promptId }) => promptId === id),
-    );
+    const lost = unsuccessfulOf(failed.filter(({ promptId }) => promptId === id));
     const total = (name: "succeeded" | "judged") => own.reduce((sum, day) => sum + day[name], 0);
     return {
       scores: own.flatMap(({ scores }) => scores),
@@ -230,7 +225,7 @@ function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points
     from: new Date(at).toISOString(),
     prompts: ids.length,
     n: scored.reduce((n, one) => n + one.scores.length, 0),
-    infraFailures: because(/^(infrastructure|credentials):/, failed),
+    infraFailures: infraFailuresOf(failed),
     score: scores.length === 0 ? null : { mean: value, low, high },
     successRate:
       judged.length === 0
