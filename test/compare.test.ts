@@ -33,6 +33,13 @@ describe("the verdict over two evaluations", () => {
       "soft_improvement",
       "+6.0 points",
     ],
+    [
+      "less by the interval, and nothing by the test",
+      [90.8, 90.8, 90.8, 90.8, 94.5, 94.5].map((s) => scored(s)),
+      [90.8, 90.8, 90.8, 90.8].map((s) => scored(s)),
+      "no_change",
+      "-1.2 points",
+    ],
     ["the same again", base, base, "no_change", "0.0 points"],
     [
       "a wide spread",

@@ -185,7 +185,7 @@ function verdictOf({ value, low, high }: Estimate, p: number, level: number): Ve
   const isLarge = Math.abs(value) >= threshold;
   const isBetter = value > 0;
   if (p < level && isLarge) return isBetter ? "improved" : "regressed";
-  if (isLarge ? p < softAlpha : from * to > 0) return isBetter ? "soft_improvement" : "soft_regression";
+  if (p < softAlpha && (isLarge || from * to > 0)) return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }
 
