@@ -2,7 +2,7 @@ import type { AllowRule } from "../config.ts";
 import type { ModelProvider } from "../modelsettings.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
-const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
+export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
 export type Provenance = (typeof provenances)[number];
 
 /** What a check speaks about. `discovery` and `page` are static checks of a docs site, the rest are of single things. */
