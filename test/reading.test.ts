@@ -95,7 +95,7 @@ test("a report is read down to its proof, compared, followed over time, and shar
   await page.getByRole("link", { name: /^http/ }).click();
   expect(await page.locator(".events tbody tr:not(.event-http)").count()).toBe(0);
   await page.getByLabel("only failures").check();
-  await page.getByRole("button", { name: "Show" }).click();
+  await page.getByRole("button", { name: "Filter" }).click();
   expect(await page.locator(".events tbody tr:not(.failed)").count()).toBe(0);
   expect(await page.locator(".events tbody tr.failed").count()).toBeGreaterThan(0);
   await page.goto(`${path}?types=end#e${proof}`);
