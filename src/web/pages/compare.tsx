@@ -3,10 +3,10 @@ import type { ReportsComparison as Comparison } from "../../reports/sidebyside.t
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { outcomeWords, plain, timeWords } from "../words.ts";
+import { metricWords, outcomeWords, plain, timeWords } from "../words.ts";
 import { GradeMark, Wide } from "./figures.tsx";
 import { signed } from "./standing.tsx";
-import { metricNames, VerdictCard } from "./verdict.tsx";
+import { VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
@@ -14,7 +14,7 @@ type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[
 /** A number of every report: worse is lower, or with `isCost` higher. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
 
-const metricWords: Record<string, (value: number) => string> = {
+const valueWords: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
@@ -39,8 +39,8 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
-      const words = metricWords[name] ?? String;
-      return { name: metricNames[name] ?? name, values, isCost: true, words };
+      const words = valueWords[name] ?? String;
+      return { name: metricWords[name] ?? name, values, isCost: true, words };
     });
   return (
     <Layout
