@@ -49,7 +49,7 @@ const isOwn = (path: string) => /^\/account\b/.test(path);
 /** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
 const memberMay: RegExp[] = [
   /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
-  /^\/reports\/:slug\/(status|done\/:fingerprint)$/,
+  /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
 ];
 /** What takes an owner. */
@@ -94,6 +94,29 @@ describe.each(names(reads))("GET %s", (path) => {
   });
 });
 
+/** The rank among member, admin, owner that a form takes at least. */
+const leastOf = (path: string) =>
+  memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
+
+test.each(["key", "member", "admin", "owner"] as const)(
+  "pages show a %s no form that they may not send",
+  async (who) => {
+    const rank = ["key", "member", "admin", "owner"].indexOf(who) - 1;
+    const [shown, refused] = [new Set<string>(), new Set<string>()];
+    for (const { path } of reads) {
+      const { body } = who === "key" ? await app.send("GET", pathOf(path)) : await people[who].get(pathOf(path));
+      for (const [, action = ""] of String(body).matchAll(/<form[^>]* method="post"[^>]* action="([^"]+)"/g)) {
+        const route = forms.find((each) => new RegExp(`^${each.path.replace(/:\w+/g, "[^/]+")}$`).test(action))?.path;
+        if (route === undefined || isOwn(route)) continue;
+        shown.add(route);
+        if (leastOf(route) > rank) refused.add(`${route} on ${path}`);
+      }
+    }
+    expect([...refused]).toEqual([]);
+    expect(shown.size).toBeGreaterThanOrEqual([0, 5, 8, 12][rank + 1] as number);
+  },
+);
+
 describe.each(names(forms))("POST %s", (path) => {
   test("is taken from a page of this service only, and never from a stranger or a key", async () => {
     const stranger = await browse(app).post(pathOf(path));
@@ -106,7 +129,7 @@ describe.each(names(forms))("POST %s", (path) => {
 
   test("takes the role that it needs, and finds nothing of another organisation", async () => {
     if (isOwn(path)) return;
-    const least = memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
+    const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {
       if (rank >= least) continue;
       const { status, body } = await people[who].post(pathOf(path));

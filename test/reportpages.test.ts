@@ -138,7 +138,7 @@ describe("a report", () => {
   });
 
   test("is published, made a draft or archived by a form of this service alone", async () => {
-    const member = await signedIn(app, { role: "member" });
+    const member = await signedIn(app, { role: "admin" });
     const stranger = await signedIn(app, { org: app.b.org });
     const statusOf = async () => (await app.send("GET", `/api/v1${path}`)).body.status;
     const { status, location } = await member.post(`${path}/status`, { status: "draft" });
@@ -438,7 +438,9 @@ describe("trends", () => {
     expect(body.match(/<circle /g)).toHaveLength(3);
     expect(body.match(/<path class="range"/g)).toHaveLength(2);
     const rows = [
-      ...body.matchAll(/<th scope="row">([\d-]+)<\/th><td class="number">(\d)<\/td><td class="number">([\d.]+)/g),
+      ...body.matchAll(
+        /<th scope="row" class="when">([\d-]+)<\/th><td class="number">(\d)<\/td><td class="number">([\d.]+)/g,
+      ),
     ];
     expect(rows.map(([, from, n, mean]) => [from, n, mean])).toEqual([
       ["2026-11-16", "2", "71"],

@@ -251,3 +251,9 @@ export function objectionTo(agent: Agent): string | null {
   const missing = agent.preflight().filter(({ isHere }) => !isHere);
   return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }
+
+/** The addresses from which the hosts follow that a run may reach. */
+export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
+  docsAddresses: startUrls,
+  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
+});

@@ -14,6 +14,8 @@ type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[
 /** A number of every report: worse is lower, or with `isCost` higher. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
 
+const points = (value: number) => value.toFixed(1);
+
 const valueWords: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
   costUsd: (value) => `$${value.toFixed(2)}`,
@@ -32,9 +34,9 @@ const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - 
 export function ComparePage({ site, viewer, compared, titles }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug }));
-  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, words: String };
+  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, words: points };
   const dimensionRows = dimensions.map(
-    ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: String }),
+    ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: points }),
   );
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))

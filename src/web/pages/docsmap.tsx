@@ -2,10 +2,10 @@ import type { Provider } from "../../providers/schema.ts";
 import type { DocsMap } from "../../reports/docsmap.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { numberWords } from "../words.ts";
 import { Fact, Wide } from "./figures.tsx";
-import { mayChange, type ProviderFields, ProviderForm } from "./providers.tsx";
+import { type ProviderFields, ProviderForm } from "./providers.tsx";
 
 type Props = { site: Site; viewer: Viewer; provider: Provider; map: DocsMap; typed?: ProviderFields; wrong?: string };
 
@@ -51,8 +51,8 @@ export function DocsMapPage({ site, viewer, provider, map, typed, wrong }: Props
       ) : (
         <Pages base={site.base} map={map} scope={`providerId=${id}`} />
       )}
-      {mayChange(viewer) && (
-        <details class="change" open={wrong !== undefined}>
+      {may(viewer, "providers") && (
+        <details class="more" open={wrong !== undefined}>
           <summary>Change this provider</summary>
           <ProviderForm action={`${site.base}/providers/${id}`} act="Save" fields={fields} wrong={wrong} />
         </details>

@@ -50,19 +50,22 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
             <Choice name="of" label="Prompt or provider" value={promptId ?? providerId}>
               {[
                 ...prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const),
-                ...providers.map(({ id, name }) => [id, `all of ${line(name, 60)}`] as const),
+                ...providers.map(({ id, name }) => [id, `All of ${line(name, 60)}`] as const),
               ]}
             </Choice>
-            <Choice name="state" label="State" all="any state" value={query.state}>
+            <Choice name="state" label="State" all="Any state" value={query.state}>
               {frictionStates.map((each) => [each, each])}
             </Choice>
-            <Choice name="severity" label="Severity" all="any severity" value={query.severity}>
+            <Choice name="severity" label="Severity" all="Any severity" value={query.severity}>
               {severities.map((each) => [each, each])}
             </Choice>
-            <button type="submit">Show</button>
+            <button type="submit">Filter</button>
           </form>
           {found.items.length === 0 ? (
-            <p class="empty">Nothing stands in the way that matches, in any published report.</p>
+            <p class="empty">
+              Nothing that matches stands in the way, in any published report.{" "}
+              <a href={`${here}?${scopeOf(query)}`}>Show any state and severity</a>
+            </p>
           ) : (
             <Things base={base} found={found} scope={scopeOf(query)} />
           )}

@@ -85,7 +85,9 @@ export function LifePage({ site, site: { base }, viewer, friction, scope, prompt
               <tbody>
                 {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
                   <tr key={evalRequestId}>
-                    <th scope="row">{timeWords(at)}</th>
+                    <th scope="row" class="when">
+                      {timeWords(at)}
+                    </th>
                     <td class="number">{of}</td>
                     <td class="number">{met}</td>
                   </tr>

@@ -1,16 +1,13 @@
 import type { Provider } from "../../providers/schema.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
-import { mayActAs, type Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { Wide } from "./figures.tsx";
 
 export type ProviderFields = { name: string; docsUrl: string; productUrl: string };
 
 /** `typed` and `wrong`: what somebody sent, and why it was not taken. */
 type Props = { site: Site; viewer: Viewer; providers: Provider[]; typed?: ProviderFields; wrong?: string };
-
-export const mayChange = ({ person, ...viewer }: Viewer): boolean =>
-  person !== null && mayActAs({ person, ...viewer }, "admin");
 
 /** The developer tools under evaluation. */
 export function ProvidersPage({ site, site: { base }, viewer, providers, typed, wrong }: Props) {
@@ -51,7 +48,7 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
           </table>
         </Wide>
       )}
-      {mayChange(viewer) && (
+      {may(viewer, "providers") && (
         <section>
           <h2>Add a provider</h2>
           <ProviderForm action={`${base}/providers`} act="Add" fields={typed} wrong={wrong} />

@@ -30,11 +30,12 @@ export function Trend({ latest, title }: { latest: Latest | null; title: string 
 export function Change({ latest, base }: { latest: Latest | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
-  const { verdict, delta, evals } = change;
+  const { verdict, delta } = change;
+  const slugs = latest?.points.slice(-2).map(({ slug }) => slug) ?? [];
   return (
     <a
       class={`change change-${verdict}`}
-      href={`${base}/evals/${evals[1]}`}
+      href={`${base}/compare?slugs=${slugs.join()}`}
       title="Of the newest evaluation against the one before"
     >
       {delta > 0 ? "+" : ""}

@@ -35,10 +35,10 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <h1>Trends</h1>
       </div>
       <form class="toolbar" method="get" action={here}>
-        <Choice name="promptId" label="Prompt" all="all prompts" value={query.promptId}>
+        <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
           {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
         </Choice>
-        <Choice name="agent" label="Agent" all="the agent that ran last" value={query.agent}>
+        <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
           {agents.map((each) => [each, each])}
         </Choice>
         <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
@@ -50,7 +50,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <label class="inline">
           to <input type="date" name="until" value={query.until?.slice(0, 10)} />
         </label>
-        <button type="submit">Show</button>
+        <button type="submit">Filter</button>
       </form>
       {scored.length === 0 ? (
         <div class="empty">
@@ -157,7 +157,9 @@ const Points = ({ points }: { points: Trends["points"] }) => (
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>
-            <th scope="row">{dayOf(from)}</th>
+            <th scope="row" class="when">
+              {dayOf(from)}
+            </th>
             <td class="number">{n}</td>
             <td class="number">
               {score === null ? "–" : score.mean}

@@ -33,47 +33,49 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
         </dl>
       )}
       {sides.length === 2 && (
-        <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Evaluation</th>
-              <th scope="col" class="number">
-                Runs
-              </th>
-              <th scope="col" class="number">
-                Mean score, 95 %
-              </th>
-              <th scope="col" class="number">
-                Goal reached
-              </th>
-              <th scope="col" class="number">
-                Median time
-              </th>
-              <th scope="col" class="number">
-                Median cost
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {sides.map((side, i) => (
-              <tr key={side.evalRequestId}>
-                <th scope="row">{i === 0 ? "Before" : "After"}</th>
-                <td class="number">
-                  {side.n}
-                  {side.smallestChange !== null && <small> can show {side.smallestChange} points</small>}
-                  {side.infraFailures > 0 && <small> and {side.infraFailures} that could not be made</small>}
-                  {side.unfinished > 0 && <small> and {side.unfinished} to come</small>}
-                </td>
-                <td class="number">{side.score ? meanWords(side.score) : "–"}</td>
-                <td class="number">
-                  {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
-                </td>
-                <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
-                <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
+        <Wide label="Both evaluations">
+          <table class="list">
+            <thead>
+              <tr>
+                <th scope="col">Evaluation</th>
+                <th scope="col" class="number">
+                  Runs
+                </th>
+                <th scope="col" class="number">
+                  Mean score, 95 %
+                </th>
+                <th scope="col" class="number">
+                  Goal reached
+                </th>
+                <th scope="col" class="number">
+                  Median time
+                </th>
+                <th scope="col" class="number">
+                  Median cost
+                </th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {sides.map((side, i) => (
+                <tr key={side.evalRequestId}>
+                  <th scope="row">{i === 0 ? "Before" : "After"}</th>
+                  <td class="number">
+                    {side.n}
+                    {side.smallestChange !== null && <small> can show {side.smallestChange} points</small>}
+                    {side.infraFailures > 0 && <small> and {side.infraFailures} that could not be made</small>}
+                    {side.unfinished > 0 && <small> and {side.unfinished} to come</small>}
+                  </td>
+                  <td class="number">{side.score ? meanWords(side.score) : "–"}</td>
+                  <td class="number">
+                    {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
+                  </td>
+                  <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
+                  <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Wide>
       )}
       {changes.length > 0 && (
         <details>

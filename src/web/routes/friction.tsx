@@ -28,7 +28,8 @@ export const frictionPages = ({ reports, prompts, providers, recommendations }: 
           const listed = prompts.listPrompts(viewer.org, { limit: 200, offset: 0, includeArchived: true }).items;
           const known = providers.listProviders(viewer.org);
           const isGiven = asked.promptId !== undefined || asked.providerId !== undefined;
-          const id = isGiven ? undefined : (of ?? listed[0]?.id);
+          const [newest] = reports.listReports(viewer.org, {}, { limit: 1, offset: 0 }).items;
+          const id = isGiven ? undefined : (of ?? newest?.prompt.id ?? listed[0]?.id);
           const scope = known.some((each) => each.id === id) ? { providerId: id } : { promptId: id };
           const filter = id === undefined ? asked : { ...asked, ...scope };
           const found =
@@ -62,7 +63,7 @@ export const frictionPages = ({ reports, prompts, providers, recommendations }: 
     .post(
       "/reports/:slug/done/:fingerprint",
       ({ request, params }) =>
-        front.act(request, "member", async (viewer, fields) => {
+        front.act(request, "run", async (viewer, fields) => {
           const { prompt, run } = reports.getReport(viewer.org, params.slug);
           const note = fields.get("note") || null;
           const who = { by: viewer.person?.name ?? "", trigger: "web" as const };

@@ -56,7 +56,7 @@ export const providerPages = ({ deps, providers }: Service, front: Front) => {
     .post(
       "/providers",
       ({ request }) =>
-        front.act(request, "admin", (viewer, fields, site) => {
+        front.act(request, "providers", (viewer, fields, site) => {
           const { typed, input } = read(fields);
           try {
             return front.seeOther(`/providers/${providers.createProvider(viewer.org, input).id}`);
@@ -80,7 +80,7 @@ export const providerPages = ({ deps, providers }: Service, front: Front) => {
     .post(
       "/providers/:providerId",
       ({ request, params }) =>
-        front.act(request, "admin", (viewer, fields, site) => {
+        front.act(request, "providers", (viewer, fields, site) => {
           const { typed, input } = read(fields);
           try {
             providers.updateProvider(viewer.org, params.providerId, input);
