@@ -49,6 +49,11 @@ describe("what a process answers", () => {
     expect(await runOf(shell(script))).toMatchObject({ status: "completed", attempt: 1, failureReason: null });
   });
 
+  test.if(existsSync("/proc/self/autogroup"))("is worked out after all else on the machine", async () => {
+    const script = `until grep -q "nice 19" /proc/self/autogroup; do sleep 0.1; done; test "$(nice)" = 19 && echo '${end}'`;
+    expect(await runOf(shell(script))).toMatchObject({ status: "completed", failureReason: null });
+  });
+
   test.each([
     ["a status", "echo boom >&2; exit 3", "ended with status 3, without a result; the end of its stderr: boom"],
     ["a status after its end", `echo '${end}'; exit 4`, "ended with status 4, without a result"],

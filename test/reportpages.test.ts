@@ -449,6 +449,21 @@ describe("trends", () => {
     ]);
   });
 
+  test("of another methodology stand beside it, as a line and a table of their own", async () => {
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const before = { methodology: { id: "0", hash: "000000000000", judge: null } };
+    for (const grade of [{ ...niceGrade, ...before, score: 40 }, niceGrade]) {
+      evaluation(app, id, [grade, grade]);
+      now += 7 * 24 * 3600_000;
+    }
+    const { body } = await app.send("GET", `/trends?promptId=${id}`);
+    expect(body.match(/<polyline class="line"/g)).toHaveLength(2);
+    expect(body).toContain("40, 2 runs by methodology 0 00000000</title>");
+    expect(body).toContain("<h2>By methodology 0 00000000</h2>");
+    expect(body).toContain("methodology</strong> 0 00000000 → 1 3f9c0a17");
+    expect(body).toContain("Dashed: graded by another methodology");
+  });
+
   test("of a time without runs, or of another organisation, are empty and say what to do", async () => {
     for (const [query, headers] of [
       ["?until=2026-01-01", {}],

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import {
   chmodSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -404,6 +405,16 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
       err: "",
     });
   }, 60_000);
+
+  // Who is not root may ask for it ten times a second on the whole machine.
+  test.if(existsSync("/proc/self/autogroup"))(
+    "what runs gives way to the rest of the machine",
+    async () => {
+      const { out } = await run('until grep "nice 19" /proc/self/autogroup; do sleep 0.1; done; nice');
+      expect(out).toMatch(/^\/autogroup-\d+ nice 19\n19\n$/);
+    },
+    30_000,
+  );
 
   test("a browser reads a page of the run", async () => {
     const { out } = await run(

@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
 import { join } from "node:path";
+import { giveWay } from "./priority.ts";
 
 const keptOfStderr = 4096;
 /** Between the word to stop, or its last line, and the end of a process by force. */
@@ -44,12 +44,7 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     stdout: "pipe",
     stderr: "pipe",
   });
-  try {
-    // Whoever asks the service something goes before its agents, of which there may be many.
-    setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL);
-  } catch {
-    // Gone already.
-  }
+  giveWay(child.pid);
   const stderr = tail(child.stderr);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {

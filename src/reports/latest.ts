@@ -1,13 +1,12 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
+import { minRuns } from "../grading/statspower.ts";
 import type { Compare, Comparison } from "./compare.ts";
 
 /** Newest published reports of a prompt that are looked at. */
 const looked = 60;
 const maxPoints = 20;
-/** Runs a side below which no comparison can tell anything. */
-const minRuns = 4;
 const maxKept = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */

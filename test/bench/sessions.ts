@@ -25,7 +25,7 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
   const docs = serveSite({ "/": { body: "<title>Acme</title><h1>Acme</h1><p>Print the word acme.</p>" } });
   const turns = [
     use("fetch_page", { url: docs.url }),
-    use("write_file", { path: "acme.sh", content: "echo acme" }),
+    use("write_file", { path: "acme.sh", text: "echo acme" }),
     use("run_command", { command: "sh acme.sh" }),
     use("finish", { outcome: "succeeded", summary: "It was printed." }),
   ];

@@ -1,5 +1,6 @@
 import net from "node:net";
 import { constants } from "node:os";
+import { giveWay } from "../priority.ts";
 
 /** A port on the sandbox's own loopback and the unix socket behind it. */
 export type BridgePort = {
@@ -23,6 +24,7 @@ export const bridgeVariable = "EVALD_BRIDGE";
  * its stdio, passes signals on and answers with its exit code (127: no such program; 128 + n: ended by signal n).
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
+  giveWay(process.pid);
   const { [bridgeVariable]: described = "[]", ...env } = variables;
   const ports = JSON.parse(described) as BridgePort[];
   const servers = await Promise.all(ports.map(open));

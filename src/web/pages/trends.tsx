@@ -1,4 +1,5 @@
 import { duration, line, percent } from "../../grading/words.ts";
+import { methodologyWords } from "../../reports/runrows.ts";
 import type { Trends } from "../../reports/trends.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
@@ -23,7 +24,7 @@ const evalWords = { ...intervalWords, eval: "by evaluation" } as const;
 
 /** How scores went over time, of one prompt or of all, and what moved them. */
 export function TrendsPage({ site, site: { base }, viewer, trends, query, prompts, agents }: Props) {
-  const { points, changes, agent, model, methodology, nextUntil } = trends;
+  const { points, others, changes, agent, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
   const scored = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
@@ -65,12 +66,19 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <>
           <p class="muted">
             Of {what}, by {[agent, model].filter(Boolean).join(" ")}
-            {methodology && `, methodology ${methodology.id} ${methodology.hash.slice(0, 8)}`}. The band is the 95 %
-            interval of the mean.
+            {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95 % interval of the
+            mean.
+            {others.length > 0 && " Dashed: graded by another methodology, which is no part of the line."}
           </p>
-          <TrendChart points={points} changes={changes} label={labelOf(what, scored)} />
+          <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored)} />
           <Changes changes={changes} />
           <Points points={points} />
+          {others.map(({ methodology, points }) => (
+            <section key={methodology.hash}>
+              <h2>By methodology {methodologyWords(methodology)}</h2>
+              <Points points={points} />
+            </section>
+          ))}
         </>
       )}
       {nextUntil && (
