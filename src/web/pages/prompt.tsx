@@ -52,6 +52,11 @@ export function PromptPage(props: Props) {
       <div class="columns">
         <div>
           <Standing latest={latest} base={base} />
+          {prompt.warnings.map((warning) => (
+            <p key={warning} class="notice">
+              {warning}
+            </p>
+          ))}
           <h2>Task</h2>
           <p class="task">{prompt.text}</p>
           {prompt.endGoal && (
