@@ -6,6 +6,8 @@ import { formats, type Said } from "./fakeformats.ts";
 export type Turn = Partial<Omit<Said, "toolCalls">> & {
   /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown> }[];
+  /** Its text, made of every text that it was sent. */
+  says?: (asked: string) => string;
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string> };
   /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if that were all. */
@@ -118,10 +120,11 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       const id = `call_${nth}_${i}`;
       return { id, name, input: typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input };
     });
-    const said = format.answer({ model, usage, ...turn, toolCalls }, body);
+    const text = turn.says ? turn.says(textsOf(body).join("\n")) : turn.text;
+    const said = format.answer({ model, usage, ...turn, text, toolCalls }, body);
     const streams = format.streams(body, pathname);
-    const text = JSON.stringify(said.whole);
-    const blocks = streams ? said.stream : [text.slice(0, text.length / 2), text.slice(text.length / 2)];
+    const whole = JSON.stringify(said.whole);
+    const blocks = streams ? said.stream : [whole.slice(0, whole.length / 2), whole.slice(whole.length / 2)];
     request.signal.addEventListener("abort", () => left.resolve());
     return new Response(toStream(send(blocks, turn, model)), {
       headers: { "content-type": streams ? "text/event-stream" : "application/json" },
@@ -150,6 +153,13 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     stop: () => void server.stop(true),
   };
 }
+
+const textsOf = (value: unknown): string[] =>
+  typeof value === "string"
+    ? [value]
+    : value !== null && typeof value === "object"
+      ? Object.values(value).flatMap(textsOf)
+      : [];
 
 /** The mark that stood last behind a text. */
 function refIn(body: unknown, before: string): string {
