@@ -23,7 +23,12 @@ export type Turn = Partial<Omit<Said, "toolCalls">> & {
 };
 
 /** Turns in order: the next one once the tools of those before have results. `first`: what the first calls get instead, one each. */
-type Scenario = { first?: Turn[]; turns: Turn[] };
+type Scenario = {
+  first?: Turn[];
+  turns: Turn[];
+  /** What is longer is refused, as by a model of a small context. */
+  maxChars?: number;
+};
 
 const usage = { input: 100, cached: 40, output: 20, reasoning: 5 };
 const turns = (...all: Turn[]): Scenario => ({ turns: all });
@@ -109,6 +114,9 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     if (key !== undefined && sent !== key) return error(401, `the key ${sent} is not known`);
     const scenario = all[model];
     if (!scenario) return error(404, `the model ${model} does not exist`);
+
+    if (JSON.stringify(body).length > (scenario.maxChars ?? Number.POSITIVE_INFINITY))
+      return error(400, "This model's maximum context length is 32768 tokens. However, you requested 40000.");
 
     const nth = calls.get(model) ?? 0;
     calls.set(model, nth + 1);
