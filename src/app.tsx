@@ -79,32 +79,35 @@ export function createApp(service: Service, surface?: Surface) {
   }
   let endpoint: Promise<Endpoint> | undefined;
 
-  const routes = new Elysia()
-    .use(systemRoutes(service))
-    .use(promptRoutes(service.prompts, orgOf))
-    .use(providerRoutes(service.providers, orgOf))
-    .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
-    .use(reportRoutes(service, deps, orgOf))
-    .use(historyRoutes({ ...service, nameOf }, orgOf))
-    .use(gateRoutes(service.gates, orgOf))
-    .use(exchangeRoutes(service.exports, orgOf))
-    .use(regradeRoutes({ ...service, nameOf }, orgOf))
-    .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
-      ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
-        200: Whoami,
-        ...errors(),
-      }),
-    })
-    .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
-    .use(pageRoutes(service, openApi))
-    .get("/openapi.json", openApi, {
-      ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
-    });
-  // Taken before the prefix is put in front of every route: in the document it belongs to the server's address.
-  const described = toOpenAPISchema(routes as AnyElysia, { staticFile: false });
+  const toRoutes = () =>
+    new Elysia()
+      .use(systemRoutes(service))
+      .use(promptRoutes(service.prompts, orgOf))
+      .use(providerRoutes(service.providers, orgOf))
+      .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
+      .use(reportRoutes(service, deps, orgOf))
+      .use(historyRoutes({ ...service, nameOf }, orgOf))
+      .use(gateRoutes(service.gates, orgOf))
+      .use(exchangeRoutes(service.exports, orgOf))
+      .use(regradeRoutes({ ...service, nameOf }, orgOf))
+      .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
+        ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
+          200: Whoami,
+          ...errors(),
+        }),
+      })
+      .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
+      .use(pageRoutes(service, openApi))
+      .get("/openapi.json", openApi, {
+        ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
+      });
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {
-    document ??= toOpenApi(described, deps.baseUrl()) as OpenApiDocument;
+    // Of routes without the prefix of those that serve: in the document it belongs to the server's address.
+    document ??= toOpenApi(
+      toOpenAPISchema(toRoutes() as AnyElysia, { staticFile: false }),
+      deps.baseUrl(),
+    ) as OpenApiDocument;
     return document;
   }
 
@@ -138,7 +141,7 @@ export function createApp(service: Service, surface?: Surface) {
       // A page is an answer already, with a status of its own.
       logRequest(request, path, responseValue instanceof Response ? responseValue.status : (set.status ?? 200));
     })
-    .use(routes);
+    .use(toRoutes());
 
   function handle(asked: Request, peer?: string): Response | Promise<Response> {
     const request = withClearPath(asked);

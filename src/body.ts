@@ -1,5 +1,5 @@
 import { CloneType, type TSchema } from "@sinclair/typebox";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { AppError, badRequest, errorStatus } from "./errors.ts";
 import { explain } from "./schema.ts";
 
@@ -28,9 +28,10 @@ const tooLarge = () => new AppError("too_large", "the body is larger than 1 MiB;
  * and by that turns a list into an object without keys.
  */
 export function jsonBody<const T extends TSchema>(schema: T) {
-  const compiled = TypeCompiler.Compile(schema);
+  let compiled: TypeCheck<T> | undefined;
   const read = async ({ request }: { request: Request }): Promise<unknown> => {
     const value = await readJson(request);
+    compiled ??= TypeCompiler.Compile(schema);
     const wrong = compiled.Check(value) ? undefined : compiled.Errors(value).First();
     if (wrong) throw badRequest(explain(wrong, "the body"));
     return value;

@@ -190,6 +190,8 @@ export function createService(options: Options) {
   const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
 
+  let sweeping: Promise<void> | undefined;
+
   /** Why the service is not ready, in words; null if it is. */
   async function trouble(): Promise<string | null> {
     if (broken !== null) return `the disk under the database cannot be trusted any more: ${broken}`;
@@ -244,7 +246,10 @@ export function createService(options: Options) {
     trouble,
     /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
-      await host.sweep();
+      // What is left in temporary folders is in nobody's way meanwhile.
+      sweeping = host
+        .sweep()
+        .catch((error) => log.warn({ err: error }, "what a killed service left could not be removed"));
       await runner.start();
       gates.start();
       slots.start();
@@ -253,7 +258,7 @@ export function createService(options: Options) {
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
-      await Promise.all([host.close(), gateway.close()]);
+      await Promise.all([host.close(), gateway.close(), sweeping]);
     },
   };
 }

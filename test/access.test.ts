@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import { artefacts } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
@@ -12,6 +13,13 @@ const promptId = row?.prompt_id ?? "";
 const provider = app.service.providers.createProvider(app.a.org, { name: "CANARY of A" });
 const { apiKey } = app.service.keys.createKey(app.a.org, "spare");
 
+const picture = "screenshot-1.webp";
+app.db
+  .insert(artefacts)
+  .values({ orgId: app.a.org, runId, attempt: 1, name: picture, data: Buffer.from("RIFF") })
+  .run();
+const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
+
 /** What stands for an id in a path: something of A. */
 const ids: Record<string, string> = {
   slug,
@@ -24,6 +32,8 @@ const ids: Record<string, string> = {
   seq: "0",
   evalId: row?.eval_request_id ?? "",
   shareId: "none",
+  name: picture,
+  fingerprint: friction?.fingerprint ?? "",
 };
 
 /** Pages that strangers see as well. */
@@ -39,7 +49,7 @@ const isOwn = (path: string) => /^\/account\b/.test(path);
 /** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
 const memberMay: RegExp[] = [
   /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
-  /^\/reports\/:slug\/status$/,
+  /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
 ];
 /** What takes an owner. */
@@ -54,7 +64,7 @@ const pathOf = (path: string) =>
     const id = ids[name];
     if (id === undefined) throw new Error(`say in the test what :${name} of ${path} stands for`);
     return id;
-  });
+  }) + (path === "/friction/:fingerprint" ? `?promptId=${promptId}` : "");
 const closed = pages.filter(({ path }) => !isPublic(path) && !isStream(path));
 const [reads, forms] = [
   closed.filter(({ method }) => method === "GET"),
@@ -84,6 +94,29 @@ describe.each(names(reads))("GET %s", (path) => {
   });
 });
 
+/** The rank among member, admin, owner that a form takes at least. */
+const leastOf = (path: string) =>
+  memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
+
+test.each(["key", "member", "admin", "owner"] as const)(
+  "pages show a %s no form that they may not send",
+  async (who) => {
+    const rank = ["key", "member", "admin", "owner"].indexOf(who) - 1;
+    const [shown, refused] = [new Set<string>(), new Set<string>()];
+    for (const { path } of reads) {
+      const { body } = who === "key" ? await app.send("GET", pathOf(path)) : await people[who].get(pathOf(path));
+      for (const [, action = ""] of String(body).matchAll(/<form[^>]* method="post"[^>]* action="([^"]+)"/g)) {
+        const route = forms.find((each) => new RegExp(`^${each.path.replace(/:\w+/g, "[^/]+")}$`).test(action))?.path;
+        if (route === undefined || isOwn(route)) continue;
+        shown.add(route);
+        if (leastOf(route) > rank) refused.add(`${route} on ${path}`);
+      }
+    }
+    expect([...refused]).toEqual([]);
+    expect(shown.size).toBeGreaterThanOrEqual([0, 5, 8, 12][rank + 1] as number);
+  },
+);
+
 describe.each(names(forms))("POST %s", (path) => {
   test("is taken from a page of this service only, and never from a stranger or a key", async () => {
     const stranger = await browse(app).post(pathOf(path));
@@ -96,7 +129,7 @@ describe.each(names(forms))("POST %s", (path) => {
 
   test("takes the role that it needs, and finds nothing of another organisation", async () => {
     if (isOwn(path)) return;
-    const least = memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
+    const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {
       if (rank >= least) continue;
       const { status, body } = await people[who].post(pathOf(path));

@@ -200,8 +200,20 @@ describe("two sides", () => {
       'templateArgs: [["language","Python"]] against [["language","Rust"]]',
     ]);
     expect(byArgs.verdict).toBe("not_comparable");
+    // The same on both sides are paired, in whatever order their names come.
+    const [mixed, again] = [of("Python", 60, 61, 62, 63), of("Rust", 70, 71, 72, 73)];
+    const paired = await app.compare(`${python.id},${rust.id}`, `${again.id},${mixed.id}`);
+    expect([paired.comparability.same, paired.verdict]).toEqual([true, "insufficient_data"]);
+    expect(paired.evidence.reason).toStartWith("2 prompts in common; it takes one, or 6");
+    // A run is never held against itself.
+    expect(await app.compare(rust.id, rust.id)).toMatchObject({
+      detail: "base: all of its runs are the head's too; name others, or baseline",
+    });
+    expect((await app.compare(promptId, again.id)).base.evalRequestIds).toEqual([rust.id]);
     // The newest cell of the prompt: Rust's.
-    expect(await app.compare(python.id, promptId)).toMatchObject({ head: { evalRequestIds: [rust.id], runs: 4 } });
+    expect(await app.compare(python.id, promptId)).toMatchObject({
+      head: { evalRequestIds: [again.id, rust.id], runs: 8 },
+    });
     const bySlugs = await app.compare(rust.slugs.slice(0, 2).join(), rust.slugs.slice(2).join());
     expect([bySlugs.base.runs, bySlugs.evidence.delta.value]).toEqual([2, 2]);
     expect(await app.compare(rust.id, rust.id, "&headAgent=llm")).toEqual({

@@ -33,6 +33,13 @@ describe("the verdict over two evaluations", () => {
       "soft_improvement",
       "+6.0 points",
     ],
+    [
+      "less by the interval, and nothing by the test",
+      [...Array(6).fill(90.8), ...Array(4).fill(94.5)].map((s) => scored(s)),
+      [90.8, 90.8, 90.8, 90.8].map((s) => scored(s)),
+      "no_change",
+      "-1.5 points (95 % from -2.8 to -0.1), p 0.251",
+    ],
     ["the same again", base, base, "no_change", "0.0 points"],
     [
       "a wide spread",
@@ -63,6 +70,20 @@ describe("the verdict over two evaluations", () => {
       "insufficient_data",
       "over 20 % of the runs",
     ],
+    [
+      "many that could not be made, and one that could",
+      base,
+      [...shifted(10).slice(3), ...Array(4).fill("infrastructure: the host is gone")],
+      "insufficient_data",
+      "over 20 % of the runs",
+    ],
+    [
+      "one score of many runs",
+      base,
+      [...shifted(10).slice(3), ...Array(3).fill("timeout: too long")],
+      "insufficient_data",
+      "4 against 1 runs; it takes 4 a side",
+    ],
   ])("%s", async (_, before, after, verdict, reason) => {
     const { compare } = prompted();
     const comparison = await compare(before, after);
@@ -84,6 +105,27 @@ describe("the verdict over two evaluations", () => {
       [4, { mean: 71.5, low: 69.4, high: 73.6 }],
       [4, { mean: 81.5, low: 79.4, high: 83.6 }],
     ]);
+  });
+
+  test("never says that p is 0, however plain it is", async () => {
+    const { evaluate, call } = prompted();
+    const twelve = (from: number) => Array.from({ length: 12 }, (_, i) => scored(from + i));
+    const { verdict, evidence } = await call("compare_reports", {
+      slugs: [evaluate(twelve(20)), evaluate(twelve(80))],
+    });
+    // 1 of 20,001, of which no draw can show less.
+    expect([verdict, evidence.p, evidence.smallestP, evidence.seed]).toEqual(["improved", 0.00005, 0.00005, 1]);
+    expect(evidence.reason).toContain("p < 0.001; a change counts");
+  });
+
+  test("tells of runs that are not comparable though the reports that were named are", async () => {
+    const { call, evaluate } = prompted();
+    const other = scored(71, { methodology: { id: "2", hash: "ffffffffffff", judge: null } });
+    const { comparability, verdict } = await call("compare_reports", {
+      slugs: [evaluate(base), evaluate([...shifted(1), other])],
+    });
+    expect(comparability).toEqual({ same: false, differences: ["methodology: 1 3f9c0a17 against 2 ffffffff"] });
+    expect(verdict).toBe("not_comparable");
   });
 
   test("the later evaluation is judged against the earlier, in whatever order they are named", async () => {

@@ -71,8 +71,8 @@ describe("the path that the gate reads is the one that is served", () => {
       ["http://example.com/api/v1/runs", 401],
       ["/xx/api/v1/runs", 404],
       ["//xx/api/v1/runs", 404],
-      ["/runs/x", 401],
-      ["/reports/x.md", 401],
+      ["/runs/x", 303],
+      ["/reports/x.md", 303],
       ["/nothing", 404],
       ["/docs/start", 200],
     ];

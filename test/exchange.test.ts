@@ -2,11 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
+import { createExplorer } from "../src/agents/explorer/explorer.ts";
+import { artefacts } from "../src/db/tables.ts";
 import type { Grade } from "../src/grading/score.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { answer, judgedApp, says } from "./support/judged.ts";
 import { evaluation, judge, niceGrade, runWithReport } from "./support/reports.ts";
+import { serveSite } from "./support/site.ts";
 
 type App = Pick<ReturnType<typeof testApp>, "send" | "service" | "a" | "b" | "db">;
 type Row = { type: string; row: Record<string, unknown> };
@@ -98,6 +101,19 @@ async function furnished() {
   return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
 }
 
+/** The export, in which a row of one run has the id of a row of another run. */
+function shared(kind: string): string {
+  const rows = rowsIn(text);
+  const [first, ...more] = rows.filter(({ type }) => type === kind);
+  const owner = ({ row }: Row) => row.reportId ?? row.runId;
+  const other = more.find((each) => owner(each) !== owner(first as Row));
+  if (other) return sealed(rowsIn(text.replaceAll(String(other.row.id), String(first?.row.id))));
+  // One report alone was graded again: its grading stands in the other's place too.
+  const last = rows.findLastIndex(({ type }) => type === "recommendation");
+  const row = { ...first?.row, reportId: rows[last]?.row.reportId };
+  return sealed(rows.toSpliced(last + 1, 0, { type: kind, row }));
+}
+
 let source: Awaited<ReturnType<typeof furnished>>;
 let text: string;
 beforeAll(async () => {
@@ -114,7 +130,7 @@ describe("an export as JSON lines", () => {
     );
     expect(counts).toEqual({
       ...{ provider: 1, prompt: 2, eval_request: 4, run: 6, event: 16 + 3 * 121, report: 4 },
-      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3 },
+      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 4 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
     const [header, ...rest] = text.split("\n").map((line) => line && JSON.parse(line));
@@ -246,6 +262,67 @@ const testAppRun = (app: ReturnType<typeof testApp>): string =>
     app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: false }).items[0]?.id ?? "",
     [niceGrade],
   )[0]?.slug ?? "";
+
+test("what many runs say together, a picture and what was marked done are the same in the other instance", async () => {
+  const state = { isMended: false };
+  const html = (body: string) =>
+    new Response(`<!doctype html><title>Acme</title><main><h1>Acme</h1><p>${"Words. ".repeat(60)}</p>${body}</main>`, {
+      headers: { "content-type": "text/html" },
+    });
+  const site = serveSite({
+    "/": () => html('<a href="/setup">Setup</a> <a href="/more">More</a>'),
+    "/setup": () => (state.isMended ? html("<h2>Install</h2>") : new Response("gone", { status: 404 })),
+    "/more": () => html("<h2>More</h2>"),
+    "/llms.txt": { body: "# Acme\n\n> Acme.\n\n## Docs\n\n- [API](/api): The API.\n" },
+  });
+  const app = testApp({
+    agent: createExplorer({ version: "test" }),
+    env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` },
+  });
+  const provider = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: `${site.url}/` });
+  const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Install it.", targetProviderId: provider.id });
+  for (const isMended of [false, false, true]) {
+    state.isMended = isMended;
+    await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+    await app.runJobs();
+  }
+  const friction = (await app.send("GET", `/api/v1/friction?promptId=${id}`)).body;
+  expect(friction.map(({ state }: { state: string }) => state)).toContain("fixed");
+  const still = friction.find((each: { state: string }) => each.state === "open").fingerprint;
+  await app.send("POST", `/api/v1/recommendations/${still}/done`, { body: { promptId: id } });
+  await app.runJobs();
+  site.stop();
+  const { slug, runId } = runWithReport(app, niceGrade, "Seen");
+  const data = Buffer.from("RIFF....WEBP, a picture");
+  app.db.insert(artefacts).values({ orgId: app.a.org, runId, attempt: 1, name: "shot-1.webp", data }).run();
+  const other = testApp();
+  const file = await exported(app);
+  importInto(other, file);
+  expect(importInto(other, file).rows).toEqual({});
+  expect(withoutHeader(await exported(other))).toBe(withoutHeader(file));
+  for (const path of [
+    ...[`friction?promptId=${id}`, `friction/${still}?promptId=${id}`, `recommendations/done?promptId=${id}`],
+    ...[
+      `providers/${provider.id}/docs-map`,
+      `trends?promptId=${id}`,
+      "trends",
+      `reports/${slug}/artefacts/shot-1.webp`,
+    ],
+  ]) {
+    const [there, here] = await Promise.all([app, other].map((each) => each.send("GET", `/api/v1/${path}`)));
+    expect([path, here?.status, here?.body]).toEqual([path, 200, there?.body]);
+  }
+  const [fix] = (await other.send("GET", `/api/v1/recommendations/done?promptId=${id}`)).body;
+  expect(fix.status).toBe("did_not_help");
+  const bad = rowsIn(file).map((each) =>
+    each.type === "artefact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
+  );
+  expect(() => importInto(testApp(), sealed(bad))).toThrow(/artefact: data must be a text that matches/);
+  // A part of it has no more than what belongs to it.
+  const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
+  expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);
+  importInto(testApp(), part);
+});
 
 describe("a file that is refused stores nothing", () => {
   const refused = (app: App, body: string | Uint8Array): string => {
@@ -391,6 +468,13 @@ describe("a file that is refused stores nothing", () => {
     ],
     ["a missing column", () => at("report", {}, ["verdict"]), /report: verdict is required/],
     ["a row twice", () => sealed([...rowsIn(text).slice(0, 1), ...rowsIn(text)]), /stands twice/],
+    ...(["report", "friction_point", "recommendation", "grading"] as const).map(
+      (type): [string, () => string, RegExp] => [
+        `a ${type} of two runs`,
+        () => shared(type),
+        new RegExp(`the ${type.replace("_", " ")} [0-9a-f-]{36} stands twice`),
+      ],
+    ),
     ["events out of order", () => at("event", { seq: 7 }), /the events of a run must stand in their order/],
   ])("%s", (_, body, expected) => {
     expect(refused(testApp(), body())).toMatch(expected);

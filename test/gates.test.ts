@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { Gate } from "../src/gates/schema.ts";
 import { testApp } from "./support/app.ts";
+import { rpc } from "./support/mcp.ts";
 import { normal, randomOf } from "./support/random.ts";
 import { finishRuns } from "./support/reports.ts";
 
@@ -79,11 +80,39 @@ describe("a gate", () => {
     expect(gate.reason).toStartWith(reason);
   });
 
+  test("of which a fifth of the runs could not be made is decided by the others, a timeout among them", async () => {
+    const ends = (side: string, nth: number) =>
+      side === "head" && nth < 5
+        ? nth < 2
+          ? "infrastructure: the host is gone"
+          : "timeout: too long"
+        : 70 + (nth % 5);
+    expect(await setUp(ends).gate({ urlMap: preview, runs: 10 })).toMatchObject({
+      status: "passed",
+      head: { n: 5, infraFailures: 2 },
+      comparison: { verdict: "no_change" },
+    });
+  });
+
   test("of fewer than four runs warns", async () => {
     const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
     expect(body.warnings).toEqual([
       "3 runs a side: fewer than 4 cannot tell a change from chance; only minScore can fail this gate",
     ]);
+  });
+
+  test("warns, from then on, whoever evaluates its prompt with fewer than four runs", async () => {
+    const app = setUp(steady(80, 80));
+    const { base, promptId, send } = { ...app, base: `/api/v1/prompts/${app.promptId}` };
+    const warnings = async () => (await send("GET", base)).body.warnings;
+    const request = async (more: object) => (await rpc(app).call("request_eval", { promptId, ...more })).warnings;
+    expect([await warnings(), await request({})]).toEqual([[], []]);
+    await app.ask({ urlMap: preview });
+    const warning = "1 of 4 runs: fewer cannot tell a change from what its gates run from chance; set runsPerEval to 5";
+    expect([await warnings(), await request({}), await request({ runs: 4 })]).toEqual([[warning], [warning], []]);
+    expect((await send("GET", `/prompts/${promptId}`)).body).toContain(`<p class="notice">${warning}</p>`);
+    await send("PATCH", base, { body: { runsPerEval: 5 } });
+    expect(await warnings()).toEqual([]);
   });
 
   test("whose runs cannot be made is an error, not a failure", async () => {

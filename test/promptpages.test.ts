@@ -158,12 +158,19 @@ describe("a prompt on a page", () => {
     const person = await signedIn(app);
     await person.post("/prompts", full);
     const { id } = newest(app);
-    for (const status of ["paused", "active", "archived", "active"]) {
-      const { location } = await person.post(`/prompts/${id}/status`, { status });
-      expect([location, newest(app).status]).toEqual([`/prompts/${id}`, status as "active"]);
+    for (const [act, form, status] of [
+      ["status", { status: "paused" }, "paused"],
+      ["status", { status: "active" }, "active"],
+      ["archive", {}, "archived"],
+      ["archive", { back: "1" }, "active"],
+    ] as const) {
+      const { location } = await person.post(`/prompts/${id}/${act}`, form);
+      expect([location, newest(app).status]).toEqual([`/prompts/${id}`, status]);
     }
     expect((await person.post(`/prompts/${id}/status`, { status: "gone" })).status).toBe(400);
-    await person.post(`/prompts/${id}/status`, { status: "archived" });
+    await person.post(`/prompts/${id}/archive`);
+    const resumed = await person.post(`/prompts/${id}/status`, { status: "active" });
+    expect([resumed.status, newest(app).status]).toEqual([400, "archived"]);
     const { body } = await person.get(`/prompts/${id}`);
     expect(body).toContain("Archived: it cannot be run.");
     expect(body).not.toContain("run-form");
@@ -273,7 +280,7 @@ describe("pages of prompts", () => {
     for (const path of ["/", "/prompts", `/prompts/${id}`]) {
       const { body } = await app.send("GET", path);
       expect(body).toContain('class="change change-improved"');
-      expect(body).toContain("+10.0 better");
+      expect(body).toContain("+10.0 improved");
     }
     evaluation(app, id, scores(79, 83, 80, 84, 82));
     const { body } = await app.send("GET", "/");
@@ -310,8 +317,8 @@ describe("pages of prompts", () => {
     for (const path of [`/prompts/${id}`, `/prompts/${id}/edit`, `/prompts/new?from=${id}`])
       expect([path, (await own.get(path)).status, (await foreign.get(path)).status]).toEqual([path, 200, 404]);
     expect((await foreign.get("/prompts?status=all")).body).not.toContain("Upload");
-    for (const path of ["edit", "status", "run"].map((action) => `/prompts/${id}/${action}`)) {
-      const form = { text: "Other", status: "archived", runs: "1" };
+    for (const path of ["edit", "status", "archive", "run"].map((action) => `/prompts/${id}/${action}`)) {
+      const form = { text: "Other", status: "paused", runs: "1" };
       expect([path, (await foreign.post(path, form)).status]).toEqual([path, 404]);
       expect([path, (await own.post(path, form, { origin: "https://evil.example" })).status]).toEqual([path, 403]);
       expect([path, (await browse(app).post(path, form)).location]).toEqual([path, "/sign-in"]);
@@ -328,8 +335,9 @@ describe("pages of prompts", () => {
     const evil = '</textarea><script>alert(1)</script>"><img src=x onerror=alert(1)>';
     const { id } = app.service.prompts.createPrompt(app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
     const { runId } = runWithReport(app, niceGrade, evil);
+    const person = await signedIn(app);
     for (const path of ["/", "/prompts", `/prompts/${id}`, `/prompts/${id}/edit`, "/runs", `/runs/${runId}`]) {
-      const { status, body } = await app.send("GET", path);
+      const { status, body } = await person.get(path);
       expect([path, status]).toEqual([path, 200]);
       expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img)\b/i);
     }

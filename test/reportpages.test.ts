@@ -138,7 +138,7 @@ describe("a report", () => {
   });
 
   test("is published, made a draft or archived by a form of this service alone", async () => {
-    const member = await signedIn(app, { role: "member" });
+    const member = await signedIn(app, { role: "admin" });
     const stranger = await signedIn(app, { org: app.b.org });
     const statusOf = async () => (await app.send("GET", `/api/v1${path}`)).body.status;
     const { status, location } = await member.post(`${path}/status`, { status: "draft" });
@@ -362,7 +362,7 @@ describe("reports side by side", () => {
   test("have a verdict with its evidence, what got worse at the top, and the friction that came and went", async () => {
     const { body } = await app.send("GET", `/compare?slugs=${a},${b}`);
     for (const shown of [
-      '<section class="verdict-card verdict-regressed" aria-label="Verdict"><p class="word">Worse</p>',
+      '<section class="verdict-card verdict-regressed" aria-label="Verdict"><p class="word">Regressed</p>',
       "-20.0 points (95 %",
       "two-sided permutation test of the mean scores",
       '<svg class="delta" viewBox="0 0 400 52" role="img"><title>The mean score changed by -20 points',
@@ -438,13 +438,30 @@ describe("trends", () => {
     expect(body.match(/<circle /g)).toHaveLength(3);
     expect(body.match(/<path class="range"/g)).toHaveLength(2);
     const rows = [
-      ...body.matchAll(/<th scope="row">([\d-]+)<\/th><td class="number">(\d)<\/td><td class="number">([\d.]+)/g),
+      ...body.matchAll(
+        /<th scope="row" class="when">([\d-]+)<\/th><td class="number">(\d)<\/td><td class="number">([\d.]+)/g,
+      ),
     ];
     expect(rows.map(([, from, n, mean]) => [from, n, mean])).toEqual([
       ["2026-11-16", "2", "71"],
       ["2026-11-09", "1", "84"],
       ["2026-11-02", "3", "81"],
     ]);
+  });
+
+  test("of another methodology stand beside it, as a line and a table of their own", async () => {
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
+    const before = { methodology: { id: "0", hash: "000000000000", judge: null } };
+    for (const grade of [{ ...niceGrade, ...before, score: 40 }, niceGrade]) {
+      evaluation(app, id, [grade, grade]);
+      now += 7 * 24 * 3600_000;
+    }
+    const { body } = await app.send("GET", `/trends?promptId=${id}`);
+    expect(body.match(/<polyline class="line"/g)).toHaveLength(2);
+    expect(body).toContain("40, 2 runs by methodology 0 00000000</title>");
+    expect(body).toContain("<h2>By methodology 0 00000000</h2>");
+    expect(body).toContain("methodology</strong> 0 00000000 → 1 3f9c0a17");
+    expect(body).toContain("Dashed: graded by another methodology");
   });
 
   test("of a time without runs, or of another organisation, are empty and say what to do", async () => {

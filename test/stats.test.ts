@@ -133,7 +133,7 @@ test("a permutation test counts ties, unequal sides, and draws where there are t
   const a = Array.from({ length: 12 }, (_, i) => 60 + i);
   const up = (by: number) => a.map((value) => value + by);
   const drawn = permutationTest(a, up(20));
-  expect([drawn.seed, drawn.splits, drawn.p]).toEqual([1, 20_000, 1 / 20_001]);
+  expect([drawn.seed, drawn.splits, drawn.p, drawn.smallest]).toEqual([1, 20_000, 1 / 20_001, 1 / 20_001]);
   expect(permutationTest(a, up(2))).toEqual(permutationTest(a, up(2)));
   // As many signs are drawn; of all 65,536 ways 2 are as far.
   const flipped = signFlipTest(Array.from({ length: 16 }, () => 1));

@@ -35,7 +35,8 @@ type Change = { what: string; at: string; from: string; to: string; canary: stri
 test("each span has its repeats, spans without a run are left out, and other methodologies are not mixed in", async () => {
   const { at, trends, promptId, setNow } = dated();
   const old = { methodology: { id: "0", hash: "000000000000", judge: null } };
-  at("2026-11-01", [scored(20, old)]);
+  at("2026-11-01", [scored(20, old), "infrastructure: the host is gone"]);
+  at("2026-10-31", ["timeout: too long"]);
   at("2026-11-02", [scored(60), scored(64), "timeout: too long"]);
   at("2026-11-08", [scored(66)]);
   at("2026-11-18", [scored(80), scored(80), "infrastructure: the host is gone"]);
@@ -58,6 +59,23 @@ test("each span has its repeats, spans without a run are left out, and other met
         p: null,
         canary: null,
         note: null,
+      },
+    ],
+    others: [
+      {
+        methodology: old.methodology,
+        points: [
+          {
+            from: "2026-10-26T00:00:00.000Z",
+            prompts: 1,
+            n: 1,
+            infraFailures: 1,
+            score: { mean: 20, low: null, high: null },
+            successRate: { value: 0, low: 0, high: 0.793, of: 1 },
+            medianSeconds: 4.2,
+            medianCostUsd: 0,
+          },
+        ],
       },
     ],
     points: [
@@ -91,6 +109,12 @@ test("each span has its repeats, spans without a run are left out, and other met
   expect(await from({ interval: "day", since: "2026-11-08", until: "2026-11-18" })).toEqual(["2026-11-08"]);
   expect(await from({ interval: "day", agent: "llm" })).toEqual([]);
   expect(await from({ promptId, interval: "eval" })).toEqual(["2026-11-02", "2026-11-08", "2026-11-18"]);
+  // What failed then is told there, and not on the line that began later.
+  const ofEvaluations = await trends({ promptId, interval: "eval" });
+  expect(ofEvaluations.others[0].points).toMatchObject([
+    { from: "2026-10-31T12:00:00.000Z", n: 0, score: null },
+    { from: "2026-11-01T12:00:00.000Z", n: 1, infraFailures: 1 },
+  ]);
   expect((await trends({ interval: "eval" })).detail).toStartWith("interval: give promptId");
   // The week, the month, in which the time shown begins is shown as a whole.
   setNow(Date.parse("2028-11-25T12:00:00Z"));

@@ -33,7 +33,7 @@ type Event = { type: string; text: string; id?: string; source: string; seq: num
 const told = (events: Event[]) => events.filter(({ type, id }) => type === "message" && id !== undefined);
 
 test("what a command says is told while it works, in whole lines", async () => {
-  const { events, report } = await modelRuns(fake).runOf("talks");
+  const { events } = await modelRuns(fake).runOf("talks");
   const result = events.find(
     ({ type, tool }: Event & { tool?: string }) => type === "tool_result" && tool === "run_command",
   );
@@ -43,7 +43,6 @@ test("what a command says is told while it works, in whole lines", async () => {
   expect(lines.every(({ seq }) => seq < result.seq)).toBe(true);
   expect(result.output).toMatchObject({ stdout: "one\n[redacted]\nthree\n", stderr: "two\n" });
   expect(JSON.stringify(events)).not.toContain(modelKey);
-  expect(report.summary.whatDidnt).toContain("The agent had to do without: a browser");
 }, 30_000);
 
 test("a flood is told in parts that are bounded", async () => {

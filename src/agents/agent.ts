@@ -2,7 +2,7 @@ import type { AllowRule } from "../config.ts";
 import type { ModelProvider } from "../modelsettings.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
-const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
+export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
 export type Provenance = (typeof provenances)[number];
 
 /** What a check speaks about. `discovery` and `page` are static checks of a docs site, the rest are of single things. */
@@ -251,3 +251,9 @@ export function objectionTo(agent: Agent): string | null {
   const missing = agent.preflight().filter(({ isHere }) => !isHere);
   return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }
+
+/** The addresses from which the hosts follow that a run may reach. */
+export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
+  docsAddresses: startUrls,
+  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
+});

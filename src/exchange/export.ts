@@ -1,14 +1,19 @@
 import { createHash } from "node:crypto";
 import { and, asc, eq, exists, gt, type SQL, sql } from "drizzle-orm";
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { version } from "../../package.json" with { type: "json" };
 import { firstIdOf } from "../db/rows.ts";
 import {
+  artefacts,
   evalRequests,
+  fixes,
   frictionPoints,
   gradings,
+  namedPages,
   orgs,
   prompts,
   providers,
+  reaches,
   recommendations,
   reports,
   runs,
@@ -73,17 +78,48 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     );
   }
 
+  /** Pages that the docs named to the runs of a prompt. */
+  function* namedOf({ org }: Span, promptId: string) {
+    const { page } = namedPages;
+    for (let after = ""; ; ) {
+      const own = and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId), gt(page, after));
+      const some = db.select().from(namedPages).where(own).orderBy(asc(page)).limit(pageRows).all();
+      yield* some;
+      after = some.at(-1)?.page ?? "";
+      if (some.length < pageRows) return;
+    }
+  }
+
+  /** Whether an evaluation has a run that is exported. */
+  const isTold = (span: Span, evalRequestId: SQLiteColumn) =>
+    exists(
+      db
+        .select({ id: runs.id })
+        .from(runs)
+        .where(and(eq(runs.evalRequestId, evalRequestId), inSpan(span))),
+    );
+
+  /** Recommendations that were marked done, with an evaluation before and one after that are exported. */
+  function* fixesOf(span: Span) {
+    const { id, orgId, beforeId, afterId } = fixes;
+    yield* paged((after) =>
+      db
+        .select()
+        .from(fixes)
+        .where(and(eq(orgId, span.org), gt(id, after), isTold(span, beforeId), isTold(span, afterId)))
+        .orderBy(asc(id))
+        .limit(pageRows)
+        .all(),
+    );
+  }
+
   /** Requests with a run that is exported. */
   function* requestsOf(span: Span) {
-    const some = db
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.evalRequestId, evalRequests.id), inSpan(span)));
     yield* paged((after) =>
       db
         .select()
         .from(evalRequests)
-        .where(and(eq(evalRequests.orgId, span.org), gt(evalRequests.id, after), exists(some)))
+        .where(and(eq(evalRequests.orgId, span.org), gt(evalRequests.id, after), isTold(span, evalRequests.id)))
         .orderBy(asc(evalRequests.id))
         .limit(pageRows)
         .all(),
@@ -96,6 +132,13 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
   // Made once: for each run anew that would take longer than all reading.
   const statements = {
     report: db.select().from(reports).where(eq(reports.runId, id)).prepare(),
+    reach: db.select().from(reaches).where(eq(reaches.reportId, id)).prepare(),
+    artefacts: db
+      .select()
+      .from(artefacts)
+      .where(eq(artefacts.runId, id))
+      .orderBy(asc(artefacts.attempt), asc(artefacts.name))
+      .prepare(),
     frictionPoints: own(frictionPoints, asc(frictionPoints.position)),
     recommendations: own(recommendations, asc(recommendations.priority)),
     gradings: own(gradings, asc(gradings.id)),
@@ -120,7 +163,7 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     const [frictionPoints, recommendations, gradings] = (
       ["frictionPoints", "recommendations", "gradings"] as const
     ).map((name) => statements[name].all({ id: report.id }));
-    return { report, frictionPoints, recommendations, gradings };
+    return { report, reach: statements.reach.get({ id: report.id }), frictionPoints, recommendations, gradings };
   });
 
   function* eventsOf({ id: run }: typeof runs.$inferSelect) {
@@ -136,13 +179,17 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
   function* rowsOf(span: Span): Generator<[type: RowType, row: Record<string, unknown>]> {
     for (const row of providersOf(span)) yield ["provider", row];
     for (const row of promptsOf(span)) yield ["prompt", row];
+    for (const { id } of promptsOf(span)) for (const row of namedOf(span, id)) yield ["named_page", row];
     for (const row of requestsOf(span)) yield ["eval_request", row];
+    for (const row of fixesOf(span)) yield ["fix", row];
     for (const run of runsOf(span)) {
       yield ["run", run];
       for (const event of eventsOf(run)) yield ["event", event];
+      for (const row of statements.artefacts.all({ id: run.id })) yield ["artefact", row];
       const made = ofRun(run.id);
       if (made === null) continue;
       yield ["report", made.report];
+      if (made.reach) yield ["reach", made.reach];
       for (const row of made.frictionPoints ?? []) yield ["friction_point", row];
       for (const row of made.recommendations ?? []) yield ["recommendation", row];
       for (const row of made.gradings ?? []) yield ["grading", row];
@@ -171,7 +218,8 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
     for (const [type, row] of rowsOf(span)) {
       const kept: Record<string, unknown> = {};
-      for (const name of columns.get(type) ?? []) kept[name] = row[name];
+      for (const name of columns.get(type) ?? [])
+        kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];
       const baseline = kept.baselineRequestId;
       if (typeof baseline === "string" && (baseline < span.from || baseline >= span.to)) kept.baselineRequestId = null;
       // No secret should stand in what is stored; what a person wrote into a prompt is another thing.

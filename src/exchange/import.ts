@@ -39,16 +39,21 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
     provider: owner("providers"),
     prompt: owner("prompts"),
     eval_request: owner("eval_requests"),
+    fix: owner("fixes"),
     run: owner("runs"),
     report: owner("reports"),
     friction_point: owner("friction_points"),
     recommendation: owner("recommendations"),
     grading: owner("gradings"),
   };
+  const named = db.$client.prepare<{ org: string }, [org: string, prompt: string, page: string]>(
+    "select org_id org from named_pages where org_id = ? and prompt_id = ? and page = ?",
+  );
   const slugOwner = owner("reports", "slug");
 
   /** Whether the organisation has a row already. Throws conflict, by the line, for one of another organisation. */
   function isThere(org: OrgId, { n, type, row }: Line): boolean {
+    if (type === "named_page") return named.get(org, String(row.promptId), String(row.page)) !== null;
     const found = owners[type]?.get(row.id)?.org;
     const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
     if (taken || (found !== undefined && found !== org))
@@ -74,6 +79,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
     const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
     const stored = { ...Object.fromEntries(missing), orgId: org };
     if (type === "run") return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null };
+    if (type === "artefact") return { ...stored, data: Buffer.from(String(row.data), "base64") };
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
     const isScheduled = frequency !== null && status === "active";
@@ -100,10 +106,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
           });
         } catch (error) {
           if (!/^SQLITE_CONSTRAINT/.test(codeOf(error))) throw error;
-          const [first, last] = [batch[0]?.[0]?.n, batch.at(-1)?.at(-1)?.n];
-          throw conflict(
-            `lines ${first} to ${last}: an id stands twice in the file (${(error as Error).message}); what stands before is imported, export it again for the rest`,
-          );
+          throw conflict("something else stored rows of this file while it was imported; import it again for the rest");
         }
         batch = [];
         rows = 0;
@@ -155,13 +158,15 @@ function* bundlesOf(file: string): Generator<Bundle> {
     if (rowTypes.indexOf(type) <= rowTypes.indexOf("run")) {
       checkBundle(bundle);
       if (before) yield bundle;
-      if (seen.has(`${type} ${row.id}`)) throw bad(`the ${words(type)} ${row.id} stands twice`);
-      seen.add(`${type} ${row.id}`);
       bundle = [line];
       bytes = 0;
     } else {
       if (bundle[0]?.type !== "run") throw bad(`a ${words(type)} must come after its run`);
       bundle.push(line);
+    }
+    for (const key of keysOf(line)) {
+      if (seen.has(`${type} ${key}`)) throw bad(`the ${words(type)} ${key} stands twice`);
+      seen.add(`${type} ${key}`);
     }
     bytes += line.bytes;
     if (bytes > maxBundleBytes) throw bad(`the run has more than ${maxBundleBytes / 1024 / 1024} MiB`);
@@ -174,6 +179,14 @@ function* bundlesOf(file: string): Generator<Bundle> {
   for (const [n, id] of baselines)
     if (!seen.has(`eval_request ${id}`)) throw badRequest(`line ${n}: its baseline ${id} does not stand in the file`);
   if (bundle.length > 0) yield bundle;
+}
+
+/** What no other row of its kind may have. Of events their order says it. */
+function keysOf({ type, row }: Line): unknown[] {
+  if (type === "named_page") return [`${row.promptId} ${row.page}`];
+  if (type === "artefact") return [`${row.runId} ${row.attempt} ${row.name}`];
+  if (type === "reach") return [row.reportId];
+  return [...(type === "event" ? [] : [row.id]), ...(type === "report" ? [row.slug] : [])];
 }
 
 const comesAfter = (a: Row, b: Row) =>
@@ -194,7 +207,8 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
       throw bad("templateVars must be those of its text and endGoal");
   }
-  if (type === "eval_request" || type === "run") needs("prompt", row.promptId);
+  if ("promptId" in row) needs("prompt", row.promptId);
+  if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
   if (type === "run") {
     needs("eval_request", row.evalRequestId);
     if (row.completedAt == null) throw bad("a run that has not ended cannot be imported");

@@ -1,12 +1,17 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { provenances } from "../agents/agent.ts";
 import {
+  artefacts,
   evalRequests,
+  fixes,
   frictionPoints,
   gradings,
+  namedPages,
   prompts,
   providers,
+  reaches,
   recommendations,
   reports,
   runs,
@@ -14,6 +19,7 @@ import {
 } from "../db/tables.ts";
 import { Limits } from "../prompts/limits.ts";
 import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
+import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
 import { FrictionPoint, ReportJudge, RunReport } from "../reports/schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
@@ -43,6 +49,11 @@ const task = Type.Object({
 const reserved = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 const { id: _, seenIn: __, state: ___, ...friction } = FrictionPoint.properties;
+const count = Type.Integer({ minimum: 0 });
+const visit = Type.Object({
+  ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
+  found: Type.Partial(Type.Record(OneOf(provenances), count)),
+});
 const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
 const grade = Type.Object({
   ...{ summary, metrics, dimensions, methodology, score, outcome, coverage },
@@ -105,13 +116,24 @@ export const shapes = {
       limits: Limits,
     },
   },
+  named_page: { table: namedPages, without: ["orgId"], more: {} },
   eval_request: { table: evalRequests, without: ["orgId"], more: {} },
+  fix: { table: fixes, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
   run: {
     table: runs,
     without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd"],
     more: { urlMap: texts, templateArgs: texts, task, status: OneOf(["completed", "failed", "superseded"]) },
   },
   event: { table: sessionEvents, without: ["orgId"], more: { data } },
+  artefact: {
+    table: artefacts,
+    without: ["orgId"],
+    more: {
+      name: Type.String({ pattern: artefactName.source }),
+      // A picture, as base64.
+      data: Type.String({ pattern: "^UklGR[A-Za-z0-9+/]*={0,2}$", maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
+    },
+  },
   report: {
     table: reports,
     without: ["orgId"],
@@ -121,6 +143,7 @@ export const shapes = {
       slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),
     },
   },
+  reach: { table: reaches, without: ["orgId"], more: { visits: Type.Array(visit), done: Type.Array(Type.String()) } },
   friction_point: {
     table: frictionPoints,
     without: ["orgId"],

@@ -1,16 +1,14 @@
 import type { Comparison } from "../reports/compare.ts";
-import type { EvalResult } from "../reports/repeats.ts";
+import { type EvalResult, isBroken } from "../reports/repeats.ts";
 import type { Gate } from "./schema.ts";
 
-type Facts = { head: EvalResult; comparison: Comparison | null; minScore: number | null };
-
-const maxInfraShare = 0.2;
+/** `done`: runs of the head that have ended. */
+type Facts = { head: EvalResult; done: number; comparison: Comparison | null; minScore: number | null };
 
 /** What a gate comes to: it fails where the head has regressed or is below the bar, and nothing else fails it. */
-export function decide({ head, comparison, minScore }: Facts): { status: Gate["status"]; reason: string } {
-  const sides = comparison ? [...comparison.evidence.sides, head] : [head];
-  const broken = sides.some(({ n, infraFailures }) => infraFailures > maxInfraShare * (n + infraFailures));
-  if (broken)
+export function decide({ head, done, comparison, minScore }: Facts): { status: Gate["status"]; reason: string } {
+  const [base] = comparison?.evidence.sides ?? [];
+  if (isBroken(head.infraFailures, done) || (base && isBroken(base.infraFailures, comparison?.base.runs ?? 0)))
     return { status: "error", reason: "over 20 % of the runs of one side could not be made; see their failureReason" };
   if (head.score === null)
     return { status: "error", reason: "no run of the head has a score; see their failureReason" };

@@ -5,12 +5,11 @@ import type { Tx } from "../db/open.ts";
 import { attempts, gates, jobs, prompts, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
-import { looks } from "../grading/statspower.ts";
+import { looks, minRuns } from "../grading/statspower.ts";
 import type { Page, Paged } from "../paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { createBaselines } from "../reports/baseline.ts";
 import type { Compare, Comparison } from "../reports/compare.ts";
-import { minRuns } from "../reports/repeats.ts";
 import type { Evals } from "../runs/evals.ts";
 import type { Requests } from "../runs/requests.ts";
 import { decide } from "./decision.ts";
@@ -91,7 +90,7 @@ export function createGates(
     const comparison = comparisonOf(gate, done);
     const head = evals.getEvalRequest(gate.orgId as OrgId, gate.headRequestId).result;
     const next = nextStep({ ...gate, done, spentUsd: spentOf(gate), verdict: comparison?.verdict ?? null });
-    const decision = decide({ head, comparison, minScore: gate.minScore });
+    const decision = decide({ head, done, comparison, minScore: gate.minScore });
     const isHopeless = decision.status === "error" && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extend(t, gate, done, next);

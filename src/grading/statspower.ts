@@ -4,6 +4,9 @@ import { noncentralTail, solve, tQuantile } from "./statsdistributions.ts";
 const alpha = 0.05;
 const wantedPower = 0.8;
 
+/** Runs a side below which nothing can be told from chance: no p of 3 against 3 is below 0.1. */
+export const minRuns = 4;
+
 /** The chance that n runs a side show a change of `delta` at 5 %, two-sided, with runs of this standard deviation: exact, by the noncentral t. */
 export function powerOf(n: number, delta: number, sd: number): number {
   const freedom = 2 * n - 2;

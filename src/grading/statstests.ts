@@ -44,7 +44,7 @@ export function permutationTest(a: number[], b: number[]): Exact {
     }
     if (difference(sum) >= observed) hits++;
   }
-  return { p: (hits + 1) / (resamples + 1), smallest, splits: resamples, seed: resampleSeed };
+  return drawn(hits, smallest);
 }
 
 /**
@@ -65,7 +65,7 @@ export function signFlipTest(differences: number[]): Exact {
   }
   const random = seeded(resampleSeed);
   for (let draw = 0; draw < resamples; draw++) if (isFar(() => random() < 0.5)) hits++;
-  return { p: (hits + 1) / (resamples + 1), smallest, splits: resamples, seed: resampleSeed };
+  return drawn(hits, smallest);
 }
 
 /**
@@ -96,6 +96,14 @@ export function holm(ps: number[]): number[] {
   });
   return corrected;
 }
+
+/** What draws tell: no p below 1 / (draws + 1). */
+const drawn = (hits: number, smallest: number): Exact => ({
+  p: (hits + 1) / (resamples + 1),
+  smallest: Math.max(smallest, 1 / (resamples + 1)),
+  splits: resamples,
+  seed: resampleSeed,
+});
 
 const sumOf = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
 

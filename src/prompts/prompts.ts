@@ -1,7 +1,8 @@
 import { and, count, desc, eq, ne, sql } from "drizzle-orm";
-import { orgs, prompts, providers, reports, runs } from "../db/tables.ts";
+import { gates, orgs, prompts, providers, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, notFound } from "../errors.ts";
+import { minRuns } from "../grading/statspower.ts";
 import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import type { Page, Paged } from "../paging.ts";
 import { checkHttpUrl } from "../schema.ts";
@@ -70,6 +71,23 @@ export function createPrompts(
     return { id, frequency, timeZone: org?.timeZone ?? "UTC" };
   }
 
+  const gate = db
+    .select({ id: gates.id })
+    .from(gates)
+    .where(and(eq(gates.orgId, sql.placeholder("org")), eq(gates.promptId, sql.placeholder("id"))))
+    .limit(1)
+    .prepare();
+
+  /** What to know before relying on evaluations of so many runs, of a prompt that has something to be held against. */
+  function warningsOf({ id, orgId, baselineRequestId }: PromptRow, runs: number): string[] {
+    if (runs >= minRuns) return [];
+    const held =
+      baselineRequestId !== null ? "the pinned baseline" : gate.get({ org: orgId, id }) ? "what its gates run" : null;
+    return held === null
+      ? []
+      : [`${runs} of ${minRuns} runs: fewer cannot tell a change from ${held} from chance; set runsPerEval to 5`];
+  }
+
   function toPrompt(row: PromptRow): Prompt {
     const schedule = scheduleOf(row);
     return {
@@ -86,7 +104,7 @@ export function createPrompts(
       reviewBeforePublishing: row.reviewBeforePublishing,
       isCanary: row.isCanary,
       baselineRequestId: row.baselineRequestId,
-      warnings: warningsOf(row),
+      warnings: warningsOf(row, row.runsPerEval ?? 1),
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => new Date(at).toISOString()) : null,
     };
   }
@@ -172,8 +190,7 @@ export function createPrompts(
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** What to know before relying on an evaluation of so many runs. Throws not_found. */
-    warningsOf: (org: OrgId, id: string, runs: number): string[] =>
-      warningsOf({ ...getPromptRow(org, id), runsPerEval: runs }),
+    warningsOf: (org: OrgId, id: string, runs: number): string[] => warningsOf(getPromptRow(org, id), runs),
 
     /** Newest first. */
     listPrompts(
@@ -234,19 +251,6 @@ export function createPrompts(
     },
   };
 }
-
-/** Runs of one evaluation below which no change from a baseline can be told from chance. */
-const minRuns = 4;
-
-const warningsOf = ({
-  baselineRequestId,
-  runsPerEval,
-}: Pick<PromptRow, "baselineRequestId" | "runsPerEval">): string[] =>
-  baselineRequestId === null || (runsPerEval ?? 1) >= minRuns
-    ? []
-    : [
-        `${runsPerEval ?? 1} of ${minRuns} runs: fewer cannot tell a change from the pinned baseline from chance; set runsPerEval to 5`,
-      ];
 
 /** Names the field in what is wrong with its value. */
 function named(field: string, check: () => void): void {

@@ -5,9 +5,10 @@ import { artefacts, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 
-const maxBytes = 512 * 1024;
+/** Of one picture. */
+export const maxArtefactBytes = 512 * 1024;
 const maxOfRun = 20;
-const namePattern = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
+export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
 
 type Owner = { orgId: string; runId: string; attempt: number };
 
@@ -23,8 +24,8 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
     const artefact: Artefact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artefact };
   };
-  if (!namePattern.test(name) || !isWebp(data)) return kept("it is no picture of a kind that is kept");
-  if (data.length > maxBytes) return kept(`it has more than ${maxBytes / 1024} KiB`);
+  if (!artefactName.test(name) || !isWebp(data)) return kept("it is no picture of a kind that is kept");
+  if (data.length > maxArtefactBytes) return kept(`it has more than ${maxArtefactBytes / 1024} KiB`);
   try {
     const missing = tx(db, (t) => {
       if (!mayWrite()) return "the run was over";

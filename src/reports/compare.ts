@@ -2,6 +2,7 @@ import { type Static, Type } from "@sinclair/typebox";
 import { inArray } from "drizzle-orm";
 import { frictionPoints } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
+import { badRequest } from "../errors.ts";
 import { severities } from "../grading/kinds.ts";
 import { Id } from "../schema.ts";
 import type { Reports } from "./reports.ts";
@@ -85,11 +86,17 @@ export function createCompare({ db }: Pick<Deps, "db">, ofReports: Pick<Reports,
   return {
     compareReports: createSideBySide(ofReports, sides),
 
-    /** Throws not_found, and bad_request for a side without a run. */
+    /** Runs of the head are not counted in the base too. Throws not_found, and bad_request for a side without a run. */
     compareSides(org: OrgId, base: SideQuery, head: SideQuery): Comparison {
       const after = sideOf(org, head);
       const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
-      return compare(isBaseline ? baselineOf(org, after) : sideOf(org, base), after);
+      const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
+      // A run on both sides would be held against itself.
+      const ids = new Set(after.runs.map(({ runId }) => runId));
+      const runs = before.runs.filter(({ runId }) => !ids.has(runId));
+      if (runs.length === 0 && before.runs.length > 0)
+        throw badRequest("base: all of its runs are the head's too; name others, or baseline");
+      return compare({ ...before, runs }, after);
     },
 
     /** The runs of an evaluation against those of another, or against these; `level`: the p below which a change counts. */

@@ -7,7 +7,8 @@ import { type ChangePoint, changePoints } from "../grading/changes.ts";
 import { mean, welch } from "../grading/stats.ts";
 import { permutationTest } from "../grading/statstests.ts";
 import { Nullable, OneOf, Time } from "../schema.ts";
-import { rounded } from "./repeats.ts";
+import { pWords, rounded } from "./repeats.ts";
+import { methodologyWords } from "./runrows.ts";
 import { readScoreDays, type ScoreDay } from "./scoredays.ts";
 
 /** Scores that change points are looked for in, the newest. */
@@ -39,7 +40,6 @@ export type Level = { at: number; value: number };
 export type ChangeContext = { db: Db; org: OrgId; promptId: string | undefined; others: ScoreDay[] };
 
 const iso = (at: number) => new Date(at).toISOString();
-const chance = (p: number) => (p < 0.001 ? "p < 0.001" : `p ${p.toFixed(3)}`);
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
 /** Where a line changed its level, and where agent, model or methodology became another, oldest first. */
@@ -58,7 +58,7 @@ export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Leve
 
 function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
   const delta = rounded(welch(before, after), 1);
-  const found = `${signed(delta.value)} points (95 % from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${chance(p)} by permutation of the series`;
+  const found = `${signed(delta.value)} points (95 % from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${pWords(p)} by permutation of the series`;
   return {
     at: iso(at),
     what: "score",
@@ -114,7 +114,7 @@ function canaryAt({ db, org, promptId }: ChangeContext, line: ScoreDay, at: numb
   if (Math.min(before.length, after.length) < canaryRuns.least)
     return { verdict: null, note: `no canary tells docs from model: ${runs}, it takes ${canaryRuns.least} a side` };
   const { p } = permutationTest(before, after);
-  const told = `${signed(mean(after) - mean(before))} points, ${runs}, ${chance(p)}`;
+  const told = `${signed(mean(after) - mean(before))} points, ${runs}, ${pWords(p)}`;
   return p < alpha
     ? { verdict: "moved", note: `the canary moved as well (${told}): the model drifted` }
     : { verdict: "stayed", note: `the canary stayed (${told}): look at the docs` };
@@ -127,12 +127,10 @@ function marksOf({ others }: ChangeContext, days: ScoreDay[]): Change[] {
   if (!first) return [];
   const isOther = (day: ScoreDay) => day.model !== first.model || day.methodology.hash !== first.methodology.hash;
   const earlier = others.findLast((day) => day.agent === first.agent && isOther(day) && day.lastAt < first.lastAt);
-  const name = ({ methodology: { id, hash, judge } }: ScoreDay) =>
-    `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
   const began = earlier
     ? ([
         ["model", earlier.model || "none", first.model || "none"],
-        ["methodology", name(earlier), name(first)],
+        ["methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)],
       ] as const)
     : [];
   const known = days.filter(({ version }) => version !== "");

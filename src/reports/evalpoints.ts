@@ -9,7 +9,10 @@ const maxRuns = 2000;
 
 type Line = Pick<ScoreDay, "agent" | "model" | "methodology">;
 
-/** One point an evaluation of a prompt by one agent, model and methodology: its published runs on the live docs, oldest first. */
+/**
+ * One point an evaluation of a prompt by one agent, model and methodology: its published runs on the live docs, oldest first. `isOwn`: whether an
+ * evaluation of that moment of which no run has a report belongs to them.
+ */
 export function evaluationsOf(
   { db }: Pick<Deps, "db">,
   org: OrgId,
@@ -17,6 +20,7 @@ export function evaluationsOf(
   line: Line,
   [start, end]: [number, number],
   most: number,
+  isOwn: (at: number) => boolean,
 ) {
   const rows = db
     .select({
@@ -49,13 +53,18 @@ export function evaluationsOf(
     .orderBy(desc(runs.id))
     .limit(maxRuns + 1)
     .all()
-    .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }))
-    .filter(({ report }) => report === null || report.hash === line.methodology.hash);
-  const groups = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
+    .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
+  const all = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
   // The oldest of a list that was cut may lack some of its runs.
-  const whole = rows.length > maxRuns ? groups.slice(0, -1) : groups;
+  const isCut = rows.length > maxRuns;
+  const whole = (isCut ? all.slice(0, -1) : all).flatMap(([id, ended]): typeof all => {
+    const own = ended.filter(({ report }) => report === null || report.hash === line.methodology.hash);
+    const isGraded = own.some(({ report }) => report !== null);
+    const isLost = ended.every(({ report, at }) => report === null && isOwn(at));
+    return isGraded || isLost ? [[id, own]] : [];
+  });
   const shown = whole.slice(0, most);
-  const oldest = shown.at(-1)?.[1].at(-1);
+  const oldest = shown.at(-1)?.[1].at(-1) ?? (isCut ? rows.at(-1) : undefined);
   return {
     points: shown
       .map(([evalRequestId, ended]) => ({
@@ -65,6 +74,6 @@ export function evaluationsOf(
         ...sumUp(ended),
       }))
       .reverse(),
-    nextUntil: oldest && shown.length < groups.length ? new Date(oldest.at).toISOString() : null,
+    nextUntil: oldest && (isCut || shown.length < whole.length) ? new Date(oldest.at).toISOString() : null,
   };
 }

@@ -1,13 +1,12 @@
 import { and, desc, eq, sql } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
+import { minRuns } from "../grading/statspower.ts";
 import type { Compare, Comparison } from "./compare.ts";
 
 /** Newest published reports of a prompt that are looked at. */
 const looked = 60;
 const maxPoints = 20;
-/** Runs a side below which no comparison can tell anything. */
-const minRuns = 4;
 const maxKept = 2_000;
 
 /** An evaluation of a prompt: the mean score of its runs. */
@@ -21,8 +20,8 @@ export type Latest = {
   outcome: (typeof reports.$inferSelect)["outcome"];
   at: string;
   points: ScorePoint[];
-  /** null: there are not runs enough to compare. */
-  change: { verdict: NonNullable<Comparison["verdict"]>; delta: number; evals: [string, string] } | null;
+  /** Of the last of `points` against the one before; null: there are not runs enough to compare. */
+  change: { verdict: NonNullable<Comparison["verdict"]>; delta: number } | null;
 };
 
 const columns = {
@@ -62,8 +61,7 @@ export function createLatest({ db }: Pick<Deps, "db">, { compareEvals }: Pick<Co
     const known = kept.get(key);
     if (known !== undefined) return known;
     const { verdict, evidence } = compareEvals(org, before.evalRequestId, after.evalRequestId);
-    const evals: [string, string] = [before.evalRequestId, after.evalRequestId];
-    const found: Latest["change"] = verdict && { verdict, delta: evidence.delta?.value ?? 0, evals };
+    const found: Latest["change"] = verdict && { verdict, delta: evidence.delta?.value ?? 0 };
     if (kept.size >= maxKept) kept.clear();
     kept.set(key, found);
     return found;

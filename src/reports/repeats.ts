@@ -1,6 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { deviation, type Estimate, meanInterval, median, wilson } from "../grading/stats.ts";
-import { smallestChange } from "../grading/statspower.ts";
+import { minRuns, smallestChange } from "../grading/statspower.ts";
 import { Nullable } from "../schema.ts";
 import type { Report } from "./schema.ts";
 
@@ -9,9 +9,6 @@ export type Ended = {
   failureReason: string | null;
   report: { outcome: Report["outcome"]; score: number | null; seconds: number | null; costUsd: number | null } | null;
 };
-
-/** Runs a side below which nothing can be told from chance. */
-export const minRuns = 4;
 
 const bound = Nullable(Type.Number());
 
@@ -47,6 +44,12 @@ export const EvalResult = Type.Object({
   ),
 });
 export type EvalResult = Static<typeof EvalResult>;
+
+/** Share of runs that could not be made above which the rest tells nothing. */
+const maxInfraShare = 0.2;
+
+/** Whether so many lost runs of all leave nothing to go by. */
+export const isBroken = (lost: number, of: number): boolean => lost > maxInfraShare * of;
 
 /** Whether a run could not be made, for a reason that says nothing about the target. */
 const infrastructure = /^(infrastructure|credentials):/;
@@ -87,13 +90,18 @@ export function resultOf(runs: Ended[], unfinished: number): EvalResult {
 /** Runs that reached the goal, of those of which it is known. */
 export function successesOf(runs: Ended[]): { successes: number; judged: number } {
   const count = (outcome: Report["outcome"]) => runs.filter(({ report }) => report?.outcome === outcome).length;
-  const ended = runs.filter(({ failureReason }) => unsuccessful.test(failureReason ?? "")).length;
   const successes = count("succeeded");
-  return { successes, judged: successes + count("goal_not_met") + ended };
+  return { successes, judged: successes + count("goal_not_met") + unsuccessfulOf(runs) };
 }
 
+type Failure = Pick<Ended, "failureReason">;
+
+/** Runs whose agent ran out of time or money, or crashed. */
+export const unsuccessfulOf = (runs: Failure[]): number =>
+  runs.filter(({ failureReason }) => unsuccessful.test(failureReason ?? "")).length;
+
 /** Runs that could not be made. */
-export const infraFailuresOf = (runs: Ended[]): number =>
+export const infraFailuresOf = (runs: Failure[]): number =>
   runs.filter(({ failureReason }) => infrastructure.test(failureReason ?? "")).length;
 
 const scoresOf = (runs: Ended[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
@@ -108,6 +116,12 @@ export const rounded = ({ value, low, high }: Estimate, digits: number): Estimat
   low: round(low, digits),
   high: round(high, digits),
 });
+
+/** A p value to four places, or to its first digit where that would leave nothing of it. */
+export const roundP = (p: number): number => round(p, 4) || Number(p.toPrecision(1));
+
+/** As in `p 0.029` or `p < 0.001`. */
+export const pWords = (p: number): string => (p < 0.001 ? "p < 0.001" : `p ${p.toFixed(3)}`);
 
 export const round = <T extends number | null>(value: T, digits: number): T =>
   (value === null ? null : Number(value.toFixed(digits))) as T;

@@ -4,7 +4,7 @@ import { badRequest } from "../errors.ts";
 import { Id, Nullable, Time } from "../schema.ts";
 import { EvalResult, resultOf } from "./repeats.ts";
 import type { Reports } from "./reports.ts";
-import { methodologyWords } from "./runrows.ts";
+import { argsKey, methodologyWords } from "./runrows.ts";
 import { FrictionPoint, type Report, RunReport } from "./schema.ts";
 import { differencesOf, type Sides } from "./sides.ts";
 import { Evidence, judgeSides, metricNames, noEvidence, VerdictWord } from "./verdict.ts";
@@ -54,12 +54,11 @@ export const createSideBySide =
     const compared = slugs.map((slug) => ofReports.getReport(org, slug));
     const evaluations = [...new Set(compared.map(({ run }) => run.evalRequestId))].sort();
     const sides = evaluations.map((id) => sideOfEvals(org, [id]));
-    const differences = differencesBetween(compared);
+    const own = differencesBetween(compared);
+    // A verdict is of all runs of both, which may differ where those that were named do not.
+    const differences = own.length > 0 || sides.length !== 2 ? own : differencesOf(sides);
     const [before, after] = sides;
-    const judged =
-      before && after && sides.length === 2
-        ? judgeSides(before, after, differences.length > 0 ? differences : differencesOf(sides))
-        : null;
+    const judged = before && after && sides.length === 2 ? judgeSides(before, after, differences) : null;
     const summaries = sides.map((side, i) => ({
       evalRequestId: evaluations[i] as string,
       ...resultOf(side.runs, side.unfinished),
@@ -96,7 +95,7 @@ function differencesBetween(compared: Report[]): string[] {
     agent: ({ agent }) => agent.id,
     model: ({ agent }) => agent.model ?? "none",
     methodology: ({ methodology }) => methodologyWords(methodology),
-    templateArgs: ({ run }) => JSON.stringify(run.templateArgs),
+    templateArgs: ({ run }) => argsKey(run.templateArgs),
   };
   return Object.entries(aspects).flatMap(([name, of]) => {
     const values = [...new Set(compared.map(of))];

@@ -102,6 +102,9 @@ const passes = (
 export function differencesOf(sides: Side[]): string[] {
   const all = sides.flatMap(({ runs }) => runs.filter(({ report }) => report !== null));
   const prompts = (side: Side) => new Set(side.runs.map(({ promptId }) => promptId)).size;
+  const argsOf = ({ runs }: Side) => String([...new Set(runs.map(({ templateArgs }) => argsKey(templateArgs)))].sort());
+  // Both with the same several, they are paired as prompts are.
+  const isPaired = new Set(sides.map(argsOf)).size === 1;
   const isOne = sides.every((side) => prompts(side) <= 1);
   const aspects: [string, (row: RunRow) => string | null][] = [
     ["agent", ({ agent }) => agent],
@@ -116,6 +119,6 @@ export function differencesOf(sides: Side[]): string[] {
   ];
   return aspects.flatMap(([name, of]) => {
     const values = [...new Set(all.map(of))].filter((value) => value !== null);
-    return values.length < 2 ? [] : [`${name}: ${values.join(" against ")}`];
+    return values.length < 2 || (name === "templateArgs" && isPaired) ? [] : [`${name}: ${values.join(" against ")}`];
   });
 }

@@ -40,6 +40,7 @@ const BriefTrends = Type.Object({
   model: Nullable(Type.String()),
   methodology: Nullable(Seen),
   points,
+  others: Type.Array(Seen),
   changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
   cells: Type.Array(Seen),
   nextUntil,
@@ -145,7 +146,7 @@ export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] 
       name: "get_trends",
       title: "Show trends",
       description:
-        "Show how scores, success rate, time and cost went over days, weeks or months, for one prompt or all, of one agent and methodology. For two certain evaluations use compare_reports.",
+        "Show how scores, success rate, time and cost went over days, weeks or months, for one prompt or all, of one agent and methodology; others has the same by other methodologies. For two certain evaluations use compare_reports.",
       input: Type.Object({ ...trendFilter, promptId }),
       output: BriefTrends,
       annotations: readOnly,
@@ -154,7 +155,8 @@ export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] 
         const trends = getTrends(deps, caller.org, filter);
         const points = fitting(trends.points.toReversed()).toReversed();
         const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
-        return { ...trends, points, nextUntil };
+        const fit = fitting([...points, ...trends.others]).length - points.length;
+        return { ...trends, points, others: trends.others.slice(0, Math.max(0, fit)), nextUntil };
       },
     }),
   ];

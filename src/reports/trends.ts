@@ -7,12 +7,15 @@ import { mean, meanInterval, median, wilson } from "../grading/stats.ts";
 import { Id, Nullable, OneOf, Time, toInstant } from "../schema.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evalpoints.ts";
-import { Repeats, rounded } from "./repeats.ts";
+import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "./repeats.ts";
 import { RunReport, reportFilter } from "./schema.ts";
 import { type Failed, readScoreDays, type ScoreDay } from "./scoredays.ts";
 
 const intervals = ["day", "week", "month", "eval"] as const;
 type Interval = (typeof intervals)[number];
+
+/** Series by other methodologies that are shown beside one. */
+const maxOthers = 4;
 
 /** Days that are shown where nobody says since when. */
 const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
@@ -39,20 +42,25 @@ const Cell = Type.Object({
   n: Type.Integer(),
 });
 
+const Points = Type.Array(
+  Type.Object({
+    from: Time,
+    evalRequestId: Type.Optional(Id),
+    prompts: Type.Integer({ description: "Over several, each counts the same: the mean of their means" }),
+    ...Repeats.properties,
+  }),
+  { description: "Published runs on the live docs, oldest first; spans without a run are left out" },
+);
+
 export const Trends = Type.Object(
   {
     agent: Nullable(Type.String()),
     model: Nullable(Type.String()),
     methodology: Nullable(RunReport.properties.methodology),
-    points: Type.Array(
-      Type.Object({
-        from: Time,
-        evalRequestId: Type.Optional(Id),
-        prompts: Type.Integer({ description: "Over several, each counts the same: the mean of their means" }),
-        ...Repeats.properties,
-      }),
-      { description: "Published runs on the live docs, oldest first; spans without a run are left out" },
-    ),
+    points: Points,
+    others: Type.Array(Type.Object({ methodology: RunReport.properties.methodology, points: Points }), {
+      description: "The same agent and model by other methodologies, the newest first: no line goes on over the break",
+    }),
     changes: Type.Array(Change, { description: "Where the level changed, and what else may have moved it" }),
     cells: Type.Array(Cell, { description: "All agents, models and methodologies of that time; the line is of one" }),
     nextUntil: Nullable(Type.String({ description: "until of the page before; null if there is none" })),
@@ -82,29 +90,71 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
   const newest = matching.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
-  const line = newest && lineOf(newest);
-  const days = matching.filter((day) => lineOf(day) === line);
   const failed = found.failed.filter(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
   );
   const context: ChangeContext = { db, org, promptId: filter.promptId, others: matching };
-  const ofEvaluations =
-    interval === "eval" && newest
-      ? evaluationsOf({ db }, org, ids[0] as string, newest, [start, end], maxPoints)
-      : null;
-  const points = ofEvaluations?.points ?? pointsOf(interval, days, failed);
+  const lines = linesOf(matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model));
+  const ofLine = ({ days, from, to }: DatedLine): Pick<Trends, "points" | "nextUntil"> => {
+    const [day] = days;
+    const isOwn = (at: number) => at >= from && at < to;
+    return interval === "eval" && day
+      ? evaluationsOf({ db }, org, ids[0] as string, day, [start, end], maxPoints, isOwn)
+      : {
+          points: pointsOf(
+            interval,
+            days,
+            failed.filter(({ at }) => isOwn(at)),
+          ),
+          nextUntil: null,
+        };
+  };
+  const series = lines.map((line) => ({ ...line, ...ofLine(line) }));
+  const nextUntil =
+    series
+      .flatMap((each) => each.nextUntil ?? [])
+      .sort()
+      .at(-1) ?? (asked < start ? new Date(start).toISOString() : null);
+  // A page ends at one moment for all of them.
+  const isShown = ({ from }: Trends["points"][number]) =>
+    interval !== "eval" || nextUntil === null || from >= nextUntil;
+  const [shown, ...others] = series;
   return {
     agent: newest?.agent ?? null,
     model: newest?.model || null,
     methodology: newest?.methodology ?? null,
-    points,
-    changes: newest ? changesOf(context, days, levelsOf(days)) : [],
+    points: shown?.points.filter(isShown) ?? pointsOf(interval, [], failed),
+    others: others
+      .map(({ days: [day], points }) => ({
+        methodology: (day as ScoreDay).methodology,
+        points: points.filter(isShown),
+      }))
+      .filter(({ points }) => points.length > 0),
+    changes: shown ? changesOf(context, shown.days, levelsOf(shown.days)) : [],
     cells: [...Map.groupBy(found.days, lineOf).values()].map((same) => {
       const [{ agent, model, methodology }] = same as [ScoreDay];
       return { agent, model: model || null, methodology, n: same.reduce((n, { scores }) => n + scores.length, 0) };
     }),
-    nextUntil: ofEvaluations?.nextUntil ?? (asked < start ? new Date(start).toISOString() : null),
+    nextUntil,
   };
+}
+
+/** The days of one methodology. What failed from `from` until `to`, and so has none, would have been graded by it. */
+type DatedLine = { days: ScoreDay[]; from: number; to: number };
+
+/** Days of one agent and model as a line for each methodology: the one that ran last first. */
+function linesOf(days: ScoreDay[]): DatedLine[] {
+  const lines = [...Map.groupBy(days, lineOf).values()];
+  const begins = lines.map(([first]) => first?.day ?? 0).sort((a, b) => a - b);
+  const lastOf = (line: ScoreDay[]) => Math.max(...line.map(({ lastAt }) => lastAt));
+  return lines
+    .map((line) => {
+      const at = begins.indexOf(line[0]?.day ?? 0);
+      const [from, to] = [at === 0 ? 0 : (begins[at] ?? 0), begins[at + 1] ?? Number.POSITIVE_INFINITY];
+      return { days: line, from, to };
+    })
+    .sort((a, b) => lastOf(b.days) - lastOf(a.days))
+    .slice(0, 1 + maxOthers);
 }
 
 /** The prompt that is named, or all but canaries, whose docs do not change. */
@@ -143,15 +193,10 @@ function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trend
 
 /** One span: of a single prompt its runs, of several the means of each. */
 function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points"][number] {
-  const because = (cause: RegExp, of: Failed[]) =>
-    of.filter(({ failureReason }) => cause.test(failureReason ?? "")).length;
   const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
   const each = ids.map((id) => {
     const own = days.filter(({ promptId }) => promptId === id);
-    const lost = because(
-      /^(timeout|budget|agent_crashed):/,
-      failed.filter(({ promptId }) => promptId === id),
-    );
+    const lost = unsuccessfulOf(failed.filter(({ promptId }) => promptId === id));
     const total = (name: "succeeded" | "judged") => own.reduce((sum, day) => sum + day[name], 0);
     return {
       scores: own.flatMap(({ scores }) => scores),
@@ -180,7 +225,7 @@ function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points
     from: new Date(at).toISOString(),
     prompts: ids.length,
     n: scored.reduce((n, one) => n + one.scores.length, 0),
-    infraFailures: because(/^(infrastructure|credentials):/, failed),
+    infraFailures: infraFailuresOf(failed),
     score: scores.length === 0 ? null : { mean: value, low, high },
     successRate:
       judged.length === 0

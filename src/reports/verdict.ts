@@ -1,16 +1,26 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { type Estimate, mean, pairedInterval, welch } from "../grading/stats.ts";
-import { runsToShow } from "../grading/statspower.ts";
+import { minRuns, runsToShow } from "../grading/statspower.ts";
 import { type Exact, fisherTest, holm, permutationTest, signFlipTest } from "../grading/statstests.ts";
 import { Nullable, OneOf } from "../schema.ts";
-import { type Ended, EvalResult, infraFailuresOf, minRuns, resultOf, round, rounded, successesOf } from "./repeats.ts";
+import {
+  type Ended,
+  EvalResult,
+  infraFailuresOf,
+  isBroken,
+  pWords,
+  resultOf,
+  round,
+  rounded,
+  roundP,
+  successesOf,
+} from "./repeats.ts";
 import type { Report } from "./schema.ts";
 
 /** Points of the score that matter to a person. */
 const threshold = 5;
 const alpha = 0.05;
 const softAlpha = 0.2;
-const maxInfraShare = 0.2;
 /** Prompts of which as many differences could show a change. */
 const minPrompts = 6;
 
@@ -99,7 +109,7 @@ export function judgeSides(
   const summaries = sides.map(({ unfinished, runs }) => resultOf(runs, unfinished));
   const none = { ...noEvidence(""), level, sides: summaries };
   const without = (verdict: Verdict | null, reason: string) => ({ verdict, evidence: { ...none, reason } });
-  if (summaries.some(({ n, unfinished }) => n + unfinished === 1))
+  if (sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
     return without(null, "a single run cannot tell a change from chance");
   if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
   const open = sides.find(({ unfinished }) => unfinished > 0);
@@ -108,7 +118,7 @@ export function judgeSides(
       "insufficient_data",
       `${open.unfinished} runs of ${open.name} have not ended; compare again when they have`,
     );
-  const broken = sides.find((side) => infraShare(side) > maxInfraShare);
+  const broken = sides.find(({ runs }) => isBroken(infraFailuresOf(runs), runs.length));
   if (broken) return without("insufficient_data", `over 20 % of the runs of ${broken.name} could not be made`);
   if (summaries.some(({ n }) => n === 0)) return without("insufficient_data", "a side has no run with a score");
 
@@ -118,16 +128,16 @@ export function judgeSides(
   if (names?.length === 0) return without("not_comparable", "there is no dimension that all runs have");
   const scores = samplesOf(cells, (run) => scoreOn(run, names));
   if (scores.length === 0) return without("insufficient_data", "no prompt has a score on both sides");
-  const score = changeOf(scores, level);
+  const score = changeOf(scores, cells.length > 1, level);
   const found = {
     ...none,
     method:
-      methodOf(score, cells.length, level) +
+      methodOf(score, cells.length > 1 ? scores.length : null, level) +
       (names ? `; on the dimensions that all runs have: ${names.join(", ")}` : ""),
     seed: score.seed,
     delta: rounded(score.delta, 1),
-    p: round(score.p, 4),
-    smallestP: round(score.smallest, 4),
+    p: roundP(score.p),
+    smallestP: roundP(score.smallest),
     successP: successP(cells),
     dimensions: changesOf(dimensionNames(cells), cells, level, (run, name) => dimensionOf(run, name)),
     metrics: changesOf([...metricNames], cells, level, (run, name) => run.metrics?.[name] ?? null),
@@ -137,12 +147,10 @@ export function judgeSides(
   const { low, high, value } = found.delta;
   // Means of the same scores differ in their last bits, which is no change.
   const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
-  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), p ${score.p.toFixed(3)}; a change counts from ${threshold} points and p below ${level}`;
+  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), ${pWords(score.p)}; a change counts from ${threshold} points and p below ${level}`;
   const hint = verdict === "inconclusive" ? hintOf(summaries) : "";
   return { verdict, evidence: { ...found, reason: reason + hint } };
 }
-
-const infraShare = ({ runs }: Side): number => (runs.length === 0 ? 0 : infraFailuresOf(runs) / runs.length);
 
 /** Why these values can show nothing; null if they can. */
 function lackOf(cells: Cell[], scores: Samples, { smallest }: Tested, level: number): string | null {
@@ -164,11 +172,12 @@ function hintOf(sides: EvalResult[]): string {
 
 const intervalWords = (level: number) => `${Number(((1 - level) * 100).toFixed(2))} %`;
 
-function methodOf({ splits, seed }: Tested, cells: number, level: number): string {
+/** `prompts`: how many are paired; null where there is one. */
+function methodOf({ splits, seed }: Tested, prompts: number | null, level: number): string {
   const ways = seed === null ? `all ${splits}` : `${splits} random`;
-  return cells === 1
+  return prompts === null
     ? `two-sided permutation test of the mean scores (${ways} splits); Welch's ${intervalWords(level)} interval of their difference`
-    : `two-sided sign-flip test of the differences of ${cells} prompts (${ways} signs); t ${intervalWords(level)} interval of their mean`;
+    : `two-sided sign-flip test of the differences of ${prompts} prompts (${ways} signs); t ${intervalWords(level)} interval of their mean`;
 }
 
 function verdictOf({ value, low, high }: Estimate, p: number, level: number): Verdict {
@@ -176,7 +185,7 @@ function verdictOf({ value, low, high }: Estimate, p: number, level: number): Ve
   const isLarge = Math.abs(value) >= threshold;
   const isBetter = value > 0;
   if (p < level && isLarge) return isBetter ? "improved" : "regressed";
-  if (isLarge ? p < softAlpha : from * to > 0) return isBetter ? "soft_improvement" : "soft_regression";
+  if (p < softAlpha && (isLarge || from * to > 0)) return isBetter ? "soft_improvement" : "soft_regression";
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }
 
@@ -188,9 +197,9 @@ function successP(cells: Cell[]): number | null {
   const [only] = rates;
   if (!only) return null;
   const rate = ({ successes, judged }: typeof only.before) => successes / judged;
-  if (cells.length > 1) return round(signFlipTest(rates.map(({ before, after }) => rate(after) - rate(before))).p, 4);
+  if (cells.length > 1) return roundP(signFlipTest(rates.map(({ before, after }) => rate(after) - rate(before))).p);
   const { before, after } = only;
-  return round(fisherTest({ k: before.successes, n: before.judged }, { k: after.successes, n: after.judged }), 4);
+  return roundP(fisherTest({ k: before.successes, n: before.judged }, { k: after.successes, n: after.judged }));
 }
 
 type Cell = { before: SideRun[]; after: SideRun[] };
@@ -214,12 +223,12 @@ function samplesOf(cells: Cell[], read: (run: SideRun) => number | null): Sample
     .filter(({ before, after }) => before.length > 0 && after.length > 0);
 }
 
-/** One cell: its runs are tested. Several: the differences of their means are. */
-function changeOf(samples: Samples, level: number): Tested {
+/** One cell: its runs are tested. Several, even if only one has the value: the differences of their means are. */
+function changeOf(samples: Samples, isPaired: boolean, level: number): Tested {
   const [only] = samples;
   const before = mean(samples.map((each) => mean(each.before)));
   const after = mean(samples.map((each) => mean(each.after)));
-  if (only && samples.length === 1)
+  if (only && !isPaired)
     return { ...permutationTest(only.before, only.after), before, after, delta: welch(only.before, only.after, level) };
   const differences = samples.map((each) => mean(each.after) - mean(each.before));
   return { ...signFlipTest(differences), before, after, delta: pairedInterval(differences, level) };
@@ -233,7 +242,7 @@ function changesOf<T extends string>(
 ): Evidence["dimensions"] {
   const tested = names.flatMap((name) => {
     const samples = samplesOf(cells, (run) => read(run, name));
-    return samples.length === 0 ? [] : [{ name, ...changeOf(samples, level) }];
+    return samples.length === 0 ? [] : [{ name, ...changeOf(samples, cells.length > 1, level) }];
   });
   const corrected = holm(tested.map(({ p }) => p));
   return tested.map(({ name, before, after, delta, p }, i) => ({
@@ -241,8 +250,8 @@ function changesOf<T extends string>(
     before: round(before, 4),
     after: round(after, 4),
     delta: rounded(delta, 4),
-    p: round(p, 4),
-    pHolm: round(corrected[i] as number, 4),
+    p: roundP(p),
+    pHolm: roundP(corrected[i] as number),
   }));
 }
 

@@ -8,7 +8,7 @@ import { bearsSignIn, findOrg, toNext } from "./credential.ts";
 import { toPage } from "./layout.tsx";
 import { ErrorPage, KeyNeededPage } from "./pages/error.tsx";
 import { type Site, toSite } from "./site.ts";
-import { mayActAs, type Role, type Viewer } from "./viewer.ts";
+import { type Act, may, roleFor, type Viewer } from "./viewer.ts";
 
 type Answer = Response | Promise<Response>;
 
@@ -105,10 +105,10 @@ export function createFront(service: Service) {
     show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> =>
       answer(request, (visitor, here) => make(needOrg(visitor), here)),
 
-    /** Does what a form asks for, for a person of that role or above, if the form stands on a page of this service. API keys only read here. */
+    /** Does what a form asks for, for a person whose role allows it, if the form stands on a page of this service. API keys only read here. */
     act: (
       request: Request,
-      role: Role,
+      act: Act,
       make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
       answer(request, async (visitor, here) => {
@@ -117,8 +117,11 @@ export function createFront(service: Service) {
         if (person === null)
           throw new AppError("forbidden", "an API key only reads pages; a program does this over the API");
         const form = await readForm(request);
-        if (!mayActAs(viewer, role))
-          throw new AppError("forbidden", `this takes the role ${role}; yours is ${viewer.role}`);
+        if (!may(viewer, act))
+          throw new AppError(
+            "forbidden",
+            `this takes the role ${roleFor(act)}; yours is ${viewer.role}. Owners change roles under Settings, Members`,
+          );
         return make({ ...viewer, person }, form, here);
       }),
 

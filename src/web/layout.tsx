@@ -125,9 +125,14 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
       <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
         API
       </a>
-      <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
-        Sign in
-      </a>
+      {/* The documentation is the same for everyone and kept by caches: it does not know who is signed in. */}
+      {path.startsWith("/docs") ? (
+        <a href={`${base}/`}>Home</a>
+      ) : (
+        <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
+          Sign in
+        </a>
+      )}
     </nav>
   </header>
 );
@@ -147,38 +152,48 @@ const places = [
 const isAt = (path: string, place: string) =>
   place === "/" ? path === "/" : path === place || path.startsWith(`${place}/`);
 
-/** The way about an organisation: at the side, or a bar at the top where there is little room. */
+/** The way about an organisation: at the side, or folded into a bar at the top where there is little room. */
 const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
   <header class="menu">
     <a class="mark" href={`${base}/`}>
       <Mark /> evald
     </a>
     <Switcher {...{ base, viewer }} />
-    <nav aria-label="Organisation">
-      {places.map(([name, place, key]) => (
-        <a key={place} href={base + place} data-key={`g ${key}`} aria-current={isAt(path, place) ? "page" : undefined}>
-          {name}
-        </a>
-      ))}
-    </nav>
-    <nav class="foot-links" aria-label="Site">
-      <a href={`${base}/docs`}>Docs</a>
-      <a href={`${base}/docs/api`}>API</a>
-    </nav>
-    {viewer.person && (
-      <nav class="person" aria-label="You">
-        <a
-          href={`${base}/account`}
-          title={viewer.person.email}
-          aria-current={isAt(path, "/account") ? "page" : undefined}
-        >
-          {viewer.person.name}
-        </a>
-        <form method="post" action={`${base}/sign-out`}>
-          <button type="submit">Sign out</button>
-        </form>
+    <button type="button" class="fold" popovertarget="menu">
+      Menu
+    </button>
+    <div id="menu" class="folded" popover="auto">
+      <nav aria-label="Organisation">
+        {places.map(([name, place, key]) => (
+          <a
+            key={place}
+            href={base + place}
+            data-key={`g ${key}`}
+            aria-current={isAt(path, place) ? "page" : undefined}
+          >
+            {name}
+          </a>
+        ))}
       </nav>
-    )}
+      <nav class="foot-links" aria-label="Site">
+        <a href={`${base}/docs`}>Docs</a>
+        <a href={`${base}/docs/api`}>API</a>
+      </nav>
+      {viewer.person && (
+        <nav class="person" aria-label="You">
+          <a
+            href={`${base}/account`}
+            title={viewer.person.email}
+            aria-current={isAt(path, "/account") ? "page" : undefined}
+          >
+            {viewer.person.name}
+          </a>
+          <form method="post" action={`${base}/sign-out`}>
+            <button type="submit">Sign out</button>
+          </form>
+        </nav>
+      )}
+    </div>
   </header>
 );
 

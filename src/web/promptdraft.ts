@@ -1,4 +1,4 @@
-import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { AdditionalUrl } from "../db/tables.ts";
 import { type AppError, badRequest } from "../errors.ts";
 import { type Prompt, PromptInput } from "../prompts/schema.ts";
@@ -124,7 +124,7 @@ export const frequencyOf = ({ frequency, cron }: Draft): string | null =>
 /** The fields of the form, beside which an error may stand. */
 export const fields = Object.keys(PromptInput.properties);
 
-const compiled = TypeCompiler.Compile(PromptInput);
+let compiled: TypeCheck<typeof PromptInput> | undefined;
 const orNull = (text: string) => (text.trim() === "" ? null : text);
 const toNumber = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text);
 
@@ -159,6 +159,7 @@ export function toInput(draft: Draft): PromptInput {
             ...(contains === "" ? {} : { contains }),
           })),
   };
+  compiled ??= TypeCompiler.Compile(PromptInput);
   if (compiled.Check(input)) return input;
   const wrong = compiled.Errors(input).First();
   throw badRequest(wrong ? explain(wrong, "the form") : "the form is not valid");

@@ -7,10 +7,12 @@ import { createFront, errorAnswer } from "./front.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { accountPages } from "./routes/account.tsx";
 import { comparePages } from "./routes/compare.tsx";
+import { frictionPages } from "./routes/friction.tsx";
 import { homePages } from "./routes/home.tsx";
 import { memberPages } from "./routes/members.tsx";
 import { peoplePages } from "./routes/people.tsx";
 import { promptPages } from "./routes/prompts.tsx";
+import { providerPages } from "./routes/providers.tsx";
 import { publicPages } from "./routes/public.tsx";
 import { reportPages } from "./routes/reports.tsx";
 import { runPages } from "./routes/runs.tsx";
@@ -33,6 +35,8 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(sharePages(service, front))
     .use(comparePages(service, front))
     .use(trendPages(service, front))
+    .use(frictionPages(service, front))
+    .use(providerPages(service, front))
     .use(runPages(service, front))
     .use(settingsPages(service, front));
 };

@@ -14,5 +14,24 @@ export type Viewer = {
   orgs: { id: OrgId; name: string }[];
 };
 
-/** Whether a viewer has a role, or one above it. */
-export const mayActAs = (viewer: Viewer, role: Role): boolean => roles.indexOf(viewer.role) <= roles.indexOf(role);
+/** The least role that each thing takes, by what is done; `/docs/people` says the same to people. Reading takes any. */
+const takes = {
+  write: "member",
+  run: "member",
+  publish: "admin",
+  archive: "admin",
+  providers: "admin",
+  keys: "admin",
+  models: "admin",
+  members: "owner",
+  organisation: "owner",
+  share: "owner",
+} as const satisfies Record<string, Role>;
+
+export type Act = keyof typeof takes;
+
+export const roleFor = (act: Act): Role => takes[act];
+
+/** Whether a viewer may do something; an API key only reads. Forms stand on pages for nobody else. */
+export const may = (viewer: Viewer | undefined, act: Act): boolean =>
+  viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(takes[act]);

@@ -3,11 +3,12 @@ const units = [
   ["hour", 3600_000],
   ["minute", 60_000],
 ] as const;
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+let relative: Intl.RelativeTimeFormat | undefined;
 
 /** "3 min. ago", "in 2 hr.", "yesterday"; "just now" within a minute of `now`, epoch ms. */
 function relativeWords(at: number, now: number): string {
   const away = at - now;
+  relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
   for (const [unit, ms] of units) if (Math.abs(away) >= ms) return relative.format(Math.trunc(away / ms), unit);
   return away > 0 ? "within a minute" : "just now";
 }

@@ -7,6 +7,7 @@ import { benchHistory } from "./history.ts";
 import { benchJobs, jobsNotes } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
+import { benchPages } from "./pages.ts";
 import { benchReports } from "./reports.ts";
 import { seed } from "./seed.ts";
 import { benchSessions } from "./sessions.ts";
@@ -87,19 +88,6 @@ async function compare(
   return ours;
 }
 
-/** Time until the head of an answer is there, one after the other, as a person at this machine asks. */
-async function firstByte(what: string, url: string, headers: Record<string, string>) {
-  const times: number[] = [];
-  for (let i = 0; i < 40; i++) {
-    const begun = performance.now();
-    const response = await fetch(url, { headers });
-    times.push(performance.now() - begun);
-    if (!response.ok) throw new Error(`${url}: ${response.status}`);
-    await response.text();
-  }
-  row(what, `first byte ${median(times).toFixed(1)} ms`, "", "", "< 30 ms");
-}
-
 /** A site that takes every request and answers none: runs begin and stay, so that accepting alone is measured. */
 const silent = Bun.serve({
   hostname: "127.0.0.1",
@@ -133,16 +121,6 @@ async function api(count: number) {
   const of = `of ${count.toLocaleString("en")}`;
   result.one = await compare(`GET one run ${of}`, "≥ 80 %", urls, someRun, 16);
   result.list = await compare(`list 100 runs ${of}`, "≥ 80 %", urls, () => get("/api/v1/runs?limit=100&offset=0"), 16);
-  for (const path of [
-    "/",
-    "/prompts",
-    `/prompts/${promptIds[3]}`,
-    "/runs",
-    "/runs?status=failed&trigger=mcp",
-    `/runs?promptId=${promptIds[3]}&agent=llm`,
-    `/runs/${runIds[7]}`,
-  ])
-    await firstByte(`page ${path.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "…")} ${of}`, urls.ours + path, headers);
   const post = (i: number) => ({
     method: "POST",
     path: `/api/v1/prompts/${promptIds[i % promptIds.length]}/run`,
@@ -212,15 +190,18 @@ await buildExecutable();
 say(
   `${cpus()[0]?.model}, ${cpus().length} cores, bun ${Bun.version}; medians of ${repeats} × ${seconds} s, 16 connections unless said`,
 );
-// `bun run bench history` runs that part alone.
-const isWhole = process.argv[2] !== "history";
+const startService = (dataDir: string) => start([executable, "serve"], serviceEnv(dataDir));
 const history = () =>
   benchHistory({
-    startService: (dataDir) => start([executable, "serve"], serviceEnv(dataDir)),
+    startService,
     startFloor: (file, dataDir) => start([process.execPath, join(import.meta.dir, file), dataDir], {}),
     compare,
     folder,
   });
+
+const pages = () => benchPages({ startService, row, folder });
+/** `bun run bench pages` runs that part alone. */
+const alone = new Map(Object.entries({ history, pages })).get(process.argv[2] ?? "");
 
 async function everything() {
   const small = await api(100_000);
@@ -236,17 +217,18 @@ async function everything() {
   await benchJobs(row, folder);
   await benchSessions({ start, row, folder, env: serviceEnv, executable });
   await history();
+  await pages();
   await startUp();
   await explorer();
 }
 
 try {
-  await (isWhole ? everything() : history());
+  await (alone ?? everything)();
 } finally {
   for (const path of temporary) rmSync(path, { recursive: true, force: true });
   silent.stop(true);
 }
 const heading = ["what", "evald", "floor", "evald / floor", "aim"];
 for (const cells of [heading, heading.map(() => "---"), ...rows]) process.stdout.write(`| ${cells.join(" | ")} |\n`);
-if (isWhole) process.stdout.write(`\n${jobsNotes}\n`);
+if (!alone) process.stdout.write(`\n${jobsNotes}\n`);
 process.exit(0);

@@ -1,4 +1,3 @@
-import { calcPrice, findProvider } from "@pydantic/genai-prices";
 import type { ModelProvider, Prices } from "../../modelsettings.ts";
 import type { Usage } from "./wire.ts";
 
@@ -14,6 +13,9 @@ export type ModelAccess = {
   prices: Prices;
 };
 
+/** Every price there is, read when the first is asked for: it takes longer than all else at a start. */
+const known = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
+
 /**
  * What a call cost in USD, by the model that answered; null if nobody says what it costs. What the operator stated goes first, for the model
  * that answered or the one that was asked for.
@@ -27,7 +29,7 @@ export function priceOf(usage: Usage, answered: string | null, access: ModelAcce
   const provider = pricedProvider(access);
   if (!provider) return null;
   try {
-    const price = calcPrice(
+    const price = known().calcPrice(
       {
         input_tokens: usage.input,
         cache_read_tokens: usage.cached,
@@ -52,6 +54,6 @@ export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null
 
 /** A compatible server has prices if it is a known provider's; names alone say nothing, for anyone may serve a llama3. */
 function pricedProvider({ provider, baseUrl }: ModelAccess) {
-  if (provider === "openai-compatible") return findProvider({ providerApiUrl: baseUrl });
-  return findProvider({ providerId: provider });
+  if (provider === "openai-compatible") return known().findProvider({ providerApiUrl: baseUrl });
+  return known().findProvider({ providerId: provider });
 }

@@ -1,12 +1,11 @@
 import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { z } from "zod";
 import { createHostList } from "../../net/hosts.ts";
-import type { Means, Task } from "../agent.ts";
+import { addressesOf, type Means, type Task } from "../agent.ts";
 import { failureHeader } from "../egress/forward.ts";
 import { BrowserLost, createBrowsing, type Happened } from "./browserpage.ts";
 import { type PageText, toPageText } from "./browsertree.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
-import { reachOf } from "./web.ts";
 
 /** Of one look at a page. */
 const lookChars = 12_000;
@@ -24,7 +23,7 @@ class Mistake extends Error {}
 export function browserTools(task: Task, { browser, operatorHosts }: Place, signal: AbortSignal) {
   const { urlMap, limits } = task;
   const browsing = createBrowsing({ ...browser, memoryBytes: limits.memoryBytes, urlMap, signal });
-  const hosts = createHostList({ ...reachOf(task), operatorHosts });
+  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   let last: PageText | null = null;
   let screenshots = 0;
 

@@ -2,14 +2,13 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
-import { type AgentEvent, AgentFailure, type EventSource, type Means, type Task } from "../agent.ts";
+import { type AgentEvent, AgentFailure, addressesOf, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
 import type { GatewayOpener } from "../gateway/opener.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
 import { detectBrowser, type FoundBrowser } from "../sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../sockets.ts";
-import { reachOf } from "./web.ts";
 
 type Options = {
   now: () => number;
@@ -69,7 +68,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     const way = await egress;
     const workspace = makeWorkspace();
     const terms = {
-      ...reachOf(task),
+      ...addressesOf(task),
       urlMap: task.urlMap,
       allowPrivate: allow,
       onEvent: (event: AgentEvent) => onEvent(event, "egress"),

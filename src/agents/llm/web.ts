@@ -2,7 +2,7 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
-import { type AgentContext, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
+import { type AgentContext, addressesOf, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
 import { isReadable, readPage } from "../docs.ts";
 import { createLibrary } from "./library.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
@@ -20,7 +20,7 @@ type Got = { ok: true; response: GuardedResponse; type: string | null } | { ok: 
 export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
   const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
   const mapping = createMapping(task.urlMap);
-  const hosts = createHostList({ ...reachOf(task), operatorHosts });
+  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const sources = new Map<string, Source>();
   const library = createLibrary();
 
@@ -163,9 +163,3 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
   };
   return tools;
 }
-
-/** The addresses from which the hosts follow that a run may reach. */
-export const reachOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
-  docsAddresses: startUrls,
-  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
-});

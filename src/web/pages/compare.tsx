@@ -3,10 +3,10 @@ import type { ReportsComparison as Comparison } from "../../reports/sidebyside.t
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { outcomeWords, plain, timeWords } from "../words.ts";
+import { metricWords, outcomeWords, plain, timeWords } from "../words.ts";
 import { GradeMark, Wide } from "./figures.tsx";
 import { signed } from "./standing.tsx";
-import { metricNames, VerdictCard } from "./verdict.tsx";
+import { VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
@@ -14,7 +14,9 @@ type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[
 /** A number of every report: worse is lower, or with `isCost` higher. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
 
-const metricWords: Record<string, (value: number) => string> = {
+const points = (value: number) => value.toFixed(1);
+
+const valueWords: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
@@ -32,15 +34,15 @@ const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - 
 export function ComparePage({ site, viewer, compared, titles }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug }));
-  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, words: String };
+  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, words: points };
   const dimensionRows = dimensions.map(
-    ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: String }),
+    ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: points }),
   );
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
-      const words = metricWords[name] ?? String;
-      return { name: metricNames[name] ?? name, values, isCost: true, words };
+      const words = valueWords[name] ?? String;
+      return { name: metricWords[name] ?? name, values, isCost: true, words };
     });
   return (
     <Layout

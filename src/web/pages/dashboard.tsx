@@ -4,7 +4,7 @@ import type { RunLine } from "../../runs/lists.ts";
 import { Layout } from "../layout.tsx";
 import { failureWords, tookWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { When, zonedWords } from "../when.tsx";
 import { titleOf } from "../words.ts";
 import { Field } from "./fields.tsx";
@@ -26,16 +26,18 @@ export type Overview = {
 export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: Viewer }) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 ? (
-      <FirstPrompt site={overview.site} />
+      <FirstPrompt site={overview.site} mayWrite={may(viewer, "write")} />
     ) : (
       <>
         <header class="toolbar">
           <h1>Home</h1>
-          <span class="end">
-            <a class="button main" href={`${overview.site.base}/prompts/new`}>
-              New prompt
-            </a>
-          </span>
+          {may(viewer, "write") && (
+            <span class="end">
+              <a class="button main" href={`${overview.site.base}/prompts/new`}>
+                New prompt
+              </a>
+            </span>
+          )}
         </header>
         <div class="overview" hx-sse:connect={`${overview.site.base}/live`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
@@ -95,7 +97,7 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
       </tbody>
     </table>
     <p class="hint">
-      A change is called better or worse only where 4 runs on each side tell it from chance.
+      A change is called improved or regressed only where 4 runs on each side tell it from chance.
       {promptCount > prompts.length && (
         <>
           {" "}
@@ -174,34 +176,36 @@ const Due = ({ site: { base }, due, now, timeZone }: Overview) => (
 );
 
 /** What a new organisation sees: one form makes its first prompt, one line shows the way for programs. */
-const FirstPrompt = ({ site: { base, baseUrl } }: { site: Site }) => (
+const FirstPrompt = ({ site: { base, baseUrl }, mayWrite }: { site: Site; mayWrite: boolean }) => (
   <div class="first">
     <h1>Begin with one task</h1>
     <p class="lead">
       Write down what a developer would ask an agent to do with your tool, and where its documentation is. An agent is
       sent to do it, and you get a graded report: what stood in its way, the events that prove it, what to change first.
     </p>
-    <form method="post" action={`${base}/prompts`}>
-      <Field name="title" label="Title" hint="A name for people.">
-        <input id="title" name="title" maxLength={200} placeholder="First query" />
-      </Field>
-      <Field name="text" label="Task" hint="With the address of the documentation.">
-        <textarea
-          id="text"
-          name="text"
-          rows={4}
-          required
-          placeholder="Run a query with the Python SDK and print its rows. Docs: https://docs.acme.example/"
-        />
-      </Field>
-      <Field name="endGoal" label="End goal" hint="What must be true at the end.">
-        <textarea id="endGoal" name="endGoal" rows={2} placeholder="Its rows were printed." />
-      </Field>
-      <button type="submit" class="main">
-        Create the prompt
-      </button>{" "}
-      <a href={`${base}/prompts/new`}>With schedule, variables and more</a>
-    </form>
+    {mayWrite && (
+      <form method="post" action={`${base}/prompts`}>
+        <Field name="title" label="Title" hint="A name for people.">
+          <input id="title" name="title" maxLength={200} placeholder="First query" />
+        </Field>
+        <Field name="text" label="Task" hint="With the address of the documentation.">
+          <textarea
+            id="text"
+            name="text"
+            rows={4}
+            required
+            placeholder="Run a query with the Python SDK and print its rows. Docs: https://docs.acme.example/"
+          />
+        </Field>
+        <Field name="endGoal" label="End goal" hint="What must be true at the end.">
+          <textarea id="endGoal" name="endGoal" rows={2} placeholder="Its rows were printed." />
+        </Field>
+        <button type="submit" class="main">
+          Create the prompt
+        </button>{" "}
+        <a href={`${base}/prompts/new`}>With schedule, variables and more</a>
+      </form>
+    )}
     <h2>The same with curl</h2>
     <pre class="wrapped">
       <code>{`curl -s ${baseUrl}/api/v1/prompts \\

@@ -6,7 +6,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
 import { outcomeWords } from "../words.ts";
-import { Fact, GradeMark } from "./figures.tsx";
+import { GradeMark } from "./figures.tsx";
 import { Status } from "./status.tsx";
 
 type Part = { site: Site; request: EvalRequest; now: number };
@@ -127,11 +127,13 @@ export function EvalPart({ site: { base }, request, now }: Part) {
           </tbody>
         </table>
       </div>
-      <dl class="facts narrow">
-        <Fact name="Evaluation">
-          <code>{request.id}</code>
-        </Fact>
-      </dl>
+      <h2>By program</h2>
+      <p class="copy">
+        <code id="eval-id">{request.id}</code>
+        <button type="button" data-copy="#eval-id">
+          Copy the id
+        </button>
+      </p>
     </>
   );
 }

@@ -6,14 +6,26 @@ import { Proof } from "./figures.tsx";
 
 type Names = Map<string, string>;
 
-/** What to change, best first, and which friction it removes. */
-export function Advice({ report: { recommendations }, names }: { report: Report; names: Names }) {
+type AdviceProps = { report: Report; names: Names; path: string; mayAct: boolean };
+
+const doneWords: Record<NonNullable<Report["recommendations"][number]["done"]>["status"], string> = {
+  running: "Marked done: it is being looked at again",
+  verified: "Verified",
+  did_not_help: "Did not help",
+  undecided: "Not decided",
+  reopened: "Verified once, and back",
+};
+
+/** What to change, best first, which friction it removes, and whether doing so helped. `path`: where forms go to. */
+export function Advice({ report, names, path, mayAct }: AdviceProps) {
+  const { recommendations, frictionPoints } = report;
+  const prints = new Map(frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
   if (recommendations.length === 0) return null;
   return (
     <section>
       <h2 id="advice">What to change, in this order</h2>
       <ol class="advice">
-        {recommendations.map(({ id, title, action, url, frictionIds, expectedGain }) => (
+        {recommendations.map(({ id, title, action, url, frictionIds, expectedGain, done }) => (
           <li key={id}>
             <h3>
               {title}
@@ -29,6 +41,18 @@ export function Advice({ report: { recommendations }, names }: { report: Report;
               ))}
               {url && <Outside url={url} />}
             </p>
+            {done && (
+              <p class={`done done-${done.status}`}>
+                <span class="pill">{doneWords[done.status]}</span> {done.reason}; marked by {done.doneBy}
+              </p>
+            )}
+            {mayAct && done?.status !== "running" && (
+              <form method="post" action={`${path}/done/${prints.get(frictionIds[0] ?? "")}`}>
+                <button type="submit" aria-label={`Mark as done: ${title}`}>
+                  Mark as done
+                </button>
+              </form>
+            )}
           </li>
         ))}
       </ol>
@@ -68,7 +92,8 @@ const stateWords = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
 type FrictionProps = { friction: FrictionPoint; name: string; session: string | null; history: string | null };
 
 function Friction({ friction, name, session, history }: FrictionProps) {
-  const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd } = friction;
+  const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd, lostPoints } =
+    friction;
   return (
     <li id={name} class={`severity-${severity}`}>
       <h3>
@@ -82,6 +107,7 @@ function Friction({ friction, name, session, history }: FrictionProps) {
         <span>{plain(category)}</span>
         <span>{phase}</span>
         {history === null ? <span>{stateWords(friction)}</span> : <a href={history}>{stateWords(friction)}</a>}
+        {lostPoints ? <span>{lostPoints} points lost</span> : null}
         {lostSeconds !== null && <span>{lostSeconds} s lost</span>}
         {lostUsd !== null && lostUsd > 0 && <span>${lostUsd.toFixed(2)} lost</span>}
       </p>

@@ -67,8 +67,8 @@ export function KeysPage({ keys, now, made, typed, mayChange, ...frame }: Props)
                     <code>{key.display}</code>
                   </td>
                   <td>{key.scopes?.join(", ") ?? "everything"}</td>
-                  <td>{key.lastUsedAt ? timeWords(key.lastUsedAt) : "never"}</td>
-                  <td>{validWords(key, now)}</td>
+                  <td class="when">{key.lastUsedAt ? timeWords(key.lastUsedAt) : "never"}</td>
+                  <td class="when">{validWords(key, now)}</td>
                   {mayChange && (
                     <td class="number">
                       {!isOver(key, now) && (

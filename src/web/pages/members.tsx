@@ -1,7 +1,7 @@
 import type { Invitation, Member } from "../../auth/members.ts";
 import { roles } from "../../db/tables.ts";
 import type { Site } from "../site.ts";
-import { mayActAs, type Role, type Viewer } from "../viewer.ts";
+import { may, type Role, type Viewer } from "../viewer.ts";
 import { timeWords } from "../words.ts";
 import { Wide } from "./figures.tsx";
 import { SettingsFrame } from "./settings.tsx";
@@ -18,16 +18,16 @@ type Props = {
   wrong?: string;
 };
 
-const may: Record<Role, string> = {
-  owner: "everything: members, limits, deleting, share links",
-  admin: "API keys and model keys as well",
-  member: "reads, writes prompts, and runs them",
+const roleWords: Record<Role, string> = {
+  owner: "also members, the organisation and its limits, and share links",
+  admin: "also archives prompts, publishes and archives reports, and keeps providers, API keys and models",
+  member: "reads everything, writes prompts, runs them, and marks recommendations done",
 };
 
 /** Who is in the organisation, and who was asked. Owners change it. */
 export function MembersPage({ site, viewer, members, invitations, link, done, wrong }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
-  const isOwner = mayActAs(viewer, "owner") && viewer.person !== null;
+  const isOwner = may(viewer, "members");
   return (
     <SettingsFrame {...{ site, viewer, done, wrong }} path="/settings/members">
       {link && (
@@ -88,7 +88,7 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
           {roles.map((role) => (
             <div key={role}>
               <dt>{role}</dt>
-              <dd>{may[role]}</dd>
+              <dd>{roleWords[role]}</dd>
             </div>
           ))}
         </dl>

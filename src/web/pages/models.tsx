@@ -47,20 +47,23 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
         <a href={`${base}/docs/models`}>Models and keys</a> says how these are set.
       </p>
 
-      <h2>Try a model</h2>
-      <form method="post" action={`${base}/settings/models/test`} class="line">
-        <label>
-          Model
-          <input
-            name="model"
-            required
-            value={typed?.get("model") ?? config.agentModel ?? ""}
-            placeholder="anthropic/claude-opus-4-8"
-          />
-        </label>
-        <button type="submit">Make one small call</button>
-      </form>
-
+      {mayChange && (
+        <>
+          <h2>Try a model</h2>
+          <form method="post" action={`${base}/settings/models/test`} class="line">
+            <label>
+              Model
+              <input
+                name="model"
+                required
+                value={typed?.get("model") ?? config.agentModel ?? ""}
+                placeholder="anthropic/claude-opus-4-8"
+              />
+            </label>
+            <button type="submit">Make one small call</button>
+          </form>
+        </>
+      )}
       <h2>Keys</h2>
       {mayChange && !canStore && (
         <p class="notice">

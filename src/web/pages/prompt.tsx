@@ -6,7 +6,7 @@ import type { Slot } from "../../runs/schema.ts";
 import { ScoreLine } from "../charts.tsx";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { When, zonedWords } from "../when.tsx";
 import { timeWords, titleOf } from "../words.ts";
 import { Fact } from "./figures.tsx";
@@ -47,7 +47,7 @@ export function PromptPage(props: Props) {
       <header class="toolbar">
         <h1>{title}</h1>
         {prompt.status !== "active" && <span class="pill">{prompt.status}</span>}
-        <Actions base={base} prompt={prompt} />
+        <Actions base={base} prompt={prompt} viewer={viewer} />
       </header>
       <div class="columns">
         <div>
@@ -64,7 +64,7 @@ export function PromptPage(props: Props) {
             Runs <small>{runCount.toLocaleString("en")}</small>
           </h2>
           {runs.length === 0 ? (
-            <p class="muted">None yet. Run it now, or give it a schedule.</p>
+            <p class="muted">No run yet. Run it now, or give it a schedule.</p>
           ) : (
             <>
               <RunTable runs={runs} base={base} now={now} hasPrompt={false} />
@@ -76,7 +76,7 @@ export function PromptPage(props: Props) {
           )}
         </div>
         <div>
-          <RunForm {...{ site, prompt, ...runForm }} />
+          {may(viewer, "run") && <RunForm {...{ site, prompt, ...runForm }} />}
           <Times {...props} />
           <Settings {...props} />
         </div>
@@ -85,35 +85,40 @@ export function PromptPage(props: Props) {
   );
 }
 
-const Actions = ({ base, prompt: { id, status } }: { base: string; prompt: Prompt }) => (
+type ActionsProps = { base: string; prompt: Prompt; viewer: Viewer };
+
+const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
   <span class="end">
-    <a class="button" href={`${base}/prompts/${id}/edit`}>
-      Edit
-    </a>
-    <a class="button" href={`${base}/prompts/new?from=${id}`}>
-      Duplicate
-    </a>
-    <form method="post" action={`${base}/prompts/${id}/status`} class="inline">
-      {status === "active" && (
-        <button type="submit" name="status" value="paused">
-          Pause
-        </button>
-      )}
-      {status === "paused" && (
-        <button type="submit" name="status" value="active">
-          Resume
-        </button>
-      )}
-      {status === "archived" ? (
-        <button type="submit" name="status" value="active">
-          Unarchive
-        </button>
-      ) : (
-        <button type="submit" name="status" value="archived" class="bad">
-          Archive
-        </button>
-      )}
-    </form>
+    {may(viewer, "write") && (
+      <>
+        <a class="button" href={`${base}/prompts/${id}/edit`}>
+          Edit
+        </a>
+        <a class="button" href={`${base}/prompts/new?from=${id}`}>
+          Duplicate
+        </a>
+        {status !== "archived" && (
+          <form method="post" action={`${base}/prompts/${id}/status`}>
+            <button type="submit" name="status" value={status === "active" ? "paused" : "active"}>
+              {status === "active" ? "Pause" : "Resume"}
+            </button>
+          </form>
+        )}
+      </>
+    )}
+    {may(viewer, "archive") && (
+      <form method="post" action={`${base}/prompts/${id}/archive`}>
+        {status === "archived" ? (
+          <button type="submit" name="back" value="1">
+            Unarchive
+          </button>
+        ) : (
+          <button type="submit" class="bad">
+            Archive
+          </button>
+        )}
+      </form>
+    )}
   </span>
 );
 
@@ -125,7 +130,7 @@ function Standing({ latest, base }: { latest: Latest | null; base: string }) {
     <section aria-labelledby="score">
       <h2 id="score">Score over time</h2>
       <p class="standing">
-        <Score latest={latest} base={base} /> <Change latest={latest} base={base} />
+        <Score latest={latest} base={base} /> {latest.change && <Change latest={latest} base={base} />}
       </p>
       {points.length > 1 && (
         <>
@@ -176,12 +181,13 @@ const slotWords: Record<Slot["outcome"], string> = {
   failed: "failed",
 };
 
-const Times = ({ site: { base }, prompt, slots, timeZone, now }: Props) => (
+const Times = ({ site: { base }, viewer, prompt, slots, timeZone, now }: Props) => (
   <section aria-labelledby="schedule">
     <h2 id="schedule">Schedule</h2>
     {prompt.frequency === null ? (
       <p class="muted">
-        By hand only. <a href={`${base}/prompts/${prompt.id}/edit#frequency`}>Give it a frequency</a>
+        By hand only.{" "}
+        {may(viewer, "write") && <a href={`${base}/prompts/${prompt.id}/edit#frequency`}>Give it a frequency</a>}
       </p>
     ) : (
       <p>

@@ -2,9 +2,9 @@ import type { PromptFilter, PromptLine } from "../../prompts/lists.ts";
 import type { Latest } from "../../reports/latest.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
-import { titleOf } from "../words.ts";
+import { numberWords, titleOf } from "../words.ts";
 import { toQuery } from "./runs.tsx";
 import { Change, Score, Trend } from "./score.tsx";
 
@@ -29,14 +29,17 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
     <Layout site={site} viewer={viewer} path="/prompts" title="Prompts">
       <header class="toolbar">
         <h1>Prompts</h1>
-        <span class="end">
-          <a class="button main" href={`${here}/new`}>
-            New prompt
-          </a>
-        </span>
+        <span class="muted">{numberWords(total)}</span>
+        {may(viewer, "write") && (
+          <span class="end">
+            <a class="button main" href={`${here}/new`}>
+              New prompt
+            </a>
+          </span>
+        )}
       </header>
       <form
-        class="toolbar filters"
+        class="toolbar"
         method="get"
         action={here}
         hx-get={here}
@@ -61,7 +64,7 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
             </option>
           ))}
         </select>
-        <button type="submit">Search</button>
+        <button type="submit">Filter</button>
       </form>
       <div id="prompts">
         {prompts.length > 0 ? (
@@ -77,11 +80,13 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
               A prompt is a task with an end goal: what a developer would ask an agent to do with your tool. It is run
               by hand, by a program or by a schedule.
             </p>
-            <p>
-              <a class="button main" href={`${here}/new`}>
-                Write the first prompt
-              </a>
-            </p>
+            {may(viewer, "write") && (
+              <p>
+                <a class="button main" href={`${here}/new`}>
+                  Write the first prompt
+                </a>
+              </p>
+            )}
           </div>
         )}
         <nav class="turn" aria-label="Pages">

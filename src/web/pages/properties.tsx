@@ -3,7 +3,7 @@ import { reportStatuses } from "../../db/tables.ts";
 import type { Report } from "../../reports/schema.ts";
 import { type ShareLink, shareDays } from "../../reports/shares.ts";
 import type { Site } from "../site.ts";
-import { mayActAs, type Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { agentWords, timeWords, titleOf } from "../words.ts";
 import { Fact } from "./figures.tsx";
 
@@ -67,7 +67,7 @@ export function Properties({ site, report, viewer, side }: Props) {
           <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
         )}
       </dl>
-      {viewer?.person && (
+      {may(viewer, "publish") && (
         <Group title="Status">
           <form class="acts" method="post" action={statusForm}>
             {reportStatuses.map((each) => (
@@ -78,7 +78,7 @@ export function Properties({ site, report, viewer, side }: Props) {
           </form>
         </Group>
       )}
-      {viewer?.person && mayActAs(viewer, "owner") && <Sharing path={path} side={side} />}
+      {may(viewer, "share") && <Sharing path={path} side={side} />}
     </aside>
   );
 }

@@ -1,15 +1,16 @@
 import { percent } from "../../grading/words.ts";
 import type { EvalResult } from "../../reports/repeats.ts";
-import type { Report } from "../../reports/schema.ts";
+import type { Grading, Report } from "../../reports/schema.ts";
 import type { Way } from "../../reports/way.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { frictionNames, outcomeWords, titleOf } from "../words.ts";
 import { Parts } from "./curve.tsx";
 import { Bar, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
+import { Gradings } from "./gradings.tsx";
 import { Properties, type Side } from "./properties.tsx";
 import { Change, Standing } from "./standing.tsx";
 import { WayMap } from "./way.tsx";
@@ -24,10 +25,12 @@ type Props = {
   result: EvalResult | null;
   way: Way;
   side: Side;
+  /** Under a share link: none. */
+  gradings?: Grading[];
 };
 
 /** A whole report for people: the grade first, then what to change, then the proof. */
-export function ReportPage({ site, viewer, path, report, result, way, side }: Props) {
+export function ReportPage({ site, viewer, path, report, result, way, side, gradings = [] }: Props) {
   const title = titleOf(report.task);
   const names = frictionNames(report);
   const { session } = side;
@@ -48,9 +51,10 @@ export function ReportPage({ site, viewer, path, report, result, way, side }: Pr
           <Summary summary={report.summary} />
           <Dimensions report={report} />
           <Metrics report={report} />
-          <Advice report={report} names={names} />
+          <Advice report={report} names={names} path={site.base + path} mayAct={may(viewer, "run")} />
           <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
           <Goal report={report} session={session} />
+          {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
           <WayMap way={way} session={session} />
           <Task task={report.task} />
         </div>

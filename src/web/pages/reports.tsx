@@ -6,7 +6,8 @@ import type { ReportSummary } from "../../reports/schema.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { agentWords, numberWords, outcomeWords, plain, timeWords } from "../words.ts";
+import { When } from "../when.tsx";
+import { agentWords, numberWords, outcomeWords, plain } from "../words.ts";
 import { Choice, type PromptName } from "./choice.tsx";
 import { GradeMark } from "./figures.tsx";
 
@@ -33,10 +34,20 @@ type Props = {
   query: ReportsQuery;
   prompts: PromptName[];
   agents: string[];
+  now: number;
 };
 
 /** Every report of the organisation, newest first, to be read or compared. */
-export function ReportsPage({ site: { base }, site, viewer, found: { items, total }, query, prompts, agents }: Props) {
+export function ReportsPage({
+  site: { base },
+  site,
+  viewer,
+  found: { items, total },
+  query,
+  prompts,
+  agents,
+  now,
+}: Props) {
   const here = `${base}/reports`;
   const isFiltered = Object.entries(query).some(([name, value]) => name !== "offset" && value !== undefined);
   return (
@@ -46,32 +57,32 @@ export function ReportsPage({ site: { base }, site, viewer, found: { items, tota
         <span class="muted">{numberWords(total)}</span>
       </div>
       <form class="toolbar" method="get" action={here}>
-        <Choice name="promptId" label="Prompt" all="any prompt" value={query.promptId}>
+        <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
           {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
         </Choice>
-        <Choice name="status" label="Status" all="any status" value={query.status}>
+        <Choice name="status" label="Status" all="Any status" value={query.status}>
           {reportStatuses.map((each) => [each, each])}
         </Choice>
-        <Choice name="outcome" label="Outcome" all="any outcome" value={query.outcome}>
+        <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
           {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
         </Choice>
-        <Choice name="agent" label="Agent" all="any agent" value={query.agent}>
+        <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
           {agents.map((each) => [each, each])}
         </Choice>
-        <Choice name="worst" label="Worst grade" all="any grade" value={query.worst}>
+        <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
           {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
         </Choice>
-        <Choice name="best" label="Best grade" all="at best any" value={query.best}>
+        <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
           {letters.slice(1).map((each) => [each, `${each} or worse`])}
         </Choice>
-        <button type="submit">Show</button>
-        {isFiltered && <a href={here}>Show all</a>}
+        <button type="submit">Filter</button>
+        {isFiltered && <a href={here}>Show all reports</a>}
       </form>
       {items.length === 0 ? (
         <Empty base={base} isFiltered={isFiltered} />
       ) : (
         <form method="get" action={`${base}/compare`} class="picking">
-          <table class="list reports">
+          <table class="list reports run-list">
             <thead>
               <tr>
                 <th scope="col">
@@ -84,12 +95,14 @@ export function ReportsPage({ site: { base }, site, viewer, found: { items, tota
                 <th scope="col">Report</th>
                 <th scope="col">Outcome</th>
                 <th scope="col">Agent</th>
-                <th scope="col">Made</th>
+                <th scope="col" class="number">
+                  Made
+                </th>
               </tr>
             </thead>
             <tbody>
               {items.map((report) => (
-                <ReportRow key={report.slug} report={report} base={base} />
+                <ReportRow key={report.slug} report={report} base={base} now={now} />
               ))}
             </tbody>
           </table>
@@ -106,7 +119,7 @@ export function ReportsPage({ site: { base }, site, viewer, found: { items, tota
   );
 }
 
-const ReportRow = ({ report, base }: { report: ReportSummary; base: string }) => {
+const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string; now: number }) => {
   const { slug, score, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
   const title = line(prompt.title ?? slug, 120);
   return (
@@ -117,18 +130,20 @@ const ReportRow = ({ report, base }: { report: ReportSummary; base: string }) =>
       <td>
         <GradeMark grade={grade} />
       </td>
-      <td class="number">{score ?? "–"}</td>
-      <td class="what">
-        <a href={`${base}/reports/${slug}`}>{title}</a>
+      <td class="number">{score?.toFixed(1) ?? "–"}</td>
+      <td class="title what">
+        <a class="plain" href={`${base}/reports/${slug}`}>
+          {title}
+        </a>
         <small>{line(keyFinding, 160)}</small>
       </td>
-      <td>
+      <td class="soft">
         {outcomeWords[outcome]}
-        {status !== "published" && <small>{plain(status)}</small>}
+        {status !== "published" && <small> {plain(status)}</small>}
       </td>
-      <td>{agentWords(agent)}</td>
-      <td>
-        <time dateTime={createdAt}>{timeWords(createdAt).slice(0, 16)}</time>
+      <td class="soft">{agentWords(agent)}</td>
+      <td class="number soft">
+        <When at={createdAt} now={now} />
       </td>
     </tr>
   );
@@ -137,7 +152,9 @@ const ReportRow = ({ report, base }: { report: ReportSummary; base: string }) =>
 const Empty = ({ base, isFiltered }: { base: string; isFiltered: boolean }) => (
   <div class="empty">
     {isFiltered ? (
-      <p>No report matches. Ask for less, or show all of them.</p>
+      <p>
+        No report matches. <a href={`${base}/reports`}>Show all reports</a>
+      </p>
     ) : (
       <>
         <h2>No report yet</h2>

@@ -8,15 +8,15 @@ import { Meter } from "../charts.tsx";
 import { Layout, Outside } from "../layout.tsx";
 import { endWords, failureWords, tookWords, usedWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
 import { agentWords, outcomeWords, timeWords } from "../words.ts";
 import { Fact, GradeMark } from "./figures.tsx";
 import { Status } from "./status.tsx";
 import { TimelineRows } from "./timeline.tsx";
 
-type State = { site: Site; title: string; run: Run; used: Used[]; attempts: Attempt[]; now: number };
-type Props = State & { viewer: Viewer; asked: Asked; progress: ReturnType<Follow["getProgress"]> };
+type State = { site: Site; viewer: Viewer; title: string; run: Run; used: Used[]; attempts: Attempt[]; now: number };
+type Props = State & { asked: Asked; progress: ReturnType<Follow["getProgress"]> };
 
 /** A run while it goes on and after: how it stands, what it does, what was asked of it. Events come by themselves until it has ended. */
 export function RunPage({ site, viewer, title, run, asked, used, attempts, progress, now }: Props) {
@@ -47,7 +47,7 @@ export function RunPage({ site, viewer, title, run, asked, used, attempts, progr
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, title, run, used, attempts, now }} />
+          <RunState {...{ site, viewer, title, run, used, attempts, now }} />
         </div>
         <section class="columns">
           <div>
@@ -72,7 +72,7 @@ export function RunPage({ site, viewer, title, run, asked, used, attempts, progr
 }
 
 /** What changes of a run while it goes on. */
-export function RunState({ site: { base }, title, run, used, attempts, now }: State) {
+export function RunState({ site: { base }, viewer, title, run, used, attempts, now }: State) {
   const isOpen = run.completedAt === null;
   const failure = run.status === "failed" && run.failureReason ? failureWords(run.failureReason) : null;
   return (
@@ -81,7 +81,7 @@ export function RunState({ site: { base }, title, run, used, attempts, now }: St
         <h1>{title}</h1>
         <Status status={run.status} />
         <span class="end">
-          {isOpen ? (
+          {!may(viewer, "run") ? null : isOpen ? (
             <form method="post" action={`${base}/runs/${run.runId}/cancel`}>
               <button type="submit" class="bad">
                 Cancel the run

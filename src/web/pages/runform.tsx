@@ -71,6 +71,11 @@ export function RunForm({ site, prompt, draft, fault, cost }: RunFormProps) {
           required
         />
       </Field>
+      {prompt.warnings.map((warning) => (
+        <p key={warning} class="notice">
+          {warning}
+        </p>
+      ))}
       <details open={draft.urlMap.length > 0 || draft.supersede}>
         <summary>Against a preview</summary>
         <p class="hint">A host, and the address that stands in for it in this run.</p>

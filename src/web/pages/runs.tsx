@@ -1,11 +1,13 @@
 import { runStatuses, triggers } from "../../db/tables.ts";
+import { line } from "../../grading/words.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import type { RunFilter, RunLine } from "../../runs/lists.ts";
 import { Layout } from "../layout.tsx";
 import { statusWords, triggerWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { titleOf } from "../words.ts";
+import { numberWords, titleOf } from "../words.ts";
+import { Choice } from "./choice.tsx";
 import { RunTable } from "./status.tsx";
 
 export type RunsShown = {
@@ -35,10 +37,10 @@ export function RunsPage(props: Props) {
     <Layout site={site} viewer={viewer} path="/runs" title="Runs">
       <header class="toolbar">
         <h1>Runs</h1>
-        <span class="soft">{total.toLocaleString("en")} in all</span>
+        <span class="muted">{numberWords(total)}</span>
       </header>
       <form
-        class="toolbar filters"
+        class="toolbar"
         method="get"
         action={here}
         hx-get={here}
@@ -48,16 +50,16 @@ export function RunsPage(props: Props) {
         hx-swap="outerHTML"
         hx-push-url="true"
       >
-        <Choice name="promptId" label="Prompt" all="All prompts" chosen={filter.promptId}>
-          {prompts.map((prompt) => [prompt.id, titleOf(prompt)])}
+        <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
+          {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
         </Choice>
-        <Choice name="status" label="Status" all="Any status" chosen={filter.status}>
+        <Choice name="status" label="Status" all="Any status" value={filter.status}>
           {runStatuses.map((status) => [status, statusWords[status]])}
         </Choice>
-        <Choice name="agent" label="Agent" all="Any agent" chosen={filter.agent}>
+        <Choice name="agent" label="Agent" all="Any agent" value={filter.agent}>
           {agents.map((agent) => [agent, agent])}
         </Choice>
-        <Choice name="trigger" label="Asked by" all="Asked by anyone" chosen={filter.trigger}>
+        <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
           {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
         </Choice>
         <button type="submit">Filter</button>
@@ -68,19 +70,6 @@ export function RunsPage(props: Props) {
     </Layout>
   );
 }
-
-type ChoiceProps = { name: string; label: string; all: string; chosen?: string; children: [string, string][] };
-
-const Choice = ({ name, label, all, chosen, children }: ChoiceProps) => (
-  <select name={name} aria-label={label}>
-    <option value="">{all}</option>
-    {children.map(([value, words]) => (
-      <option key={value} value={value} selected={value === chosen}>
-        {words}
-      </option>
-    ))}
-  </select>
-);
 
 /** The part of the page that changes by itself. */
 export function RunsPart({ site, filter, before, items, next, now }: RunsShown) {

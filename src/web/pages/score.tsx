@@ -1,21 +1,7 @@
 import type { Latest } from "../../reports/latest.ts";
 import { Sparkline } from "../charts.tsx";
-import { outcomeWords } from "../words.ts";
+import { outcomeWords, plain } from "../words.ts";
 import { GradeMark } from "./figures.tsx";
-
-type Verdict = NonNullable<Latest["change"]>["verdict"];
-
-/** What a comparison says, in a word; only the first two are told as better and worse. */
-const verdictWords: Record<Verdict, string> = {
-  improved: "better",
-  regressed: "worse",
-  soft_improvement: "perhaps better",
-  soft_regression: "perhaps worse",
-  no_change: "no change",
-  inconclusive: "cannot be told",
-  insufficient_data: "too few runs",
-  not_comparable: "not comparable",
-};
 
 /** The newest score of a prompt, with its report. */
 export const Score = ({ latest, base }: { latest: Latest | null; base: string }) =>
@@ -44,15 +30,16 @@ export function Trend({ latest, title }: { latest: Latest | null; title: string 
 export function Change({ latest, base }: { latest: Latest | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
-  const { verdict, delta, evals } = change;
+  const { verdict, delta } = change;
+  const slugs = latest?.points.slice(-2).map(({ slug }) => slug) ?? [];
   return (
     <a
       class={`change change-${verdict}`}
-      href={`${base}/evals/${evals[1]}`}
+      href={`${base}/compare?slugs=${slugs.join()}`}
       title="Of the newest evaluation against the one before"
     >
       {delta > 0 ? "+" : ""}
-      {delta.toFixed(1)} {verdictWords[verdict]}
+      {delta.toFixed(1)} {plain(verdict)}
     </a>
   );
 }

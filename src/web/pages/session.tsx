@@ -186,7 +186,7 @@ function Filter({ here, timeline, query }: { here: string; timeline: Timeline; q
         <label class="check">
           <input type="checkbox" name="failed" value="1" checked={failed !== undefined} /> only failures
         </label>
-        <button type="submit">Show</button>
+        <button type="submit">Filter</button>
         {isFiltered && <a href={here}>Show all</a>}
       </form>
     </>

@@ -68,7 +68,7 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
   const value = (name: string, stored: string | number | null) => typed?.get(name) ?? String(stored ?? "");
   return (
     <SettingsFrame {...frame} path="/settings">
-      <form method="post" action={`${frame.site.base}/settings`}>
+      <form method={mayChange ? "post" : "get"} action={`${frame.site.base}/settings`}>
         <fieldset disabled={!mayChange}>
           <legend>Organisation</legend>
           <p class="field">

@@ -16,7 +16,7 @@ function Result({ run, base }: { run: RunLine; base: string }) {
     return (
       <a class="result" href={`${base}/reports/${run.report.slug}`}>
         <GradeMark grade={run.report.grade} />
-        <span>{run.report.score ?? outcomeWords[run.report.outcome]}</span>
+        <span>{run.report.score?.toFixed(1) ?? outcomeWords[run.report.outcome]}</span>
       </a>
     );
   if (run.failureReason && run.status === "failed") return <span>{failureWords(run.failureReason).title}</span>;

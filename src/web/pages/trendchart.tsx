@@ -1,3 +1,4 @@
+import { methodologyWords } from "../../reports/runrows.ts";
 import type { Trends } from "../../reports/trends.ts";
 
 const [width, height, left, right, top, bottom] = [960, 260, 34, 14, 22, 26];
@@ -9,19 +10,37 @@ type Scored = Trends["points"][number] & { score: NonNullable<Trends["points"][n
 
 export const dayOf = (iso: string): string => iso.slice(0, 10);
 
-/** Mean scores over time with their 95 % bands, on the scale of time; what may have moved them as numbered lines. The table beside it says the same. */
-export function TrendChart({ points, changes, label }: Pick<Trends, "points" | "changes"> & { label: string }) {
-  const scored = points.filter((point): point is Scored => point.score !== null);
-  const [first, last] = [Date.parse(scored[0]?.from ?? ""), Date.parse(scored.at(-1)?.from ?? "")];
-  const [least, most] = scaleOf(scored);
+const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);
+
+/**
+ * Mean scores over time with their 95 % bands, on the scale of time, those by other methodologies beside them as lines of their own; what may have
+ * moved them as numbered lines. The table below says the same.
+ */
+export function TrendChart({
+  points,
+  others,
+  changes,
+  label,
+}: Pick<Trends, "points" | "others" | "changes"> & { label: string }) {
+  const scored = scoredOf(points);
+  const beside = others
+    .map(({ methodology, points }) => ({ name: methodologyWords(methodology), series: scoredOf(points) }))
+    .filter(({ series }) => series.length > 0);
+  const all = [scored, ...beside.map(({ series }) => series)].flat();
+  const times = all.map(({ from }) => Date.parse(from));
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const [least, most] = scaleOf(all);
   const x = (iso: string) => {
     const at = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
     return left + at * (width - left - right);
   };
   const y = (score: number) => top + (1 - (score - least) / (most - least)) * (height - top - bottom);
   const at = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
-  const upper = scored.map(({ from, score }) => at(from, score.high ?? score.mean));
-  const lower = scored.map(({ from, score }) => at(from, score.low ?? score.mean)).reverse();
+  const line = (of: Scored[]) => of.map(({ from, score }) => at(from, score.mean)).join(" ");
+  const band = (of: Scored[]) => {
+    const lower = of.map(({ from, score }) => at(from, score.low ?? score.mean)).reverse();
+    return [...of.map(({ from, score }) => at(from, score.high ?? score.mean)), ...lower].join(" ");
+  };
   const step = Math.ceil(scored.length / labels);
   return (
     <svg class="trend" viewBox={`0 0 ${width} ${height}`} role="img">
@@ -34,7 +53,18 @@ export function TrendChart({ points, changes, label }: Pick<Trends, "points" | "
           </text>
         </g>
       ))}
-      <polygon class="band" points={[...upper, ...lower].join(" ")} />
+      {beside.map(({ name, series }) => (
+        <g key={name} class="other">
+          <polygon class="band" points={band(series)} />
+          <polyline class="line" points={line(series)} />
+          {series.map(({ from, n, score }) => (
+            <circle key={from} cx={x(from)} cy={y(score.mean)} r="3">
+              <title>{`${dayOf(from)}: ${score.mean}, ${n} runs by methodology ${name}`}</title>
+            </circle>
+          ))}
+        </g>
+      ))}
+      <polygon class="band" points={band(scored)} />
       {changes.map(({ at: moment, what }, i) => (
         <g key={`${moment} ${what}`} class="mark">
           <path d={`M${x(moment)} ${top}V${height - bottom}`} />
@@ -43,7 +73,7 @@ export function TrendChart({ points, changes, label }: Pick<Trends, "points" | "
           </text>
         </g>
       ))}
-      <polyline class="line" points={scored.map(({ from, score }) => at(from, score.mean)).join(" ")} />
+      <polyline class="line" points={line(scored)} />
       {scored.map(({ from, n, score }, i) => (
         <g key={from}>
           {score.low !== null && score.high !== null && (

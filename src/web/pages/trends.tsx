@@ -1,4 +1,5 @@
 import { duration, line, percent } from "../../grading/words.ts";
+import { methodologyWords } from "../../reports/runrows.ts";
 import type { Trends } from "../../reports/trends.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
@@ -19,10 +20,11 @@ type Props = {
 };
 
 const intervalWords = { day: "by day", week: "by week", month: "by month" } as const;
+const evalWords = { ...intervalWords, eval: "by evaluation" } as const;
 
 /** How scores went over time, of one prompt or of all, and what moved them. */
 export function TrendsPage({ site, site: { base }, viewer, trends, query, prompts, agents }: Props) {
-  const { points, changes, agent, model, methodology, nextUntil } = trends;
+  const { points, others, changes, agent, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
   const scored = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
@@ -33,14 +35,14 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <h1>Trends</h1>
       </div>
       <form class="toolbar" method="get" action={here}>
-        <Choice name="promptId" label="Prompt" all="all prompts" value={query.promptId}>
+        <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
           {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
         </Choice>
-        <Choice name="agent" label="Agent" all="the agent that ran last" value={query.agent}>
+        <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
           {agents.map((each) => [each, each])}
         </Choice>
         <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
-          {Object.entries(intervalWords)}
+          {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
         </Choice>
         <label class="inline">
           from <input type="date" name="since" value={query.since?.slice(0, 10)} />
@@ -48,7 +50,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <label class="inline">
           to <input type="date" name="until" value={query.until?.slice(0, 10)} />
         </label>
-        <button type="submit">Show</button>
+        <button type="submit">Filter</button>
       </form>
       {scored.length === 0 ? (
         <div class="empty">
@@ -64,12 +66,19 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
         <>
           <p class="muted">
             Of {what}, by {[agent, model].filter(Boolean).join(" ")}
-            {methodology && `, methodology ${methodology.id} ${methodology.hash.slice(0, 8)}`}. The band is the 95 %
-            interval of the mean.
+            {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95 % interval of the
+            mean.
+            {others.length > 0 && " Dashed: graded by another methodology, which is no part of the line."}
           </p>
-          <TrendChart points={points} changes={changes} label={labelOf(what, scored)} />
+          <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored)} />
           <Changes changes={changes} />
           <Points points={points} />
+          {others.map(({ methodology, points }) => (
+            <section key={methodology.hash}>
+              <h2>By methodology {methodologyWords(methodology)}</h2>
+              <Points points={points} />
+            </section>
+          ))}
         </>
       )}
       {nextUntil && (
@@ -102,6 +111,15 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
               {dayOf(change.at)}: {change.what}
             </strong>{" "}
             {change.from} → {change.to}
+            {change.delta && (
+              <>
+                {" "}
+                by {change.delta.value} points
+                {change.delta.low !== null && ` (95 % from ${change.delta.low} to ${change.delta.high})`}
+              </>
+            )}
+            {change.canary === "moved" && "; the canary moved too: the model drifted"}
+            {change.canary === "stayed" && "; the canary stayed: look at the docs"}
             {change.note && <small> {change.note}</small>}
           </li>
         ))}
@@ -139,7 +157,9 @@ const Points = ({ points }: { points: Trends["points"] }) => (
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>
-            <th scope="row">{dayOf(from)}</th>
+            <th scope="row" class="when">
+              {dayOf(from)}
+            </th>
             <td class="number">{n}</td>
             <td class="number">
               {score === null ? "–" : score.mean}

@@ -33,7 +33,10 @@ export function WayMap({ way: { steps, left }, session }: Props) {
   return (
     <section class="way">
       <h2 id="way">
-        The way through the docs <small>{steps.length + left} pages</small>
+        The way through the docs{" "}
+        <small>
+          {steps.length + left} {steps.length + left === 1 ? "page" : "pages"}
+        </small>
       </h2>
       <ul class="legend">
         {(["goal", "read", "astray", "missed"] as const).map((kind) => (

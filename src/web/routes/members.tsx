@@ -27,7 +27,7 @@ export const memberPages = ({ people }: Service, front: Front) => {
 
   /** Does what an owner asks for; what is refused is said on the page. */
   const change = (request: Request, work: (viewer: Actor, form: URLSearchParams) => Promise<Response | string>) =>
-    front.act(request, "owner", async (viewer, form, site) => {
+    front.act(request, "members", async (viewer, form, site) => {
       try {
         const did = await work(viewer, form);
         return typeof did === "string" ? to(did) : did;

@@ -18,7 +18,7 @@ import { type RunDraft, readRunDraft } from "../pages/runform.tsx";
 import { type Draft, emptyDraft, fields, readDraft, toDraft, toFault, toInput } from "../promptdraft.ts";
 import { promptViews } from "../promptviews.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 import { titleOf } from "../words.ts";
 
 const perPage = 50;
@@ -36,6 +36,8 @@ export const promptPages = (service: Service, front: Front) => {
 
   /** The form as it was sent, with what is wrong; without a fault, as it was asked to be looked at again. */
   function formAnswer(viewer: Viewer, site: Site, id: string, draft: Draft, isNew: boolean, error?: AppError) {
+    if (!may(viewer, "write"))
+      throw new AppError("forbidden", "an API key only reads pages; a program writes prompts over the API");
     const prompt = isNew ? null : { id, title: titleOf(prompts.getPrompt(viewer.org, id)) };
     const fault = error ? toFault(error, fields) : null;
     const shown = { site, viewer, prompt, id, draft, fault, ...views.formOf(viewer.org, id, draft) };
@@ -85,7 +87,7 @@ export const promptPages = (service: Service, front: Front) => {
     .post(
       "/prompts",
       ({ request }) =>
-        front.act(request, "member", (viewer, sent, site) => {
+        front.act(request, "write", (viewer, sent, site) => {
           const draft = readDraft(sent);
           const id = views.idIn(sent);
           if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, true);
@@ -103,7 +105,7 @@ export const promptPages = (service: Service, front: Front) => {
     .post(
       "/prompts/preview",
       ({ request }) =>
-        front.act(request, "member", (viewer, sent) => {
+        front.act(request, "write", (viewer, sent) => {
           const draft = readDraft(sent);
           const { preview } = views.formOf(viewer.org, views.idIn(sent), draft);
           return privateAnswer("html", renderToString(<PreviewPart draft={draft} preview={preview} />));
@@ -127,7 +129,7 @@ export const promptPages = (service: Service, front: Front) => {
     .post(
       "/prompts/:promptId/edit",
       ({ request, params }) =>
-        front.act(request, "member", (viewer, sent, site) => {
+        front.act(request, "write", (viewer, sent, site) => {
           const { id } = prompts.getPrompt(viewer.org, params.promptId);
           const draft = readDraft(sent);
           if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, false);
@@ -144,9 +146,21 @@ export const promptPages = (service: Service, front: Front) => {
     .post(
       "/prompts/:promptId/status",
       ({ request, params }) =>
-        front.act(request, "member", (viewer, sent) => {
-          const status = promptStatuses.find((each) => each === sent.get("status"));
-          if (!status) throw badRequest(`status must be one of ${promptStatuses.join(", ")}`);
+        front.act(request, "write", (viewer, sent) => {
+          const status = (["active", "paused"] as const).find((each) => each === sent.get("status"));
+          if (!status) throw badRequest("status must be active or paused");
+          if (prompts.getPromptRow(viewer.org, params.promptId).status === "archived")
+            throw badRequest("it is archived; an admin brings it back");
+          const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
+          return front.seeOther(`/prompts/${id}`);
+        }),
+      { params, ...hidden },
+    )
+    .post(
+      "/prompts/:promptId/archive",
+      ({ request, params }) =>
+        front.act(request, "archive", (viewer, sent) => {
+          const status = sent.has("back") ? "active" : "archived";
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
           return front.seeOther(`/prompts/${id}`);
         }),
@@ -155,7 +169,7 @@ export const promptPages = (service: Service, front: Front) => {
     .post(
       "/prompts/:promptId/run",
       ({ request, params }) =>
-        front.act(request, "member", async (viewer, sent, site) => {
+        front.act(request, "run", async (viewer, sent, site) => {
           const draft = readRunDraft(sent);
           try {
             views.checkAgreed(viewer.org, params.promptId, sent);

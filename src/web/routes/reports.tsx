@@ -21,7 +21,7 @@ import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
 import { SessionPage } from "../pages/session.tsx";
 import { withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
-import { mayActAs, type Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 const slug = Type.Object({ slug: Type.String() });
 const listQuery = Type.Object({
@@ -41,14 +41,20 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 const shown = { misses: true, needsKey: true };
 
 /** Reports and the sessions behind them. */
-export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline }: Service, front: Front) => {
+export const reportPages = (
+  { deps, reports, gradings, shares, evals, prompts, getTimeline }: Service,
+  front: Front,
+) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
     const { best, worst, offset = 0, ...filter } = query;
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
     const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
     const listed = prompts.listPrompts(viewer.org, { limit: 200, offset: 0, includeArchived: true }).items;
     const agents = [...new Set(["explorer", "llm", ...(query.agent ? [query.agent] : [])])];
-    return privateAnswer("html", toPage(<ReportsPage {...{ site, viewer, found, query, prompts: listed, agents }} />));
+    return privateAnswer(
+      "html",
+      toPage(<ReportsPage {...{ site, viewer, found, query, prompts: listed, agents }} now={deps.now()} />),
+    );
   }
 
   /** `made`: the share link that was made just now. */
@@ -59,12 +65,13 @@ export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline
     const side = {
       session: notice === null ? `${site.base}${path}/session` : null,
       notice,
-      shares: mayActAs(viewer, "owner") ? shares.listShares(viewer.org, slug) : [],
+      shares: may(viewer, "share") ? shares.listShares(viewer.org, slug) : [],
       made,
     };
     const way = getWay(deps, viewer.org, slug);
+    const graded = { gradings: gradings.listGradings(viewer.org, slug).gradings };
     const { result } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
-    const body = toPage(<ReportPage {...{ site, viewer, path, report, result, way, side }} />);
+    const body = toPage(<ReportPage {...{ site, viewer, path, report, result, way, side, ...graded }} />);
     return privateAnswer("html", body, 200, varyAccept);
   }
 
@@ -99,7 +106,7 @@ export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline
     .post(
       "/reports/:slug/status",
       ({ request, params }) =>
-        front.act(request, "member", (viewer, fields) => {
+        front.act(request, "publish", (viewer, fields) => {
           const status = reportStatuses.find((each) => each === fields.get("status"));
           if (!status) throw badRequest(`status must be one of ${reportStatuses.join(", ")}`);
           reports.setStatus(viewer.org, params.slug, status);
@@ -108,9 +115,18 @@ export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline
       { params: slug, ...hidden },
     )
     .post(
+      "/reports/:slug/grading",
+      ({ request, params }) =>
+        front.act(request, "publish", (viewer, fields) => {
+          gradings.pinGrading(viewer.org, params.slug, fields.get("grading") || null);
+          return front.seeOther(`/reports/${params.slug}#gradings`);
+        }),
+      { params: slug, ...hidden },
+    )
+    .post(
       "/reports/:slug/shares",
       ({ request, params }) =>
-        front.act(request, "owner", (viewer, fields, here) => {
+        front.act(request, "share", (viewer, fields, here) => {
           const share = { days: Number(fields.get("days")), withSession: fields.has("session") };
           const { url } = shares.createShare(viewer.org, params.slug, share);
           return reportPage(viewer, here, params.slug, url);
@@ -120,7 +136,7 @@ export const reportPages = ({ deps, reports, shares, evals, prompts, getTimeline
     .post(
       "/reports/:slug/shares/:shareId/revoke",
       ({ request, params }) =>
-        front.act(request, "owner", (viewer) => {
+        front.act(request, "share", (viewer) => {
           shares.revokeShare(viewer.org, params.slug, params.shareId);
           return front.seeOther(`/reports/${params.slug}`);
         }),

@@ -61,7 +61,7 @@ export const runPages = (service: Service, front: Front) => {
     const { task } = runs.getAsked(viewer.org, run.runId);
     const used = listUsed(deps, viewer.org, run, task, place.attempt);
     const attempts = endings.listAttempts(viewer.org, run.runId);
-    return { site, title: titleOf(task), run, used, attempts, now: deps.now() };
+    return { site, viewer, title: titleOf(task), run, used, attempts, now: deps.now() };
   };
 
   const shownEval = (viewer: Viewer, site: Site, id: string) => ({
@@ -122,7 +122,7 @@ export const runPages = (service: Service, front: Front) => {
           const progress = follow.getProgress(viewer.org, params.runId);
           const asked = runs.getAsked(viewer.org, params.runId);
           const state = stateOf(viewer, site, progress);
-          return privateAnswer("html", toPage(<RunPage {...{ viewer, asked, progress, ...state }} />));
+          return privateAnswer("html", toPage(<RunPage {...{ asked, progress, ...state }} />));
         }),
       { params, ...page("runPage", "A run, for people, live until it has ended", { misses: true, needsKey: true }) },
     )
@@ -143,7 +143,7 @@ export const runPages = (service: Service, front: Front) => {
     .post(
       "/runs/:runId/cancel",
       ({ request, params }) =>
-        front.act(request, "member", async (viewer) => {
+        front.act(request, "run", async (viewer) => {
           await endings.cancelRun(viewer.org, params.runId, viewer.person?.name ?? "somebody on the pages");
           return front.seeOther(`/runs/${params.runId}`);
         }),
@@ -152,7 +152,7 @@ export const runPages = (service: Service, front: Front) => {
     .post(
       "/runs/:runId/rerun",
       ({ request, params }) =>
-        front.act(request, "member", async (viewer) => {
+        front.act(request, "run", async (viewer) => {
           const { runIds } = await requests.requestAgain(viewer.org, params.runId, "web");
           return front.seeOther(`/runs/${runIds[0]}`);
         }),

@@ -11,7 +11,7 @@ import { KeysPage } from "../pages/keys.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { OrgPage } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
-import { mayActAs, type Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 const dayMs = 24 * 3600_000;
 
@@ -31,7 +31,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
           org={orgs.getOrg(viewer.org)}
           spentUsd={money.getSpending(viewer.org).spentUsd}
           defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
-          mayChange={mayActAs(viewer, "owner")}
+          mayChange={may(viewer, "organisation")}
         />,
       ),
       status,
@@ -49,7 +49,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
           {...{ site, viewer, ...came }}
           keys={keys.listKeys(viewer.org)}
           now={now()}
-          mayChange={mayActAs(viewer, "admin")}
+          mayChange={may(viewer, "keys")}
         />,
       ),
       status,
@@ -62,7 +62,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
           {...{ site, viewer, config, ...came }}
           models={models.listModels(viewer.org)}
           judges={orgs.getOrg(viewer.org).judgeModels}
-          mayChange={mayActAs(viewer, "admin")}
+          mayChange={may(viewer, "models")}
         />,
       ),
       status,
@@ -91,7 +91,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings",
       ({ request }) =>
-        front.act(request, "owner", (viewer, form, site) =>
+        front.act(request, "organisation", (viewer, form, site) =>
           orAgain(
             (came, status) => orgPage(viewer, site, came, status),
             form,
@@ -119,7 +119,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/keys",
       ({ request }) =>
-        front.act(request, "admin", (viewer, form, site) =>
+        front.act(request, "keys", (viewer, form, site) =>
           orAgain(
             (came, status) => keysPage(viewer, site, came, status),
             form,
@@ -142,7 +142,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/keys/:keyId/revoke",
       ({ request, params }) =>
-        front.act(request, "admin", (viewer, _form, site) => {
+        front.act(request, "keys", (viewer, _form, site) => {
           const { name } = keys.revokeKey(viewer.org, params.keyId);
           return keysPage(viewer, site, {
             done: `The key “${name}” is revoked: it is refused from its next request on.`,
@@ -158,7 +158,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/models",
       ({ request }) =>
-        front.act(request, "admin", (viewer, form, site) =>
+        front.act(request, "models", (viewer, form, site) =>
           orAgain(
             (came, status) => modelsPage(viewer, site, came, status),
             form,
@@ -178,7 +178,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/models/forget",
       ({ request }) =>
-        front.act(request, "admin", (viewer, form, site) =>
+        front.act(request, "models", (viewer, form, site) =>
           orAgain(
             (came, status) => modelsPage(viewer, site, came, status),
             form,
@@ -193,7 +193,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/models/test",
       ({ request }) =>
-        front.act(request, "admin", (viewer, form, site) =>
+        front.act(request, "models", (viewer, form, site) =>
           orAgain(
             (came, status) => modelsPage(viewer, site, came, status),
             form,

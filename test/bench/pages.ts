@@ -1,0 +1,94 @@
+// Time to the first byte of each page of an organisation with 100,000 runs, and what it weighs on the wire.
+import { readConfig } from "../../src/config.ts";
+import { closeDb, openDb } from "../../src/db/open.ts";
+import { openSession } from "../../src/runs/session.ts";
+import { seedHistory } from "./history.ts";
+import { median } from "./load.ts";
+
+/** What the bench lends: how it starts the service, writes a row, and where data may lie. */
+type Bench = {
+  startService: (dataDir: string) => Promise<{ url: string; stop: () => Promise<void> }>;
+  row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
+  folder: () => string;
+};
+
+const count = 100_000;
+const eventCount = 20_000;
+const asked = 40;
+
+/** The newest reports, the last of which gets a session. */
+function seedSession(dataDir: string, slug: string): string {
+  const db = openDb(dataDir);
+  const run = db.$client
+    .query<{ id: string; orgId: string }, [string]>(
+      "select runs.id, runs.org_id as orgId from runs join reports on reports.run_id = runs.id where slug = ?",
+    )
+    .get(slug);
+  if (!run) throw new Error(`no run has the report ${slug}`);
+  const deps = { db, config: readConfig({}), now: Date.now, newId: (atMs: number) => Bun.randomUUIDv7("hex", atMs) };
+  const fail = (error: unknown) => {
+    throw error;
+  };
+  const id = { orgId: run.orgId, runId: run.id, attempt: 1 } as Parameters<typeof openSession>[1];
+  const session = openSession(deps, id, () => true, fail);
+  for (let i = 0; i < eventCount; i++)
+    session.append({ type: "thought", text: `Step ${i}: ${"words ".repeat(40)}`, by: "rule" }, "agent");
+  session.close(new AbortController().signal);
+  closeDb(db);
+  return run.id;
+}
+
+/** One page after the other, one request at a time, as a person at this machine asks. */
+export async function benchPages({ startService, row, folder }: Bench): Promise<void> {
+  const dataDir = folder();
+  const { key, promptIds, providerId, slugs } = seedHistory(dataDir, count);
+  const [slug, ...others] = slugs.toReversed() as [string, ...string[]];
+  const runId = seedSession(dataDir, slug);
+  const service = await startService(dataDir);
+  const headers = { authorization: `Bearer ${key}`, accept: "text/html", "accept-encoding": "gzip" };
+  const get = (path: string) => fetch(service.url + path, { headers, decompress: false });
+  const print = (7 * 400 + 390).toString(16).padStart(16, "0");
+  const prompt = promptIds[7];
+  const pages: [name: string, path: string][] = [
+    ["home", "/"],
+    ["prompts", "/prompts"],
+    ["a prompt", `/prompts/${prompt}`],
+    ["runs", "/runs"],
+    ["runs, filtered", `/runs?promptId=${prompt}&status=failed&trigger=mcp`],
+    ["a run", `/runs/${runId}`],
+    ["reports", "/reports"],
+    ["reports, filtered", `/reports?promptId=${prompt}&worst=B`],
+    ["a report", `/reports/${slug}`],
+    ["a session of 20,000 events", `/reports/${slug}/session`],
+    ["the end of it", `/reports/${slug}/session?fromSeq=${eventCount - 50}`],
+    ["compare 2 reports", `/compare?slugs=${slug},${others[0]}`],
+    ["compare 10 reports", `/compare?slugs=${[slug, ...others.slice(0, 9)].join()}`],
+    ["trends", "/trends"],
+    ["trends of a prompt", `/trends?promptId=${prompt}`],
+    ["friction", `/friction?promptId=${prompt}`],
+    ["one friction", `/friction/${print}?promptId=${prompt}`],
+    ["providers", "/providers"],
+    ["a docs map", `/providers/${providerId}`],
+    ["settings", "/settings"],
+    ["API keys", "/settings/keys"],
+  ];
+  for (const [name, path] of pages) {
+    const times: number[] = [];
+    let bytes = 0;
+    for (let i = 0; i < asked; i++) {
+      const begun = performance.now();
+      const response = await get(path);
+      times.push(performance.now() - begun);
+      bytes = (await response.arrayBuffer()).byteLength;
+      if (!response.ok) throw new Error(`${path}: ${response.status}`);
+    }
+    row(
+      `page: ${name}, of ${count.toLocaleString("en")} runs`,
+      `first byte ${median(times).toFixed(1)} ms, ${(bytes / 1000).toFixed(0)} KB`,
+      "",
+      "",
+      "< 30 ms, < 100 KB",
+    );
+  }
+  await service.stop();
+}

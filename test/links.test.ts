@@ -1,0 +1,89 @@
+import { expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, signedIn } from "./support/people.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+/** What somebody can come to by links alone, from `start` on: each address with its status and where it stands. */
+async function crawl(who: ReturnType<typeof browse>, start: string, base: string) {
+  const seen = new Map<string, { status: number; from: string }>();
+  const ahead: [path: string, from: string][] = [[start, "start"]];
+  for (let next = ahead.pop(); next; next = ahead.pop()) {
+    const [path, from] = next;
+    if (seen.has(path)) continue;
+    const { status, body, headers, location } = await who.get(path);
+    seen.set(path, { status, from });
+    if (location) ahead.push([location, path]);
+    if (!headers.get("content-type")?.startsWith("text/html")) continue;
+    const here = new URL(path, "http://localhost:3000");
+    for (const [, raw = ""] of String(body).matchAll(/<(?:a|link)\b[^>]*?\shref="([^"]*)"/g)) {
+      if (raw.startsWith("data:")) continue;
+      const { origin, pathname, search } = new URL(raw.replaceAll("&amp;", "&"), here);
+      // Filters of a session and pages of a list lead to the same page again and again.
+      if (origin === here.origin && !seen.has(pathname + search) && !/[?&](types|fromSeq|offset)=/.test(search))
+        ahead.push([pathname + search, path]);
+    }
+    // A page names nothing outside of the base path.
+    for (const [, at = ""] of String(body).matchAll(
+      /\s(?:href|action|src|hx-get|hx-post|hx-sse:connect|data-session)="(\/[^"]*)"/g,
+    ))
+      expect([path, at, at === "/" || at.startsWith(`${base}/`) || base === ""]).toEqual([path, at, true]);
+  }
+  return seen;
+}
+
+/** A service with a history: two evaluations that can be compared, a share link, a provider, keys and an invitation. */
+function furnished(env: Record<string, string> = {}) {
+  const app = testApp({ env });
+  const { service, a } = app;
+  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const prompt = service.prompts.createPrompt(a.org, {
+    title: "Upload a file",
+    text: "Upload {{what}}. https://docs.acme.dev/",
+    templateDefaults: { what: "a file" },
+    frequency: "daily",
+    targetProviderId: provider.id,
+  });
+  const args = { templateArgs: { what: "a file" } };
+  const four = Array.from({ length: 4 }, () => niceGrade);
+  const [first] = evaluation(app, prompt.id, four, args);
+  evaluation(
+    app,
+    prompt.id,
+    four.map((grade) => ({ ...grade, score: 40 })),
+    args,
+  );
+  const { url } = service.shares.createShare(a.org, first?.slug ?? "", { days: 7, withSession: true });
+  return { app, slug: first?.slug ?? "", promptId: prompt.id, shared: new URL(url).pathname };
+}
+
+const dead = (seen: Awaited<ReturnType<typeof crawl>>) =>
+  [...seen].filter(([, { status }]) => status !== 200 && status !== 303).map(([path, rest]) => ({ path, ...rest }));
+
+for (const base of ["", "/evals"]) {
+  const under = base === "" ? "" : ", under a base path";
+  const env: Record<string, string> = base === "" ? {} : { EVALD_BASE_URL: `http://localhost:3000${base}` };
+  const made = furnished(env);
+
+  test.each(["owner", "member"] as const)(`no link of any page is dead for an %s${under}`, async (role) => {
+    const { app, slug, promptId } = made;
+    const who = await signedIn(app, { role });
+    const seen = await crawl(who, `${base}/`, base);
+    expect(dead(seen)).toEqual([]);
+    const paths = [...seen.keys()].map((path) => path.slice(base.length));
+    const places = ["/prompts", "/runs", "/reports", "/friction", "/trends", "/providers", "/settings", "/account"];
+    for (const place of [...places, "/settings/keys", "/docs", `/prompts/${promptId}`, `/reports/${slug}/session`])
+      expect(paths).toContain(place);
+    // Home and the list of prompts lead to what a change was found by.
+    expect(paths.some((path) => path.startsWith("/compare?slugs="))).toBe(true);
+    expect(paths.some((path) => path.startsWith("/friction/"))).toBe(true);
+    expect(paths.some((path) => path.startsWith("/sign-in"))).toBe(false);
+  });
+
+  test(`no link of what strangers see is dead${under}`, async () => {
+    const { app, shared } = made;
+    expect(dead(await crawl(browse(app), `${base}/`, base))).toEqual([]);
+    const seen = await crawl(browse(app), shared, base);
+    expect(dead(seen)).toEqual([]);
+    expect([...seen.keys()]).toContain(`${shared}/session`);
+  });
+}
