@@ -25,6 +25,23 @@ const rules = (...events: AgentEvent[]) => session(started(), ...events, end("no
 const titles = (frictions: Friction[]) => frictions.map(({ title }) => title);
 const startPage = [http("t1", "/", { provenance: "given", foundOn: null }), read("/", "Acme docs")];
 
+test("a tunnel to a registry that stays open while a command works is no slow page", () => {
+  const graded = (ms: number) => {
+    const tunnel = http("t2", "/", { method: "CONNECT", url: "https://registry.npmjs.org/", ms, provenance: "given" });
+    const { dimensions, frictions } = gradeSession(rules(...startPage, tunnel, covered(1)));
+    return { dimensions, titles: titles(frictions) };
+  };
+  expect(graded(24_000)).toEqual(graded(10));
+  expect(graded(24_000).titles.join()).not.toContain("registry");
+});
+
+test("an llms.txt that a tool looked for by itself is no error, one that the agent asked for is", () => {
+  const probe = http("t2", "/llms.txt", { status: 404, provenance: "guessed" });
+  const graded = (tool: string, ok: boolean) =>
+    gradeSession(rules(...startPage, call("t2", tool), probe, result("t2", tool, ok))).metrics.errors;
+  expect([graded("search_docs", true), graded("fetch_page", false)]).toEqual([0, 1]);
+});
+
 test("a session becomes this grade", () => {
   const friction = { quote: null, lostSeconds: null, lostUsd: null };
   expect(gradeSession(bad)).toEqual({

@@ -51,6 +51,25 @@ beforeAll(() => {
     talks: { turns: [{ text: "What do you want me to do?" }] },
     confused: { turns: [call("open_door", {}), call("fetch_page", { address: 1 }), done] },
     endless: { turns: Array.from({ length: 50 }, (_, i) => call("ask_human", { question: `Why ${i}?` })) },
+    ...Object.fromEntries(
+      (
+        [
+          ["small", 90_000],
+          ["tiny", 2_000],
+        ] as const
+      ).map(([name, maxChars]) => [
+        name,
+        {
+          maxChars,
+          turns: [
+            ...Array.from({ length: 12 }, (_, i) =>
+              call("fetch_page", { url: "https://notes.test/long.md", from: i * 20_000 }),
+            ),
+            done,
+          ],
+        },
+      ]),
+    ),
     reads: {
       turns: [
         ...Array.from({ length: 40 }, (_, i) =>
@@ -415,4 +434,19 @@ test("what a model read long ago makes room for what it reads now", async () => 
   expect(Math.max(...sizes)).toBeGreaterThan(300_000);
   expect(Math.max(...sizes)).toBeLessThan(450_000);
   expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Left out to make room");
+}, 30_000);
+
+test("a model of a small context is given less to read, and the run goes on; where even the task is too long, it says so", async () => {
+  const before = fake.requests.length;
+  const { run, report } = await runOf("small");
+  expect([run.status, run.failureReason]).toEqual(["completed", null]);
+  expect(report.metrics).toMatchObject({ errors: 0, toolCalls: 13 });
+  const refused = fake.requests.slice(before).filter(({ body }) => JSON.stringify(body).length > 90_000);
+  // It is remembered how much there is room for.
+  expect(refused).toHaveLength(1);
+  const tiny = await runOf("tiny");
+  expect(tiny.run).toMatchObject({
+    status: "failed",
+    failureReason: expect.stringContaining("maximum context length"),
+  });
 }, 30_000);

@@ -60,7 +60,7 @@ export type Facts = {
   endSeq: number | null;
   elapsedMs: number | null;
   checks: SeenCheck[];
-  /** Requests on the way, without the hops of redirects. */
+  /** Requests on the way, without the hops of redirects and the tunnels that stood: those last as long as a program wants. */
   way: Http[];
   tests: Http[];
   pages: PageRead[];
@@ -77,6 +77,8 @@ export type Facts = {
 };
 
 export const failed = (http: Http) => http.status === null || http.status >= 400;
+
+const isHop = ({ status }: Http) => status !== null && status >= 300 && status < 400;
 
 /** Looking whether the site keeps a convention; the discovery checks grade the answer, so the miss costs nothing more. */
 export function isProbe(http: Http): boolean {
@@ -124,7 +126,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
     checks,
-    way: http.filter((e) => e.purpose === "way" && !(e.status !== null && e.status >= 300 && e.status < 400)),
+    way: http.filter((e) => e.purpose === "way" && !isHop(e) && (e.method !== "CONNECT" || failed(e))),
     tests: http.filter((e) => e.purpose === "check"),
     pages,
     goalTerms: strings(milestone("goal_terms")?.detail.terms),
@@ -230,7 +232,8 @@ function failuresOf(events: SessionEvent[]): Failure[] {
   const address = (url: string | null) => (url === null ? null : sameAddress(url));
   for (const event of events) {
     if (event.type === "tool_call") calls.set(event.id, { seq: event.seq, url: stringOrNull(event.input?.url) });
-    if (event.type === "http" && event.purpose === "way" && failed(event)) {
+    // What a tool looks for by itself and does not find has kept nobody from anything; where the agent asked for it, its result says so.
+    if (event.type === "http" && event.purpose === "way" && failed(event) && !isProbe(event)) {
       const { id, url, status, error } = event;
       const message = line(error?.message) || (status === null ? "no answer came" : `the answer was status ${status}`);
       failures.push({ what: "request", seqs: [event.seq], id, tool: null, url, code: error?.kind ?? null, message });

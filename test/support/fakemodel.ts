@@ -6,6 +6,8 @@ import { formats, type Said } from "./fakeformats.ts";
 export type Turn = Partial<Omit<Said, "toolCalls">> & {
   /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown> }[];
+  /** Its text, made of every text that it was sent. */
+  says?: (asked: string) => string;
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string> };
   /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if that were all. */
@@ -21,7 +23,12 @@ export type Turn = Partial<Omit<Said, "toolCalls">> & {
 };
 
 /** Turns in order: the next one once the tools of those before have results. `first`: what the first calls get instead, one each. */
-type Scenario = { first?: Turn[]; turns: Turn[] };
+type Scenario = {
+  first?: Turn[];
+  turns: Turn[];
+  /** What is longer is refused, as by a model of a small context. */
+  maxChars?: number;
+};
 
 const usage = { input: 100, cached: 40, output: 20, reasoning: 5 };
 const turns = (...all: Turn[]): Scenario => ({ turns: all });
@@ -108,6 +115,9 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     const scenario = all[model];
     if (!scenario) return error(404, `the model ${model} does not exist`);
 
+    if (JSON.stringify(body).length > (scenario.maxChars ?? Number.POSITIVE_INFINITY))
+      return error(400, "This model's maximum context length is 32768 tokens. However, you requested 40000.");
+
     const nth = calls.get(model) ?? 0;
     calls.set(model, nth + 1);
     const turn = scenario.first?.[nth] ?? turnAfter(scenario.turns, format.toolResults(body));
@@ -118,10 +128,11 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       const id = `call_${nth}_${i}`;
       return { id, name, input: typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input };
     });
-    const said = format.answer({ model, usage, ...turn, toolCalls }, body);
+    const text = turn.says ? turn.says(textsOf(body).join("\n")) : turn.text;
+    const said = format.answer({ model, usage, ...turn, text, toolCalls }, body);
     const streams = format.streams(body, pathname);
-    const text = JSON.stringify(said.whole);
-    const blocks = streams ? said.stream : [text.slice(0, text.length / 2), text.slice(text.length / 2)];
+    const whole = JSON.stringify(said.whole);
+    const blocks = streams ? said.stream : [whole.slice(0, whole.length / 2), whole.slice(whole.length / 2)];
     request.signal.addEventListener("abort", () => left.resolve());
     return new Response(toStream(send(blocks, turn, model)), {
       headers: { "content-type": streams ? "text/event-stream" : "application/json" },
@@ -150,6 +161,13 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     stop: () => void server.stop(true),
   };
 }
+
+const textsOf = (value: unknown): string[] =>
+  typeof value === "string"
+    ? [value]
+    : value !== null && typeof value === "object"
+      ? Object.values(value).flatMap(textsOf)
+      : [];
 
 /** The mark that stood last behind a text. */
 function refIn(body: unknown, before: string): string {

@@ -4,7 +4,7 @@ import { checkDeclared } from "../explorer/declared.ts";
 import { createFetching } from "../explorer/fetching.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
-import { forget } from "./forget.ts";
+import { forget, lessRoom, usualRoom } from "./forget.ts";
 import { toAssignment, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./selftools.ts";
@@ -95,6 +95,7 @@ async function work(
   const onFault = (error: unknown) => (fault ??= { error });
   const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
   const told = new Set<string>();
+  let room = usualRoom;
   let failures = 0;
   let silent = 0;
   let ending: Ending | null = null;
@@ -108,7 +109,7 @@ async function work(
       });
       for (const notice of fresh) told.add(notice);
     }
-    forget(messages);
+    forget(messages, room);
     const result = streamText({
       model,
       instructions: toInstructions(task, tools, missing),
@@ -126,6 +127,11 @@ async function work(
       if (calls === 0) throw new AgentFailure("budget", `${step.message}, before any work was done`);
       ending = { outcome: "goal_not_met", reason: `Ended by a limit: ${step.message}.` };
     } else if (step.kind === "failed") {
+      const less = step.isTooLong ? lessRoom(messages) : null;
+      if (less !== null) {
+        room = less;
+        continue;
+      }
       if (step.final || ++failures >= maxFailures)
         throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" });
       await pauseAfter(failures, step, signal);

@@ -12,6 +12,8 @@ export type StepEnd =
       final: boolean;
       retryAfterMs: number | null;
       isBusy: boolean;
+      /** The model cannot read so much at once. */
+      isTooLong: boolean;
     };
 
 type Terms = { nextId: () => string; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
@@ -73,6 +75,10 @@ export async function takeStep(
 
 const isCut = (reason: string | null) => reason === null || reason === "error" || reason === "other";
 
+/** As Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter say it. */
+const tooLong =
+  /context (length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
+
 function toFailure(error: unknown): StepEnd {
   const message = (error instanceof Error ? error.message : String(error)).slice(0, 500);
   const call = APICallError.isInstance(error) ? error : null;
@@ -83,7 +89,8 @@ function toFailure(error: unknown): StepEnd {
   const cause = status === 401 || status === 403 ? "credentials" : "infrastructure";
   const final = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
   const isBusy = status !== undefined && status >= 400;
-  return { kind: "failed", cause, message: `the model: ${message}`, final, retryAfterMs, isBusy };
+  const isTooLong = status === 413 || (status === 400 && tooLong.test(message));
+  return { kind: "failed", cause, message: `the model: ${message}`, final, retryAfterMs, isBusy, isTooLong };
 }
 
 const pauseMs = 200;
