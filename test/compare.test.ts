@@ -35,10 +35,10 @@ describe("the verdict over two evaluations", () => {
     ],
     [
       "less by the interval, and nothing by the test",
-      [90.8, 90.8, 90.8, 90.8, 94.5, 94.5].map((s) => scored(s)),
+      [...Array(6).fill(90.8), ...Array(4).fill(94.5)].map((s) => scored(s)),
       [90.8, 90.8, 90.8, 90.8].map((s) => scored(s)),
       "no_change",
-      "-1.2 points",
+      "-1.5 points (95 % from -2.8 to -0.1), p 0.251",
     ],
     ["the same again", base, base, "no_change", "0.0 points"],
     [

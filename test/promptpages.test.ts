@@ -280,7 +280,7 @@ describe("pages of prompts", () => {
     for (const path of ["/", "/prompts", `/prompts/${id}`]) {
       const { body } = await app.send("GET", path);
       expect(body).toContain('class="change change-improved"');
-      expect(body).toContain("+10.0 better");
+      expect(body).toContain("+10.0 improved");
     }
     evaluation(app, id, scores(79, 83, 80, 84, 82));
     const { body } = await app.send("GET", "/");

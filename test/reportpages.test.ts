@@ -362,7 +362,7 @@ describe("reports side by side", () => {
   test("have a verdict with its evidence, what got worse at the top, and the friction that came and went", async () => {
     const { body } = await app.send("GET", `/compare?slugs=${a},${b}`);
     for (const shown of [
-      '<section class="verdict-card verdict-regressed" aria-label="Verdict"><p class="word">Worse</p>',
+      '<section class="verdict-card verdict-regressed" aria-label="Verdict"><p class="word">Regressed</p>',
       "-20.0 points (95 %",
       "two-sided permutation test of the mean scores",
       '<svg class="delta" viewBox="0 0 400 52" role="img"><title>The mean score changed by -20 points',

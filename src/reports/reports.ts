@@ -2,6 +2,7 @@ import { and, asc, count, desc, eq, gte, inArray, lt, lte, sql } from "drizzle-o
 import { type Tx, tx } from "../db/open.ts";
 import { rowReader } from "../db/rows.ts";
 import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
+import { keptWhileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
@@ -122,8 +123,10 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
 
   const missing = (slug: string) => notFound(`no report has the slug ${slug}`);
 
-  /** Throws not_found. */
-  function getReport(org: OrgId, slug: string): Report {
+  const kept = keptWhileUnchanged<Report>(db, 1000);
+  /** Throws not_found. Reports are read far more often than anything is written. */
+  const getReport = (org: OrgId, slug: string): Report => kept(`${org} ${slug}`, () => makeReport(org, slug));
+  function makeReport(org: OrgId, slug: string): Report {
     const [row] = bySlug.values({ org, slug });
     if (!row) throw missing(slug);
     const report = readReport(row, 0);

@@ -27,8 +27,8 @@ export const argsKey = (args: Record<string, string> | null): string =>
 
 const cellKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
 
-/** Reports that are looked at in one query, and in all. */
-const batch = 50;
+/** Reports that are looked at in one query, and in all. Most of the newest match. */
+const batch = 15;
 const maxLooked = 1000;
 /** After every id. */
 const last = "g";

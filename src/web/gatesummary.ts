@@ -2,6 +2,7 @@ import type { Gate } from "../gates/schema.ts";
 import type { Comparison } from "../reports/compare.ts";
 import type { EvalResult } from "../reports/repeats.ts";
 import { table, text } from "./markdown.ts";
+import { metricWords } from "./words.ts";
 
 const titleOf = ({ prompt }: Gate): string => prompt.title ?? prompt.id;
 
@@ -67,7 +68,7 @@ const alone = (head: EvalResult): string => table([["", "Head"], ...figures.map(
 function changes(heading: string, all: Comparison["evidence"]["dimensions"]): string | null {
   const short = (value: number) => Number(value.toFixed(2));
   const rows = all.map(({ name, before, after, delta, pHolm }) => [
-    name,
+    metricWords[name] ?? name,
     `${short(before)}`,
     `${short(after)}`,
     signed(short(delta.value)),

@@ -25,6 +25,15 @@ export const agentWords = ({ id, version, model }: Report["agent"]): string =>
 export const frictionNames = ({ frictionPoints }: Pick<Report, "frictionPoints">): Map<string, string> =>
   new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
 
+export const metricWords: Record<string, string> = {
+  timeSeconds: "Time",
+  errors: "Errors",
+  toolCalls: "Tool calls",
+  costUsd: "Cost",
+  interruptions: "Interruptions",
+};
+
+/** A name of the API as words: `no_change` as `no change`. */
 export const plain = (word: string): string => word.replaceAll("_", " ");
 
 export const metWords = { yes: "reached", no: "not reached", unclear: "not proven" } as const;

@@ -3,10 +3,10 @@ import type { ReportsComparison as Comparison } from "../../reports/sidebyside.t
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { outcomeWords, plain, timeWords } from "../words.ts";
+import { metricWords, outcomeWords, plain, timeWords } from "../words.ts";
 import { GradeMark, Wide } from "./figures.tsx";
 import { signed } from "./standing.tsx";
-import { metricNames, VerdictCard } from "./verdict.tsx";
+import { VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
@@ -16,7 +16,7 @@ type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (v
 
 const points = (value: number) => value.toFixed(1);
 
-const metricWords: Record<string, (value: number) => string> = {
+const valueWords: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
@@ -41,8 +41,8 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
-      const words = metricWords[name] ?? String;
-      return { name: metricNames[name] ?? name, values, isCost: true, words };
+      const words = valueWords[name] ?? String;
+      return { name: metricWords[name] ?? name, values, isCost: true, words };
     });
   return (
     <Layout

@@ -97,7 +97,7 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
       </tbody>
     </table>
     <p class="hint">
-      A change is called better or worse only where 4 runs on each side tell it from chance.
+      A change is called improved or regressed only where 4 runs on each side tell it from chance.
       {promptCount > prompts.length && (
         <>
           {" "}

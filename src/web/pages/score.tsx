@@ -1,21 +1,7 @@
 import type { Latest } from "../../reports/latest.ts";
 import { Sparkline } from "../charts.tsx";
-import { outcomeWords } from "../words.ts";
+import { outcomeWords, plain } from "../words.ts";
 import { GradeMark } from "./figures.tsx";
-
-type Verdict = NonNullable<Latest["change"]>["verdict"];
-
-/** What a comparison says, in a word; only the first two are told as better and worse. */
-const verdictWords: Record<Verdict, string> = {
-  improved: "better",
-  regressed: "worse",
-  soft_improvement: "perhaps better",
-  soft_regression: "perhaps worse",
-  no_change: "no change",
-  inconclusive: "cannot be told",
-  insufficient_data: "too few runs",
-  not_comparable: "not comparable",
-};
 
 /** The newest score of a prompt, with its report. */
 export const Score = ({ latest, base }: { latest: Latest | null; base: string }) =>
@@ -53,7 +39,7 @@ export function Change({ latest, base }: { latest: Latest | null; base: string }
       title="Of the newest evaluation against the one before"
     >
       {delta > 0 ? "+" : ""}
-      {delta.toFixed(1)} {verdictWords[verdict]}
+      {delta.toFixed(1)} {plain(verdict)}
     </a>
   );
 }

@@ -1,27 +1,7 @@
 import { duration, percent } from "../../grading/words.ts";
 import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
+import { metricWords, plain } from "../words.ts";
 import { Fact, Wide } from "./figures.tsx";
-
-type Verdict = NonNullable<Comparison["verdict"]>;
-
-const words: Record<Verdict, string> = {
-  not_comparable: "Not comparable",
-  insufficient_data: "Not enough runs",
-  regressed: "Worse",
-  improved: "Better",
-  soft_regression: "Perhaps worse",
-  soft_improvement: "Perhaps better",
-  no_change: "No change",
-  inconclusive: "Not clear",
-};
-
-export const metricNames: Record<string, string> = {
-  timeSeconds: "Time",
-  errors: "Errors",
-  toolCalls: "Tool calls",
-  costUsd: "Cost",
-  interruptions: "Interruptions",
-};
 
 /** Points that matter to a person: a change counts from here. */
 const threshold = 5;
@@ -32,8 +12,8 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
   const changes = [...dimensions, ...metrics].toSorted((a, b) => a.pHolm - b.pHolm);
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
-      <p class="word">{verdict === null ? "No verdict" : words[verdict]}</p>
-      <p>{reason.charAt(0).toUpperCase() + reason.slice(1)}.</p>
+      <p class="word">{verdict === null ? "No verdict" : capital(plain(verdict))}</p>
+      <p>{capital(reason)}.</p>
       {delta && <DeltaChart {...delta} />}
       {(method !== null || p !== null) && (
         <dl class="facts">
@@ -122,7 +102,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
               <tbody>
                 {changes.map(({ name, before, after, delta, pHolm }) => (
                   <tr key={name}>
-                    <th scope="row">{metricNames[name] ?? name}</th>
+                    <th scope="row">{metricWords[name] ?? name}</th>
                     <td class="number">{before}</td>
                     <td class="number">{after}</td>
                     <td class="number">
@@ -140,6 +120,8 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
     </section>
   );
 }
+
+const capital = (words: string): string => words.charAt(0).toUpperCase() + words.slice(1);
 
 const pWords = (p: number): string => (p < 0.001 ? "under 0.001" : p.toFixed(3));
 
