@@ -15,6 +15,7 @@ async function crawl(who: ReturnType<typeof browse>, start: string, base: string
     if (location) ahead.push([location, path]);
     if (!headers.get("content-type")?.startsWith("text/html")) continue;
     const here = new URL(path, "http://localhost:3000");
+    expect([path, Bun.gzipSync(String(body)).length < 100_000]).toEqual([path, true]);
     for (const [, raw = ""] of String(body).matchAll(/<(?:a|link)\b[^>]*?\shref="([^"]*)"/g)) {
       if (raw.startsWith("data:")) continue;
       const { origin, pathname, search } = new URL(raw.replaceAll("&amp;", "&"), here);
@@ -58,6 +59,23 @@ function furnished(env: Record<string, string> = {}) {
 
 const dead = (seen: Awaited<ReturnType<typeof crawl>>) =>
   [...seen].filter(([, { status }]) => status !== 200 && status !== 303).map(([path, rest]) => ({ path, ...rest }));
+
+test("what pages are made of is small, and kept for good under a name of its content", async () => {
+  const app = testApp();
+  const { body } = await browse(app).get("/sign-in");
+  const paths = ["style.css", "client.js"].map((name) => body.match(new RegExp(`/${name}\\?v=\\w+`))?.[0] ?? name);
+  const sizes: number[] = [];
+  for (const path of paths) {
+    const response = await app.app.handle(
+      new Request(`http://localhost:3000${path}`, { headers: { "accept-encoding": "gzip" } }),
+    );
+    expect(response.headers.get("cache-control")).toBe("public, max-age=31536000, immutable");
+    expect(response.headers.get("content-encoding")).toBe("gzip");
+    sizes.push((await response.arrayBuffer()).byteLength);
+  }
+  expect(sizes[1]).toBeLessThan(60_000);
+  expect((sizes[0] ?? 0) + (sizes[1] ?? 0)).toBeLessThan(80_000);
+});
 
 for (const base of ["", "/evals"]) {
   const under = base === "" ? "" : ", under a base path";

@@ -38,6 +38,18 @@ test("what is computed from stored reports comes by indexes, and reads no table 
   ]);
   expect(gates.getGate(org, gate.id).status).toBe("error");
   prompts.updatePrompt(org, promptId, { baselineRequestId: head });
+  // Filters that next to nothing passes: no row is read that is not listed.
+  const found = reports.listReports(org, { promptId, minScore: 94, outcome: "not_judged" }, { limit: 5, offset: 0 });
+  expect([found.items.length, found.total]).toEqual([0, 0]);
+  const filtered = [...asked].filter((sql) => sql.includes('+"reports"."prompt_id"'));
+  expect(filtered.length).toBe(2);
+  for (const sql of filtered)
+    expect(
+      $client
+        .query<{ detail: string }, []>(`explain query plan ${sql.replaceAll("?", "null")}`)
+        .all()
+        .map(({ detail }) => detail),
+    ).toContainEqual(expect.stringContaining("COVERING INDEX reports_filtered"));
   spy.mockRestore();
 
   const scans = [...asked]

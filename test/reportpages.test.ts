@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import { tx } from "../src/db/open.ts";
 import type { Grade } from "../src/grading/score.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
@@ -155,6 +156,39 @@ describe("a report", () => {
     expect(await statusOf()).toBe("draft");
     expect((await app.send("GET", path)).body).not.toContain(`action="${path}/status"`);
   });
+});
+
+test("gradings of a report stand side by side, and an admin pins one", async () => {
+  const app = testApp();
+  const { slug } = runWithReport(app, niceGrade);
+  const path = `/reports/${slug}`;
+  const [admin, member] = [await signedIn(app, { role: "admin" }), await signedIn(app, { role: "member" })];
+  expect((await admin.get(path)).body).not.toContain('id="gradings"');
+  const { id } = app.db.$client.query<{ id: string }, []>("select id from reports").get() ?? { id: "" };
+  const methodology = { ...niceGrade.methodology, id: "acme-1", hash: "b".repeat(64) };
+  const other = { ...niceGrade, score: 41.5, grade: "F", methodology } as Grade;
+  tx(app.db, (t) => app.service.gradings.addGrading(t, id, other, 1, null));
+  const cells = async (who: Browser) => {
+    const { body } = await who.get(path);
+    const table = body.slice(body.indexOf('id="gradings"'));
+    return [
+      ...table.matchAll(/<th scope="row">(\S+) .*?<td class="number">([\d.]+)<.*?<td>((?:<form|\w+|–)).*?<\/tr>/gs),
+    ].map(([row, name, score]) => [name, score, /pinned/.test(row), /<button/.test(row)]);
+  };
+  const first = niceGrade.score?.toFixed(1);
+  expect(await cells(admin)).toEqual([
+    [niceGrade.methodology.id, first, false, true],
+    ["acme-1", "41.5", false, true],
+  ]);
+  expect((await member.post(`${path}/grading`, { grading: id })).status).toBe(403);
+  expect((await admin.post(`${path}/grading`, { grading: id })).location).toBe(`${path}#gradings`);
+  expect((await app.send("GET", `/api/v1${path}`)).body.score).toBe(niceGrade.score);
+  expect(await cells(member)).toEqual([
+    [niceGrade.methodology.id, first, true, false],
+    ["acme-1", "41.5", false, false],
+  ]);
+  await admin.post(`${path}/grading`, { grading: "" });
+  expect((await app.send("GET", `/api/v1${path}`)).body.score).toBe(41.5);
 });
 
 describe("a session", () => {

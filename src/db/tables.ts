@@ -470,6 +470,8 @@ export const reports = sqliteTable(
     unique("reports_of_org").on(t.orgId, t.id),
     index("reports_by_status").on(t.orgId, t.status, t.runId),
     index("reports_by_prompt").on(t.orgId, t.promptId, t.status, t.runId),
+    /** All that lists are filtered by, so that counting reads no whole row. */
+    index("reports_filtered").on(t.orgId, t.id, t.promptId, t.score, t.outcome, t.status, t.createdAt),
     foreignKey({ name: "reports_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
     check("reports_status", oneOf(t.status, reportStatuses)),
     check("reports_outcome", oneOf(t.outcome, outcomes)),

@@ -87,3 +87,13 @@ export function shortAddress(address: string, beside: string | null = null): str
   const foreign = beside !== null && URL.parse(beside)?.host !== url.host;
   return line(foreign ? `${url.host}${path}` : path, 100);
 }
+
+/** At most eight words of a title as a slug; `report` where it has no letters of the Latin alphabet. */
+export function slugWords(title: string): string {
+  const words = title
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/\p{M}/gu, "")
+    .match(/[a-z0-9]+/g);
+  return (words ?? ["report"]).slice(0, 8).join("-").slice(0, 60).replace(/-+$/, "");
+}

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gte, lt, lte, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, inArray, lt, lte, sql } from "drizzle-orm";
 import { type Tx, tx } from "../db/open.ts";
 import { rowReader } from "../db/rows.ts";
 import { frictionPoints, prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
@@ -6,6 +6,7 @@ import { keptWhileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/score.ts";
+import { slugWords } from "../grading/words.ts";
 import type { Page, Paged } from "../paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
 import { toInstant } from "../schema.ts";
@@ -211,9 +212,11 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     /** Newest first. Throws bad_request for a moment that is none. */
     listReports(org: OrgId, filter: ReportFilter, { limit, offset }: Page): Paged<ReportSummary> {
       const { promptId, status, outcome, agent, minScore, maxScore, since, until } = filter;
+      const [id, more] = [promptId?.toLowerCase(), outcome ?? minScore ?? maxScore ?? since ?? until];
       const where = and(
         eq(reports.orgId, org),
-        promptId === undefined ? undefined : eq(reports.promptId, promptId.toLowerCase()),
+        // What else is asked of them stands in the index of filters alone: the plus keeps SQLite from that of the prompt.
+        id === undefined ? id : more === undefined ? eq(reports.promptId, id) : sql`+${reports.promptId} = ${id}`,
         // Nearly all are published, so that their index is no way to the newest of them: the plus keeps SQLite from it.
         status === "published" ? sql`+${reports.status} = ${status}` : status && eq(reports.status, status),
         outcome && eq(reports.outcome, outcome),
@@ -223,6 +226,14 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
         since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since)),
         until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until)),
       );
+      const ofAgent = eq(runs.id, reports.runId);
+      const ids = db.select({ id: reports.id }).from(reports);
+      // Chosen by the index of filters alone, before whole rows are read.
+      const chosen = (agent === undefined ? ids : ids.innerJoin(runs, ofAgent))
+        .where(where)
+        .orderBy(desc(reports.id))
+        .limit(limit)
+        .offset(offset);
       const rows = db
         .select({
           report: {
@@ -239,15 +250,13 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
           agent: { id: runs.agent, version: runs.agentVersion, model: runs.model },
         })
         .from(reports)
-        .innerJoin(runs, eq(runs.id, reports.runId))
+        .innerJoin(runs, ofAgent)
         .innerJoin(prompts, eq(prompts.id, reports.promptId))
-        .where(where)
+        .where(inArray(reports.id, chosen))
         .orderBy(desc(reports.id))
-        .limit(limit)
-        .offset(offset)
         .all();
       const counted = db.select({ n: count() }).from(reports);
-      const total = (agent === undefined ? counted : counted.innerJoin(runs, eq(runs.id, reports.runId))).where(where);
+      const total = (agent === undefined ? counted : counted.innerJoin(runs, ofAgent)).where(where);
       return {
         items: rows.map(({ report, createdAt, ...rest }) => ({
           ...report,
@@ -286,14 +295,4 @@ export function createReports({ db, now, newId, baseUrl }: Pick<Deps, "db" | "no
     listFriction: friction.list,
     getFriction: friction.get,
   };
-}
-
-/** At most eight words of a title as a slug; `report` where it has no letters of the Latin alphabet. */
-function slugWords(title: string): string {
-  const words = title
-    .normalize("NFKD")
-    .toLowerCase()
-    .replace(/\p{M}/gu, "")
-    .match(/[a-z0-9]+/g);
-  return (words ?? ["report"]).slice(0, 8).join("-").slice(0, 60).replace(/-+$/, "");
 }

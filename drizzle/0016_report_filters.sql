@@ -1,0 +1,1 @@
+CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`score`,`outcome`,`status`,`created_at`);
