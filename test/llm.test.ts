@@ -81,7 +81,7 @@ beforeAll(() => {
     quiet: commands(command("sleep 2")),
     "slow-tool": commands(command("sleep 100", 60)),
     hangs: commands(command("sleep 1000 & sleep 1000", 1)),
-    forks: commands(command("f() { f | f & }; f; sleep 5", 20)),
+    forks: commands(command("f() { f | f & }; f; sleep 1000", 3)),
     fills: commands(command("mkdir -p deep; head -c 3000000000 /dev/zero > deep/big; echo $?", 60)),
     eats: commands(command("python3 -c 'x = bytearray(900 * 1024 ** 2); print(len(x))'", 20)),
     roams: commands(
