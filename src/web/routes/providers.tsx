@@ -1,7 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { keptWhileUnchanged } from "../../db/unchanged.ts";
 import { AppError } from "../../errors.ts";
-import { getDocsMap, mapQuery } from "../../reports/docsmap.ts";
+import { type DocsMap, getDocsMap, mapQuery } from "../../reports/docsmap.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { hidden, page } from "../describe.ts";
@@ -17,6 +18,9 @@ const path = Type.Object({ providerId: Type.String({ description: "uuid of the p
 
 /** Developer tools under evaluation, each with the map of its docs. */
 export const providerPages = ({ deps, providers }: Service, front: Front) => {
+  /** A map counts every page that agents came by: too much for each look. */
+  const kept = keptWhileUnchanged<DocsMap>(deps.db, 50);
+
   /** `again`: what was typed and why it was not taken. */
   const listPage = (site: Site, viewer: Viewer, again?: { typed: ProviderFields; wrong: string }) => {
     const all = providers.listProviders(viewer.org);
@@ -32,7 +36,10 @@ export const providerPages = ({ deps, providers }: Service, front: Front) => {
     again?: { typed: ProviderFields; wrong: string },
   ) => {
     const provider = providers.getProvider(viewer.org, id);
-    const map = getDocsMap(deps, viewer.org, { providerId: id }, query);
+    const month = new Date(deps.now()).toISOString().slice(0, 7);
+    const map = kept(JSON.stringify([viewer.org, id, query, month]), () =>
+      getDocsMap(deps, viewer.org, { providerId: id }, query),
+    );
     const body = toPage(<DocsMapPage {...{ site, viewer, provider, map, ...again }} />);
     return privateAnswer("html", body, again ? 400 : 200);
   };
