@@ -3,7 +3,7 @@ import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
 import { errors, type OrgOf, operation, scopes } from "./api.ts";
-import { notePeer } from "./auth/address.ts";
+import { notePeer, type Peer } from "./auth/address.ts";
 import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { closeUnread, refuseLargeBody } from "./body.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
@@ -38,6 +38,8 @@ export function createApp(service: Service, surface?: Surface) {
   const begun = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
+  /** As the router finds the path. */
+  const isApi = ({ url }: Request) => url.startsWith(apiPrefix, url.indexOf("/", 11));
   const callerOfApi = (request: Request) => {
     const caller = callers.get(request);
     if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
@@ -116,8 +118,7 @@ export function createApp(service: Service, surface?: Surface) {
       const id = crypto.randomUUID();
       begun.set(request, { id, at: performance.now() });
       set.headers["x-request-id"] = id;
-      // As the router finds the path.
-      if (!request.url.startsWith(apiPrefix, request.url.indexOf("/", 11))) return;
+      if (!isApi(request)) return;
       if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
@@ -143,9 +144,9 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(toRoutes());
 
-  function handle(asked: Request, peer?: string): Response | Promise<Response> {
+  function handle(asked: Request, peer?: Peer): Response | Promise<Response> {
     const request = withClearPath(asked);
-    if (peer !== undefined) notePeer(request, peer);
+    if (peer && !isApi(request)) notePeer(request, peer);
     const answer = app.fetch(request);
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }

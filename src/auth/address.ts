@@ -1,16 +1,19 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-const peers = new WeakMap<Request, string>();
+/** Who is at the other end of a connection; undefined: it is gone. */
+export type Peer = () => string | undefined;
 
-/** Notes who is at the other end of the connection of a request. */
-export const notePeer = (request: Request, peer: string): void => {
+const peers = new WeakMap<Request, Peer>();
+
+/** Notes how to learn who is at the other end of the connection of a request: few are asked for it. */
+export const notePeer = (request: Request, peer: Peer): void => {
   peers.set(request, peer);
 };
 
 /** The address of whoever sent a request. A private peer is a proxy of the operator's, whose word about its client is taken. */
 export function addressOf(request: Request): string {
-  const peer = peers.get(request) ?? "127.0.0.1";
+  const peer = peers.get(request)?.() ?? "127.0.0.1";
   const told = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
   return isIP(told) !== 0 && isPrivate(peer) ? told : peer;
 }

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { createApp } from "../app.tsx";
+import type { Peer } from "../auth/address.ts";
 import { maxRequestBodySize } from "../body.ts";
 import type { Config } from "../config.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
@@ -82,14 +83,14 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   if (config.welcome) await welcome(service, ownUrl);
 }
 
-type Handle = (request: Request, peer?: string) => Response | Promise<Response>;
+type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;
 
 function listen(handle: Handle, { host, port }: Config) {
   try {
     return Bun.serve({
       hostname: host,
       port,
-      fetch: (request, server) => handle(request, server.requestIP(request)?.address),
+      fetch: (request, server) => handle(request, () => server.requestIP(request)?.address),
       maxRequestBodySize,
       reusePort: false,
       idleTimeout: 60,

@@ -13,11 +13,12 @@ export function keptWhileUnchanged<T>({ $client }: Db, most: number): (key: stri
     // What a transaction has written may be taken back.
     if ($client.inTransaction) return make();
     const now = `${own.get()?.n} ${others.get()?.data_version}`;
-    if (now !== stamp || kept.size >= most) kept.clear();
+    if (now !== stamp) kept.clear();
     stamp = now;
     const known = kept.get(key);
     if (known !== undefined) return known;
     const made = make();
+    if (kept.size >= most) kept.clear();
     kept.set(key, made);
     return made;
   };
