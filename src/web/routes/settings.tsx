@@ -7,11 +7,12 @@ import { privateAnswer, statusOf } from "../answer.ts";
 import { page } from "../describe.ts";
 import type { Front } from "../front.tsx";
 import { toPage } from "../layout.tsx";
+import { sentenceOf } from "../pages/error.tsx";
 import { KeysPage } from "../pages/keys.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { OrgPage } from "../pages/settings.tsx";
 import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { type Act, may, type Viewer } from "../viewer.ts";
 
 const dayMs = 24 * 3600_000;
 
@@ -68,19 +69,21 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
       status,
     );
 
-  /** What a form asks for; where it cannot be had, the same page again with what was typed and why not. */
-  async function orAgain(
-    show: (came: Came, status: number) => Response,
-    typed: URLSearchParams,
-    act: () => Response | Promise<Response>,
-  ): Promise<Response> {
-    try {
-      return await act();
-    } catch (error) {
-      if (!(error instanceof AppError)) throw error;
-      return show({ wrong: sentence(error.detail), typed }, statusOf(error));
-    }
-  }
+  /** Does what a form asks for; where it cannot be had, `show` shows the page again with what was typed and why not. */
+  const act = (
+    request: Request,
+    what: Act,
+    show: (viewer: Viewer, site: Site, came: Came, status: number) => Response,
+    work: (viewer: Viewer, form: URLSearchParams, site: Site) => Response | Promise<Response>,
+  ): Promise<Response> =>
+    front.act(request, what, async (viewer, form, site) => {
+      try {
+        return await work(viewer, form, site);
+      } catch (error) {
+        if (!(error instanceof AppError)) throw error;
+        return show(viewer, site, { wrong: sentenceOf(error.detail), typed: form }, statusOf(error));
+      }
+    });
 
   return new Elysia({ name: "settings pages" })
     .get(
@@ -91,24 +94,18 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings",
       ({ request }) =>
-        front.act(request, "organisation", (viewer, form, site) =>
-          orAgain(
-            (came, status) => orgPage(viewer, site, came, status),
-            form,
-            () => {
-              orgs.updateOrg(viewer.org, {
-                name: form.get("name") ?? undefined,
-                timeZone: form.get("timeZone") ?? undefined,
-                maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Runs at once"),
-                maxRunsADay: toLimit(form, "maxRunsADay", "Runs a day"),
-                maxUsdAMonth: toUsd(form, "maxUsdAMonth", "USD a month"),
-                maxUsdARun: toUsd(form, "maxUsdARun", "USD a run"),
-                judgeModels: toNames(form, "judgeModels"),
-              });
-              return orgPage({ ...viewer, orgName: orgs.getOrg(viewer.org).name }, site, { done: "Saved." });
-            },
-          ),
-        ),
+        act(request, "organisation", orgPage, (viewer, form, site) => {
+          orgs.updateOrg(viewer.org, {
+            name: form.get("name") ?? undefined,
+            timeZone: form.get("timeZone") ?? undefined,
+            maxRunsAtOnce: toLimit(form, "maxRunsAtOnce", "Runs at once"),
+            maxRunsADay: toLimit(form, "maxRunsADay", "Runs a day"),
+            maxUsdAMonth: toUsd(form, "maxUsdAMonth", "USD a month"),
+            maxUsdARun: toUsd(form, "maxUsdARun", "USD a run"),
+            judgeModels: toNames(form, "judgeModels"),
+          });
+          return orgPage({ ...viewer, orgName: orgs.getOrg(viewer.org).name }, site, { done: "Saved." });
+        }),
       page("changeSettings", "Change the organisation, by its form", { needsKey: true, refuses: true }),
     )
     .get(
@@ -119,24 +116,18 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/keys",
       ({ request }) =>
-        front.act(request, "keys", (viewer, form, site) =>
-          orAgain(
-            (came, status) => keysPage(viewer, site, came, status),
-            form,
-            () => {
-              const held = form.getAll("scope");
-              const days = Number(form.get("days") ?? "");
-              if (held.length === 0) throw badRequest("choose at least one thing that the key may do");
-              if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
-                throw badRequest("the end of the key is not one of the list");
-              const made = keys.createKey(viewer.org, form.get("name") ?? "", {
-                scopes: held.length === 3 ? null : held,
-                lifeMs: days === 0 ? null : days * dayMs,
-              });
-              return keysPage(viewer, site, { made });
-            },
-          ),
-        ),
+        act(request, "keys", keysPage, (viewer, form, site) => {
+          const held = form.getAll("scope");
+          const days = Number(form.get("days") ?? "");
+          if (held.length === 0) throw badRequest("choose at least one thing that the key may do");
+          if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
+            throw badRequest("the end of the key is not one of the list");
+          const made = keys.createKey(viewer.org, form.get("name") ?? "", {
+            scopes: held.length === 3 ? null : held,
+            lifeMs: days === 0 ? null : days * dayMs,
+          });
+          return keysPage(viewer, site, { made });
+        }),
       page("makeKey", "Make an API key, by its form", { needsKey: true, refuses: true }),
     )
     .post(
@@ -158,56 +149,38 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
     .post(
       "/settings/models",
       ({ request }) =>
-        front.act(request, "models", (viewer, form, site) =>
-          orAgain(
-            (came, status) => modelsPage(viewer, site, came, status),
-            form,
-            () => {
-              const set = models.setKey(
-                viewer.org,
-                toProvider(form),
-                form.get("key") ?? "",
-                form.get("baseUrl") || undefined,
-              );
-              return modelsPage(viewer, site, { done: `The key (${set.key}) is stored; it goes to ${set.baseUrl}.` });
-            },
-          ),
-        ),
+        act(request, "models", modelsPage, (viewer, form, site) => {
+          const set = models.setKey(
+            viewer.org,
+            toProvider(form),
+            form.get("key") ?? "",
+            form.get("baseUrl") || undefined,
+          );
+          return modelsPage(viewer, site, { done: `The key (${set.key}) is stored; it goes to ${set.baseUrl}.` });
+        }),
       page("setModelKey", "Store a key of a model provider, by its form", { needsKey: true, refuses: true }),
     )
     .post(
       "/settings/models/forget",
       ({ request }) =>
-        front.act(request, "models", (viewer, form, site) =>
-          orAgain(
-            (came, status) => modelsPage(viewer, site, came, status),
-            form,
-            () => {
-              models.removeKey(viewer.org, toProvider(form));
-              return modelsPage(viewer, site, { done: "The key is forgotten." });
-            },
-          ),
-        ),
+        act(request, "models", modelsPage, (viewer, form, site) => {
+          models.removeKey(viewer.org, toProvider(form));
+          return modelsPage(viewer, site, { done: "The key is forgotten." });
+        }),
       page("forgetModelKey", "Forget a key of a model provider, by its form", { needsKey: true, misses: true }),
     )
     .post(
       "/settings/models/test",
       ({ request }) =>
-        front.act(request, "models", (viewer, form, site) =>
-          orAgain(
-            (came, status) => modelsPage(viewer, site, came, status),
-            form,
-            async () => {
-              const { model, ms, inputTokens, outputTokens, costUsd } = await tryModel(
-                models.getModel(viewer.org, form.get("model") ?? ""),
-                now,
-              );
-              const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
-              const done = `${model} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}.`;
-              return modelsPage(viewer, site, { done, typed: form });
-            },
-          ),
-        ),
+        act(request, "models", modelsPage, async (viewer, form, site) => {
+          const { model, ms, inputTokens, outputTokens, costUsd } = await tryModel(
+            models.getModel(viewer.org, form.get("model") ?? ""),
+            now,
+          );
+          const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
+          const done = `${model} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}.`;
+          return modelsPage(viewer, site, { done, typed: form });
+        }),
       page("tryModel", "Make one small call of a model, by its form", { needsKey: true, refuses: true }),
     );
 };
@@ -243,5 +216,3 @@ const toNames = (form: URLSearchParams, name: string): string[] | null => {
     .filter(Boolean);
   return names.length === 0 ? null : names;
 };
-
-const sentence = (detail: string) => `${detail.charAt(0).toUpperCase()}${detail.slice(1)}.`;
