@@ -154,12 +154,15 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads wh
     .map(({ output }: { output: { text: string } }) => /"Text" \[(e\d+)\]/.exec(output.text)?.[1]);
   expect(new Set(refs).size).toBe(1);
   // What the browser asked for is what the page asked for, told by the way out, and no step of the agent.
-  expect(
-    t.of("http").map((event: Record<string, string>) => [event.source, event.purpose, event.method, event.url]),
-  ).toEqual([
+  const asked: string[][] = t
+    .of("http")
+    .map((event: Record<string, string>) => [event.source, event.purpose, event.method, event.url]);
+  const isIcon = ([, , , url]: string[]) => url === "https://notes.test/favicon.ico";
+  // When a browser asks for the icon is its own affair.
+  expect(asked.filter(isIcon)).toHaveLength(1);
+  expect(asked.filter((each) => !isIcon(each))).toEqual([
     ["egress", "page", "GET", "https://notes.test/"],
     ["egress", "page", "GET", "https://notes.test/api/notes"],
-    ["egress", "page", "GET", "https://notes.test/favicon.ico"],
     ["egress", "page", "POST", "https://notes.test/api/notes"],
     ["egress", "page", "GET", "https://notes.test/api/notes"],
   ]);
