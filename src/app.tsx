@@ -27,6 +27,7 @@ import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
 import { explain, Nullable, OneOf } from "./schema.ts";
 import type { Service } from "./service.ts";
+import { shareRoutes } from "./shares/routes.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
@@ -88,6 +89,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(providerRoutes(service.providers, orgOf))
       .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
       .use(reportRoutes(service, deps, orgOf))
+      .use(shareRoutes(service.shares, orgOf))
       .use(historyRoutes({ ...service, nameOf }, orgOf))
       .use(gateRoutes(service.gates, orgOf))
       .use(exchangeRoutes(service.exports, orgOf))

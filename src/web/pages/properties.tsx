@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { reportStatuses } from "../../db/tables.ts";
 import type { Report } from "../../reports/schema.ts";
-import { type ShareLink, shareDays } from "../../reports/shares.ts";
+import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { agentWords, timeWords, titleOf } from "../words.ts";
