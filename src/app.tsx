@@ -129,12 +129,12 @@ export function createApp(service: Service, surface?: Surface) {
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
     })
-    .onError(({ error, code, request, path, set }) => {
+    .onError(async ({ error, code, request, path, set }) => {
       const answer = toAppError(error, service.onError(error), code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
       set.status = errorStatus[answer.code];
       logRequest(request, path, set.status);
-      const page = findErrorPage(deps, request, answer);
+      const page = await findErrorPage(service, request, answer);
       if (page) return page;
       if (answer.code === "unauthorized") set.headers["www-authenticate"] = "Bearer";
       if (answer.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(answer.retryAfterSeconds);

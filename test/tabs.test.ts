@@ -2,7 +2,8 @@ import { expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { members, people, signIns } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
-import { join, signedIn } from "./support/people.ts";
+import { browse, join, signedIn } from "./support/people.ts";
+import { niceGrade, runWithReport } from "./support/reports.ts";
 
 /** Somebody who is in A, which is shown first, and in B. */
 async function inBoth(app: ReturnType<typeof testApp>) {
@@ -163,4 +164,88 @@ test("a live list goes on in the organisation that its page is of", async () => 
     .where(eq(members.personId, stranger?.id ?? ""))
     .run();
   expect(await listen(stream)).toBe(403);
+});
+
+test("a key and a share link that are asked for twice are made once", async () => {
+  const app = testApp();
+  const ada = await signedIn(app);
+  const named = (body: string, action: string) => ({
+    ...hiddenOf(body),
+    id: new RegExp(`action="${action}"[\\s\\S]*?name="id" value="([^"]+)"`).exec(body)?.[1] ?? "",
+  });
+  const form = {
+    ...named((await ada.get("/settings/keys")).body, "/settings/keys"),
+    name: "ci",
+    scope: "read",
+    days: "",
+  };
+  const made = await ada.post("/settings/keys", form);
+  expect([made.status, /id="new-key">evals_/.test(made.body)]).toEqual([200, true]);
+  const again = await ada.post("/settings/keys", form);
+  expect([again.status, again.body]).toEqual([409, expect.stringContaining("made already, and is shown once")]);
+  expect(app.service.keys.listKeys(app.a.org).map(({ name }) => name)).toEqual(["ci", "test"]);
+  // The page that says so makes another.
+  const next = { ...form, ...named(again.body, "/settings/keys"), name: "other" };
+  expect((await ada.post("/settings/keys", next)).status).toBe(200);
+
+  const { slug } = runWithReport(app, niceGrade);
+  const path = `/reports/${slug}/shares`;
+  const share = { ...named((await ada.get(`/reports/${slug}`)).body, path), days: "7" };
+  expect((await ada.post(path, share)).body).toContain('<code id="made">');
+  expect((await ada.post(path, share)).status).toBe(409);
+  expect(app.service.shares.listShares(app.a.org, slug)).toHaveLength(1);
+});
+
+test("what somebody else changed meanwhile is not written over unseen", async () => {
+  const app = testApp();
+  const [ada, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
+  const { id } = app.service.prompts.createPrompt(app.a.org, { title: "First", text: "See https://docs.test/" });
+  const path = `/prompts/${id}/edit`;
+  const [hers, his] = [hiddenOf((await ada.get(path)).body), hiddenOf((await bea.get(path)).body)];
+  const text = "See https://docs.test/";
+  expect((await ada.post(path, { ...hers, title: "Of Ada", text })).status).toBe(303);
+  const refused = await bea.post(path, { ...his, title: "Of Bea", text });
+  expect([refused.status, refused.body]).toEqual([
+    409,
+    expect.stringContaining("was changed since this form was opened"),
+  ]);
+  expect(refused.body).toContain('value="Of Bea"');
+  expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Ada");
+  // A look at what is typed, or a fault in it, does not take the warning away.
+  const looked = await bea.post(path, { ...his, title: "", text, do: "look" });
+  expect((await bea.post(path, { ...hiddenOf(looked.body), title: "Of Bea", text })).status).toBe(409);
+  const wrong = await bea.post(path, { ...hiddenOf(refused.body), title: "Of Bea", text: "" });
+  expect(wrong.status).toBe(400);
+  expect((await bea.post(path, { ...hiddenOf(wrong.body), title: "Of Bea", text })).status).toBe(303);
+  expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Bea");
+});
+
+test("whoever is signed in keeps their menu on a page that says what is wrong", async () => {
+  const app = testApp();
+  const ada = await signedIn(app);
+  for (const [path, status] of [
+    ["/no-such-page", 404],
+    ["/prompts?offset=-1", 400],
+    ["/reports/none", 404],
+  ] as const) {
+    const seen = await ada.get(path);
+    expect([path, seen.status, seen.body.includes('<body class="app">')]).toEqual([path, status, true]);
+  }
+  expect((await browse(app).get("/no-such-page")).body).toContain("Sign in");
+  // Words that every object knows are none of ours.
+  for (const path of ["/account?told=constructor", "/settings/members?told=toString"])
+    expect((await ada.get(path)).body).not.toContain('role="status"');
+});
+
+test("an invitation for another address is taken up after signing out, without looking for it again", async () => {
+  const app = testApp();
+  const ada = await signedIn(app);
+  await ada.post("/settings/members/invite", { email: "bea@example.com", role: "member" });
+  const [invitation] = app.service.people.listInvitations(app.a.org);
+  const page = await ada.get(invitation?.path ?? "");
+  const out = await ada.post("/sign-out", hiddenOf(page.body));
+  expect([out.status, out.location]).toEqual([303, invitation?.path ?? ""]);
+  expect((await ada.get(out.location ?? "")).body).toContain("Your name");
+  for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
+    expect((await ada.post("/sign-out", { next })).location).toBe("/sign-in");
 });

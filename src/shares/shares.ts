@@ -1,7 +1,7 @@
 import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
 import { reports, shareLinks } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { badRequest, conflict, notFound } from "../errors.ts";
 
 /** How long a link may live, in days. */
 export const shareDays = [1, 7, 30, 90] as const;
@@ -50,19 +50,21 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
   });
 
   return {
-    /** Makes a link that lives for so many days. `url` is its only copy: the database keeps a digest. Throws not_found, bad_request. */
+    /** Makes a link that lives for so many days. `url` is its only copy: the database keeps a digest. Throws not_found, bad_request; conflict for an `id` that there is, of a form that was sent twice. */
     createShare(
       org: OrgId,
       slug: string,
-      { days, withSession }: { days: number; withSession: boolean },
+      { days, withSession, id }: { days: number; withSession: boolean; id?: string },
     ): ShareLink & { url: string } {
       if (!shareDays.some((each) => each === days)) throw badRequest(`days must be one of ${shareDays.join(", ")}`);
       const reportId = idOf(org, slug);
+      if (id !== undefined && db.select({ id: shareLinks.id }).from(shareLinks).where(eq(shareLinks.id, id)).get())
+        throw conflict("this link was made already, and is told once; make another if it was not kept");
       const token = crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
       const createdAt = now();
       const row = {
         tokenHash: hashOf(token),
-        id: newId(createdAt),
+        id: id ?? newId(createdAt),
         orgId: org,
         reportId,
         withSession,

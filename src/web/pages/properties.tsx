@@ -15,6 +15,8 @@ export type Side = {
   /** Share links, for who may make some. `made`: the one that was made just now, to be copied. */
   shares: ShareLink[];
   made?: string;
+  /** Of the one that the form makes. */
+  nextId?: string;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
@@ -94,7 +96,7 @@ const Group = ({ title, children }: { title: string; children: ComponentChildren
 
 const dayWords = (iso: string) => timeWords(iso).slice(0, 10);
 
-const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side }) => (
+const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side: Side }) => (
   <Group title="Share">
     {made && (
       <div class="notice made" role="status">
@@ -108,6 +110,7 @@ const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side })
     <details open={made !== undefined}>
       <summary>A link for people without an account</summary>
       <form method="post" action={`${path}/shares`}>
+        <input type="hidden" name="id" value={nextId} />
         <label>
           Good for
           <select name="days">
