@@ -379,6 +379,17 @@ test("from the first start to a report that a stranger reads", async () => {
   // The streams of open pages do not keep it.
   await ada.goto(at("/runs"));
   expect(await service.stop()).toBe(0);
+  // They say that they hear nothing, and are live again when the service is back.
+  const lost = ada.getByText("The connection is lost");
+  await lost.waitFor();
+  const back = await serve({ cwd, env: { ...env, EVALD_WELCOME: "0", EVALD_PORT: new URL(service.url).port } });
+  await lost.waitFor({ state: "detached" });
+  await ada.route("**/runs/live?*", (route) => route.abort());
+  await ada.goto(at("/runs"));
+  await lost.waitFor();
+  await ada.unroute("**/runs/live?*");
+  await lost.waitFor({ state: "detached" });
+  expect(await back.stop()).toBe(0);
 
   // What a backup holds signs nobody in.
   expect((await call(["backup", "copy"], { cwd })).code).toBe(0);

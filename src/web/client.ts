@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import "htmx.org/dist/htmx.esm.min.js";
+import htmx from "htmx.org/dist/htmx.esm.min.js";
 import "htmx.org/dist/ext/hx-sse.min.js";
 
 /** Two strokes that lead somewhere: the links of the page say which. */
@@ -47,26 +47,26 @@ document.addEventListener("click", async (event) => {
 });
 
 // A page that is live and hears nothing any more says so, and tries again until it hears.
-let lost: HTMLElement | undefined;
-const live = "[hx-sse\\:connect]";
-const heard = () => {
-  lost?.remove();
-  lost = undefined;
+const lost = Object.assign(document.createElement("p"), { className: "notice bad" });
+lost.setAttribute("role", "alert");
+const tellLost = (source: Element, status?: number) => {
+  lost.textContent =
+    status === 401
+      ? "You are signed out: what stands here may be old. Reload the page to sign in."
+      : "The connection is lost: what stands here may be old. It is being tried again.";
+  if (source.isConnected && !lost.isConnected) document.querySelector("main")?.prepend(lost);
 };
-const tellLost = ({ target, detail }: Event & { detail?: { status?: number } }) => {
-  if (!(target instanceof Element && target.matches(live)) || lost) return;
-  lost = Object.assign(document.createElement("p"), {
-    className: "notice bad",
-    textContent:
-      detail?.status === 401
-        ? "You are signed out: what stands here may be old. Reload the page to sign in."
-        : "The connection is lost: what stands here may be old. It is being tried again.",
-  });
-  lost.setAttribute("role", "alert");
-  document.querySelector("main")?.prepend(lost);
-};
-document.addEventListener("htmx:sse:error", tellLost);
-document.addEventListener("htmx:sse:after:connection", heard);
+document.addEventListener("htmx:sse:error", ({ target, detail }: Event & { detail?: { status?: number } }) => {
+  if (target instanceof Element) tellLost(target, detail?.status);
+});
+document.addEventListener("htmx:sse:after:connection", () => lost.remove());
+// A stream that never began is not tried again by itself.
+document.addEventListener("htmx:error", ({ target: source }) => {
+  const path = source instanceof Element ? source.getAttribute("hx-sse:connect") : null;
+  if (!(source instanceof Element && path)) return;
+  tellLost(source);
+  setTimeout(() => htmx.ajax("GET", path, { source }), 3000);
+});
 
 // The server does not hear of what stands after `#`: an event that is not on this page is asked for by its number.
 const session = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
