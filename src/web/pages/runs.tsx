@@ -7,7 +7,7 @@ import { statusWords, triggerWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { numberWords, titleOf } from "../words.ts";
-import { Choice } from "./choice.tsx";
+import { Choice, Filter } from "./choice.tsx";
 import { RunTable } from "./status.tsx";
 
 export type RunsShown = {
@@ -39,17 +39,7 @@ export function RunsPage(props: Props) {
         <h1>Runs</h1>
         <span class="muted">{numberWords(total)}</span>
       </header>
-      <form
-        class="toolbar"
-        method="get"
-        action={here}
-        hx-get={here}
-        hx-trigger="change"
-        hx-target="#runs"
-        hx-select="#runs"
-        hx-swap="outerHTML"
-        hx-push-url="true"
-      >
+      <Filter action={here} part="runs">
         <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
           {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
         </Choice>
@@ -62,8 +52,7 @@ export function RunsPage(props: Props) {
         <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
           {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
         </Choice>
-        <button type="submit">Filter</button>
-      </form>
+      </Filter>
       <div id="runs" {...live}>
         <RunsPart {...props} />
       </div>
