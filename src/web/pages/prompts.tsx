@@ -38,19 +38,24 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
           </span>
         )}
       </header>
-      <Filter action={here} part="prompts" trigger="change, input delay:250ms">
-        <input
-          type="search"
-          name="search"
-          value={search}
-          maxLength={200}
-          aria-label="Text in a title or a task"
-          placeholder="Search titles and tasks"
-        />
-        <Choice name="status" label="Status" all="Not archived" value={status}>
-          {["active", "paused", "archived", "all"].map((each) => [each, each.charAt(0).toUpperCase() + each.slice(1)])}
-        </Choice>
-      </Filter>
+      {(isFiltered || total > 0) && (
+        <Filter action={here} part="prompts" trigger="change, input delay:250ms">
+          <input
+            type="search"
+            name="search"
+            value={search}
+            maxLength={200}
+            aria-label="Text in a title or a task"
+            placeholder="Search titles and tasks"
+          />
+          <Choice name="status" label="Status" all="Not archived" value={status}>
+            {["active", "paused", "archived", "all"].map((each) => [
+              each,
+              each.charAt(0).toUpperCase() + each.slice(1),
+            ])}
+          </Choice>
+        </Filter>
+      )}
       <div id="prompts">
         {prompts.length > 0 ? (
           <ScoreTable

@@ -56,26 +56,28 @@ export function ReportsPage({
         <h1>Reports</h1>
         <span class="muted">{numberWords(total)}</span>
       </div>
-      <Filter action={here} all={isFiltered && "Show all reports"}>
-        <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
-          {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
-        </Choice>
-        <Choice name="status" label="Status" all="Any status" value={query.status}>
-          {reportStatuses.map((each) => [each, each])}
-        </Choice>
-        <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
-          {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
-          {agents.map((each) => [each, each])}
-        </Choice>
-        <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
-          {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
-        </Choice>
-        <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
-          {letters.slice(1).map((each) => [each, `${each} or worse`])}
-        </Choice>
-      </Filter>
+      {(isFiltered || total > 0) && (
+        <Filter action={here} all={isFiltered && "Show all reports"}>
+          <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
+            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+          </Choice>
+          <Choice name="status" label="Status" all="Any status" value={query.status}>
+            {reportStatuses.map((each) => [each, each])}
+          </Choice>
+          <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
+            {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
+            {agents.map((each) => [each, each])}
+          </Choice>
+          <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
+            {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
+          </Choice>
+          <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
+            {letters.slice(1).map((each) => [each, `${each} or worse`])}
+          </Choice>
+        </Filter>
+      )}
       {items.length === 0 ? (
         <Empty base={base} isFiltered={isFiltered} />
       ) : (

@@ -39,20 +39,22 @@ export function RunsPage(props: Props) {
         <h1>Runs</h1>
         <span class="muted">{numberWords(total)}</span>
       </header>
-      <Filter action={here} part="runs">
-        <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
-          {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
-        </Choice>
-        <Choice name="status" label="Status" all="Any status" value={filter.status}>
-          {runStatuses.map((status) => [status, statusWords[status]])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="Any agent" value={filter.agent}>
-          {agents.map((agent) => [agent, agent])}
-        </Choice>
-        <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
-          {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
-        </Choice>
-      </Filter>
+      {prompts.length > 0 && (
+        <Filter action={here} part="runs">
+          <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
+            {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
+          </Choice>
+          <Choice name="status" label="Status" all="Any status" value={filter.status}>
+            {runStatuses.map((status) => [status, statusWords[status]])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="Any agent" value={filter.agent}>
+            {agents.map((agent) => [agent, agent])}
+          </Choice>
+          <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
+            {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
+          </Choice>
+        </Filter>
+      )}
       <div id="runs" {...live}>
         <RunsPart {...props} />
       </div>

@@ -34,23 +34,25 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
       <div class="toolbar">
         <h1>Trends</h1>
       </div>
-      <Filter action={here}>
-        <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
-          {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
-          {agents.map((each) => [each, each])}
-        </Choice>
-        <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
-          {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
-        </Choice>
-        <label class="inline">
-          from <input type="date" name="since" value={query.since?.slice(0, 10)} />
-        </label>
-        <label class="inline">
-          to <input type="date" name="until" value={query.until?.slice(0, 10)} />
-        </label>
-      </Filter>
+      {prompts.length > 0 && (
+        <Filter action={here}>
+          <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
+            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
+            {agents.map((each) => [each, each])}
+          </Choice>
+          <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
+            {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
+          </Choice>
+          <label class="inline">
+            from <input type="date" name="since" value={query.since?.slice(0, 10)} />
+          </label>
+          <label class="inline">
+            to <input type="date" name="until" value={query.until?.slice(0, 10)} />
+          </label>
+        </Filter>
+      )}
       {scored.length === 0 ? (
         <div class="empty">
           <h2>Nothing to draw yet</h2>
