@@ -38,7 +38,7 @@ export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: View
             </span>
           )}
         </header>
-        <div class="overview" hx-sse:connect={`${overview.site.base}/live`} hx-swap="innerMorph">
+        <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
         </div>
       </>

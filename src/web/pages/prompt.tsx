@@ -65,7 +65,7 @@ export function PromptPage(props: Props) {
               <p class="task">{prompt.endGoal}</p>
             </>
           )}
-          <h2 id="runs">
+          <h2>
             Runs <small>{runCount.toLocaleString("en")}</small>
           </h2>
           {runs.length === 0 ? (

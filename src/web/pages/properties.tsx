@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { reportStatuses } from "../../db/tables.ts";
 import type { Report } from "../../reports/schema.ts";
-import { type ShareLink, shareDays } from "../../reports/shares.ts";
+import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { agentWords, timeWords, titleOf } from "../words.ts";
@@ -15,6 +15,8 @@ export type Side = {
   /** Share links, for who may make some. `made`: the one that was made just now, to be copied. */
   shares: ShareLink[];
   made?: string;
+  /** Of the one that the form makes. */
+  nextId?: string;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
@@ -101,7 +103,7 @@ const Group = ({ title, children }: { title: string; children: ComponentChildren
 
 const dayWords = (iso: string) => timeWords(iso).slice(0, 10);
 
-const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side }) => (
+const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side: Side }) => (
   <Group title="Share">
     {made && (
       <div class="notice made" role="status">
@@ -115,6 +117,7 @@ const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side })
     <details open={made !== undefined}>
       <summary>A link for people without an account</summary>
       <form method="post" action={`${path}/shares`}>
+        <input type="hidden" name="id" value={nextId} />
         <label>
           Good for
           <select name="days">

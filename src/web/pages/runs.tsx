@@ -32,7 +32,9 @@ export function RunsPage(props: Props) {
   const { site, viewer, filter, prompts, agents, total, before } = props;
   const here = `${site.base}/runs`;
   const live =
-    before === undefined ? { "hx-sse:connect": `${here}/live${toQuery(filter)}`, "hx-swap": "innerMorph" } : {};
+    before === undefined
+      ? { "hx-sse:connect": `${here}/live${toQuery({ ...filter, org: viewer.org })}`, "hx-swap": "innerMorph" }
+      : {};
   return (
     <Layout site={site} viewer={viewer} path="/runs" title="Runs">
       <header class="toolbar">
