@@ -111,6 +111,10 @@ test("a session goes through each provider's own protocol", async () => {
     "/v1/responses",
     "/v1beta/models/:streamGenerateContent",
   ]);
+  // Anthropic is told at each step to keep what it has read, up to the last message and no other.
+  const told = fake.requests.filter(({ path }) => path === "/v1/messages").map(({ body }) => JSON.stringify(body));
+  expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
+  expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);
   expect(await service.stop()).toBe(0);
 }, 60_000);
 
