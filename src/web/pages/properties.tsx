@@ -21,7 +21,31 @@ export type Side = {
 
 type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
 
-/** What a report is about, how it was made, and what can be done with it. */
+/** Where a reader of a report goes from it, and what they take along. */
+export function Acts({ site, report, viewer, side }: Props) {
+  const path = `${site.base}/reports/${report.slug}`;
+  return (
+    <p class="acts">
+      {side.session && (
+        <a class="button main" href={side.session}>
+          Open the session
+        </a>
+      )}
+      {viewer && (
+        <>
+          <button type="button" data-copy-from={`${path}.md`}>
+            Copy as Markdown
+          </button>
+          <a class="button" href={`${path}.json`}>
+            JSON
+          </a>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** What a report is about, how it was made, and who may read it. */
 export function Properties({ site, report, viewer, side }: Props) {
   const { run, agent, methodology, prompt, task, status, slug } = report;
   const replaced = Object.entries(run.urlMap);
@@ -29,23 +53,6 @@ export function Properties({ site, report, viewer, side }: Props) {
   const statusForm = `${path}/status`;
   return (
     <aside class="properties" aria-label="About this report">
-      <p class="acts">
-        {side.session && (
-          <a class="button main" href={side.session}>
-            Open the session
-          </a>
-        )}
-        {viewer && (
-          <>
-            <button type="button" data-copy-from={`${path}.md`}>
-              Copy as Markdown
-            </button>
-            <a class="button" href={`${path}.json`}>
-              JSON
-            </a>
-          </>
-        )}
-      </p>
       <dl class="facts">
         {viewer && (
           <Fact name="Prompt">
