@@ -249,3 +249,17 @@ test("an invitation for another address is taken up after signing out, without l
   for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
     expect((await ada.post("/sign-out", { next })).location).toBe("/sign-in");
 });
+
+test("a filter that is left blank, or has spaces alone, is none", async () => {
+  const app = testApp();
+  const ada = await signedIn(app);
+  const { slug } = runWithReport(app, niceGrade);
+  const paths = [
+    "/prompts?search=+&status=",
+    "/runs?promptId=&status=+&agent=",
+    `/reports/${slug}/session?search=++&types=`,
+  ];
+  for (const path of paths) expect([path, (await ada.get(path)).status]).toEqual([path, 200]);
+  for (const path of ["/prompts?status=none", "/runs?status=none"])
+    expect((await ada.get(path)).body).toMatch(/Status must be one of [a-z, ]*[a-z]\./);
+});

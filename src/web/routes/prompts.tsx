@@ -18,13 +18,14 @@ import { PromptsPage } from "../pages/prompts.tsx";
 import { type RunDraft, readRunDraft } from "../pages/runform.tsx";
 import { type Draft, emptyDraft, fields, readDraft, toDraft, toFault, toInput } from "../promptdraft.ts";
 import { promptViews } from "../promptviews.ts";
+import { withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { titleOf } from "../words.ts";
 
 const perPage = 50;
 const params = Type.Object({ promptId: Type.String({ description: "uuid of the prompt" }) });
-const statuses = ["", "all", ...promptStatuses] as const;
+const statuses = ["all", ...promptStatuses] as const;
 
 /** Tells a prompt, as its form shows it, from what it was or will be. */
 const markOf = (prompt: Prompt): string => Bun.hash(JSON.stringify(toDraft(prompt))).toString(36);
@@ -68,7 +69,7 @@ export const promptPages = (service: Service, front: Front) => {
       "/prompts",
       ({ request, query }) =>
         front.show(request, (viewer, site) => {
-          const filter = { search: query.search?.trim() || undefined, status: query.status || undefined };
+          const filter = { search: query.search?.trim(), status: query.status };
           const offset = query.offset ?? 0;
           const { items, total } = promptLists.findLines(viewer.org, filter, { limit: perPage, offset });
           const lines = items.map((line) => ({ line, latest: latest.findLatest(viewer.org, line.id) }));
@@ -76,9 +77,10 @@ export const promptPages = (service: Service, front: Front) => {
           return privateAnswer("html", toPage(<PromptsPage {...shown} />));
         }),
       {
+        transform: withoutBlanks,
         query: Type.Object({
           search: Type.Optional(Type.String({ maxLength: 200, description: "Text in a title or a task" })),
-          status: Type.Optional(OneOf(statuses, "Empty: all but archived ones")),
+          status: Type.Optional(OneOf(statuses, "Without it: all but archived ones")),
           offset: pageQuery.offset,
         }),
         ...page("promptsPage", "Prompts, for people", { refuses: true, needsKey: true }),

@@ -14,6 +14,7 @@ import { EvalPage, EvalPart } from "../pages/eval.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
 import { TimelineRows } from "../pages/timeline.tsx";
+import { withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { titleOf } from "../words.ts";
@@ -22,22 +23,12 @@ const perPage = 50;
 const params = Type.Object({ runId: Type.String({ description: "uuid of the run" }) });
 const evalParams = Type.Object({ evalId: Type.String({ description: "uuid of the eval request" }) });
 
-/** A form sends the filter that nobody chose as an empty text. */
-const orEmpty = <T extends ReturnType<typeof Type.Unsafe>>(schema: T) =>
-  Type.Optional(Type.Union([schema, Type.Literal("")]));
 const Filter = Type.Object({
-  promptId: Type.Optional(Type.Union([Id, Type.Literal("")])),
-  status: orEmpty(OneOf(runStatuses)),
+  promptId: Type.Optional(Id),
+  status: Type.Optional(OneOf(runStatuses)),
   agent: Type.Optional(Type.String({ maxLength: 100 })),
-  trigger: orEmpty(OneOf(triggers)),
+  trigger: Type.Optional(OneOf(triggers)),
   before: Type.Optional(Type.String({ format: "uuid", description: "The last run of the page before" })),
-});
-
-const filterOf = ({ promptId, status, agent, trigger }: Static<typeof Filter>) => ({
-  promptId: promptId || undefined,
-  status: status || undefined,
-  agent: agent || undefined,
-  trigger: trigger || undefined,
 });
 
 /** Runs, waiting, under way and done, one by one and as evaluations. */
@@ -45,8 +36,7 @@ export const runPages = (service: Service, front: Front) => {
   const { deps, endings, runs, runLists, promptLists, agentChoices, follow, evals, requests } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
-    const filter = filterOf(query);
-    const { before } = query;
+    const { before, ...filter } = query;
     return {
       site,
       filter,
@@ -99,7 +89,11 @@ export const runPages = (service: Service, front: Front) => {
           const agents = agentChoices.map(({ id }) => id);
           return privateAnswer("html", toPage(<RunsPage {...{ viewer, prompts, agents, total, ...shown }} />));
         }),
-      { query: Filter, ...page("runsPage", "Runs, for people", { refuses: true, needsKey: true }) },
+      {
+        transform: withoutBlanks,
+        query: Filter,
+        ...page("runsPage", "Runs, for people", { refuses: true, needsKey: true }),
+      },
     )
     .get(
       "/runs/live",
@@ -110,6 +104,7 @@ export const runPages = (service: Service, front: Front) => {
             fragments(() => toPart(<RunsPart {...shownRuns(viewer, site, query)} />, viewer), follow.watch(gone)),
         ),
       {
+        transform: withoutBlanks,
         query: Filter,
         ...hidden,
       },
