@@ -89,7 +89,8 @@ export function createGates(
     const done = gate.baseRequestId === null ? of : of / 2;
     const comparison = comparisonOf(gate, done);
     const head = evals.getEvalRequest(gate.orgId as OrgId, gate.headRequestId).result;
-    const next = nextStep({ ...gate, done, spentUsd: spentOf(gate), verdict: comparison?.verdict ?? null });
+    const spentUsd = spentOf(gate);
+    const next = nextStep({ ...gate, done, spentUsd, verdict: comparison?.verdict ?? null });
     const decision = decide({ head, done, comparison, minScore: gate.minScore });
     const isHopeless = decision.status === "error" && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
@@ -97,11 +98,11 @@ export function createGates(
       return "goes on";
     }
     const stop = typeof next === "number" || next.stop === "" ? "" : `; ${next.stop}`;
-    settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison });
+    settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison, spentUsd });
     return decision.status;
   }
 
-  function settle(t: Tx, { id }: Row, end: Pick<Row, "status" | "reason" | "comparison">): void {
+  function settle(t: Tx, { id }: Row, end: Pick<Row, "status" | "reason" | "comparison" | "spentUsd">): void {
     t.update(gates)
       .set({ ...end, decidedAt: now() })
       .where(and(eq(gates.id, id), eq(gates.status, "running")))
@@ -119,7 +120,8 @@ export function createGates(
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "a gate failed");
         const reason = "a defect of the service; its log says more";
-        return commit((t) => settle(t, gate, { status: "error", reason, comparison: null })).then(() => "error");
+        const end = { status: "error", reason, comparison: null, spentUsd: spentOf(gate) } as const;
+        return commit((t) => settle(t, gate, end)).then(() => "error");
       });
       if (became === "goes on") requests.onQueued();
       if (became !== "waits") log.info({ gate: gate.id, became }, "gate");
@@ -180,6 +182,7 @@ export function createGates(
       status: "running",
       reason: null,
       comparison: null,
+      spentUsd: null,
       createdAt,
       decidedAt: null,
     };
@@ -217,7 +220,7 @@ export function createGates(
       adaptive,
       minScore,
       budgetUsd,
-      spentUsd: spentOf(gate),
+      spentUsd: gate.decidedAt === null ? spentOf(gate) : gate.spentUsd,
       progress: progressOf(gate),
       baseRequestId,
       headRequestId,
