@@ -269,9 +269,8 @@ function warningsOf({ runs, baseRunIds }: Row): string[] {
   const few = (n: number, what: string) =>
     n >= minRuns
       ? []
-      : [`${what}: fewer than ${minRuns} cannot tell a change from chance; only minScore can fail this gate`];
-  return [
-    ...few(runs, `${runs} runs a side`),
-    ...(baseRunIds ? few(baseRunIds.length, `${baseRunIds.length} runs in the baseline`) : []),
-  ];
+      : [
+          `${n} ${n === 1 ? "run" : "runs"} ${what}: fewer than ${minRuns} cannot tell a change from chance; only minScore can fail this gate`,
+        ];
+  return [...few(runs, "a side"), ...(baseRunIds ? few(baseRunIds.length, "in the baseline") : [])];
 }
