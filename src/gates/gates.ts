@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -30,6 +30,8 @@ export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: strin
 
 /** A gate whose runs have ended goes on this late at worst. */
 const pollMs = 500;
+/** Of what a run said of its failure. */
+const maxReasonChars = 500;
 
 export type Gates = ReturnType<typeof createGates>;
 
@@ -68,6 +70,19 @@ export function createGates(
     return found && found.n === found.known ? found.usd : null;
   }
 
+  /** Why most of the runs of an evaluation that failed did. */
+  function lostOf(gate: Row, id: string | null): string | null {
+    if (id === null) return null;
+    const why = db
+      .select({ reason: runs.failureReason })
+      .from(runs)
+      .where(and(eq(runs.orgId, gate.orgId), eq(runs.evalRequestId, id), isNotNull(runs.failureReason)))
+      .groupBy(runs.failureReason)
+      .orderBy(desc(count()), asc(runs.failureReason))
+      .get();
+    return why?.reason?.slice(0, maxReasonChars) ?? null;
+  }
+
   /** Adds runs until there are so many a side, base and head in turn. */
   function extend(t: Tx, gate: Row, from: number, to: number): void {
     const org = gate.orgId as OrgId;
@@ -91,7 +106,8 @@ export function createGates(
     const head = evals.getEvalRequest(gate.orgId as OrgId, gate.headRequestId).result;
     const spentUsd = spentOf(gate);
     const next = nextStep({ ...gate, done, spentUsd, verdict: comparison?.verdict ?? null });
-    const decision = decide({ head, done, comparison, minScore: gate.minScore });
+    const lost = { head: lostOf(gate, gate.headRequestId), base: lostOf(gate, gate.baseRequestId) };
+    const decision = decide({ head, done, comparison, minScore: gate.minScore, lost });
     const isHopeless = decision.status === "error" && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extend(t, gate, done, next);
