@@ -359,6 +359,11 @@ test("what many runs say together, a picture and what was marked done are the sa
   importInto(testApp(), part);
 });
 
+test("a folder is no file to import", () => {
+  const app = testApp();
+  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\); name a file/);
+});
+
 describe("a file that is refused stores nothing", () => {
   const refused = (app: App, body: string | Uint8Array): string => {
     try {
@@ -404,7 +409,12 @@ describe("a file that is refused stores nothing", () => {
   };
   const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
   test.each<[string, () => string | Uint8Array, RegExp]>([
-    ["no export", () => "slug,score\n", /line 1: this is no export of evald; name a file that evald export wrote$/],
+    [
+      "no export",
+      () => "slug,score\n",
+      /line 1: this is no export of evald; name a file that evald export wrote, unpacked/,
+    ],
+    ["a packed one", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is no export of evald/],
     ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is no export of evald/],
     ["empty", () => "", /line 1: the file is cut off here/],
     [
@@ -562,7 +572,7 @@ describe("for other programs", () => {
     const [met, missed, below, none, broken] = evaluation(app, id, [
       { ...niceGrade, outcome: "succeeded", keyFinding: "Fine,\nreally." },
       { ...niceGrade, outcome: "goal_not_met", score: 55, keyFinding: "-2+3 & <script>\u0000\u001b[0m]]>" },
-      { ...niceGrade, score: 60, keyFinding: "@SUM(A1)" },
+      { ...niceGrade, score: 60, keyFinding: "＠SUM(A1)" },
       { ...niceGrade, score: null, grade: null, outcome: "no_creds", nullNotice: "No key." },
       "infrastructure: the network is away",
     ]);
@@ -618,7 +628,7 @@ describe("for other programs", () => {
       "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
       line(met, "succeeded", "78.4", "C+", '"Fine,\nreally."'),
       line(missed, "goal_not_met", "55", "C+", "'-2+3 & <script>\u0000\u001b[0m]]>"),
-      line(below, "not_judged", "60", "C+", "'@SUM(A1)"),
+      line(below, "not_judged", "60", "C+", "'＠SUM(A1)"),
       line(none, "no_creds", "", "", niceGrade.keyFinding),
       "",
     ]);
@@ -637,7 +647,7 @@ describe("for other programs", () => {
       <failure type="goal_not_met" message="-2+3 &#38; &#60;script&#62;\ufffd\ufffd[0m]]&#62;">${verdict}</failure>
     </testcase>
     <testcase name="${below}" classname="explorer" time="4.2">
-      <failure type="score" message="The score of 60 is below 70. @SUM(A1)">${verdict}</failure>
+      <failure type="score" message="The score of 60 is below 70. ＠SUM(A1)">${verdict}</failure>
     </testcase>
     <testcase name="${none}" classname="explorer" time="4.2">
       <error type="no_creds" message="No key.">${verdict}</error>
@@ -649,6 +659,10 @@ describe("for other programs", () => {
 </testsuites>
 `);
     expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
+    // What a person has put away is nobody's failure.
+    await app.send("PATCH", `/api/v1/reports/${missed}`, { body: { status: "archived" } });
+    const left = await exported(app, "?format=junit");
+    expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);
   });
 
   test("Markdown is what the page of each report is", async () => {
