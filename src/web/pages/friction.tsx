@@ -125,7 +125,19 @@ const Things = ({ base, found, scope }: { base: string; found: Paged<FrictionThi
       </thead>
       <tbody>
         {found.items.map(
-          ({ fingerprint, state, severity, title, category, phase, seenIn, cost, firstSeenAt, lastSeenAt }) => (
+          ({
+            fingerprint,
+            state,
+            severity,
+            title,
+            category,
+            phase,
+            seenIn,
+            cost,
+            firstSeenAt,
+            lastSeenAt,
+            isPreview,
+          }) => (
             <tr key={fingerprint} class={`severity-${severity}`}>
               <td>
                 <State state={state} />
@@ -137,6 +149,7 @@ const Things = ({ base, found, scope }: { base: string; found: Paged<FrictionThi
                 <a href={`${base}/friction/${fingerprint}?${scope}`}>{line(title, 200)}</a>
                 <small>
                   {plain(category)}, {phase}
+                  {isPreview && ", on a preview only"}
                 </small>
               </td>
               <td class="number">

@@ -36,6 +36,7 @@ export function LifePage({ site, site: { base }, viewer, friction, scope, prompt
           <span class="pill severity">{severity}</span>
           <span class="pill">{plain(category)}</span>
           <span class="pill">{phase}</span>
+          {friction.isPreview && <span class="pill">on a preview only</span>}
         </p>
         <h1>{title}</h1>
         <p class="lead">{stateWords[state]}</p>
