@@ -27,6 +27,7 @@ beforeAll(() => {
   fake = serveFakeModel({
     key,
     scenarios: {
+      unread: { turns: [{ fail: { status: 400, message: "no such parameter" } }] },
       recovers: { first: [...outage, { text: "At last." }, ...outage], turns: [{ text: "For good." }] },
       dated: { turns: [{ fail: { status: 503, headers: { "retry-after": new Date(at + 9000).toUTCString() } } }] },
       badkey: { turns: [{ fail: { status: 400, message: "API key not valid. Please pass a valid API key." } }] },
@@ -305,7 +306,11 @@ describe("failures of a provider", () => {
 
   test("garbage, silence and a closed port are passed on as failures and end the run after five", async () => {
     for (const [scenario, status, words] of [
-      ["garbage", 200, "openai gave no whole answer: the answer has no end"],
+      [
+        "garbage",
+        200,
+        `openai gave no whole answer: what came is no answer of a model; is ${fake.baseUrls.openai} its address?`,
+      ],
       ["silent", 502, "openai gave no whole answer: no byte came for 0.2 seconds"],
       ["broken", 500, "openai answered 500: something broke"],
     ] as const) {
@@ -366,8 +371,8 @@ describe("failures of a provider", () => {
   });
 
   test("a request that the provider cannot take is the agent's affair", async () => {
-    const { session, events, failures } = openRun("openai", "nothing");
-    expect((await ask(session, "nothing")).status).toBe(404);
+    const { session, events, failures } = openRun("openai", "unread");
+    expect((await ask(session, "unread")).status).toBe(400);
     expect([events, failures]).toEqual([[], []]);
     await session.close();
   });

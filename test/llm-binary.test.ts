@@ -2,7 +2,16 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "./support/executable.ts";
+import {
+  buildExecutable,
+  call,
+  client,
+  emptyFolder,
+  executable,
+  furnish,
+  serve,
+  untilRun,
+} from "./support/executable.ts";
 import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
 import { type Site, serveSite } from "./support/site.ts";
 
@@ -42,6 +51,14 @@ beforeAll(async () => {
         turns: [use("browse", { action: "open", url: docs.url }), use("browse", { action: "screenshot" }), done],
       },
       browsing: { turns: [use("browse", { action: "open", url: `${docs.url}/never` })] },
+      steers: {
+        turns: [
+          {
+            text: "\x1b]52;c;ZXZpbA==\x07 I wait.",
+            ...use("run_command", { command: "printf '\\033[2Jtold\\n'; sleep 765.43", seconds: 200 }),
+          },
+        ],
+      },
       killed: {
         first: [use("run_command", { command: "(setsid sleep 987.65 &); sleep 987.65", seconds: 200 })],
         turns: [done],
@@ -54,7 +71,8 @@ afterAll(() => {
   docs.stop();
 });
 
-const env = () => ({
+const envOf = () => ({
+  PATH: process.env.PATH ?? "",
   ANTHROPIC_API_KEY: key,
   ANTHROPIC_BASE_URL: fake.baseUrls.anthropic,
   OPENAI_API_KEY: key,
@@ -93,7 +111,7 @@ const childrenOf = (pid: number): number[] =>
 test("a session goes through each provider's own protocol", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const service = await serve({ cwd, env: env() });
+  const service = await serve({ cwd, env: envOf() });
   const ask = client(service.url, apiKey);
   for (const [path, model] of Object.entries(paths)) {
     const prompt = await ask("POST", "/api/v1/prompts", { text: `Print the word that ${docs.url} asks for.`, model });
@@ -111,13 +129,17 @@ test("a session goes through each provider's own protocol", async () => {
     "/v1/responses",
     "/v1beta/models/:streamGenerateContent",
   ]);
+  // Anthropic is told at each step to keep what it has read, up to the last message and no other.
+  const told = fake.requests.filter(({ path }) => path === "/v1/messages").map(({ body }) => JSON.stringify(body));
+  expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
+  expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);
   expect(await service.stop()).toBe(0);
 }, 60_000);
 
 test("killed in the middle of a session, nothing of it is left after a second; the run is taken up again, and what was spent is told", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const first = await serve({ cwd, env: env() });
+  const first = await serve({ cwd, env: envOf() });
   const ask = client(first.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
@@ -131,7 +153,7 @@ test("killed in the middle of a session, nothing of it is left after a second; t
   while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
   expect(left()).toEqual([]);
 
-  const second = await serve({ cwd, env: env() });
+  const second = await serve({ cwd, env: envOf() });
   const again = client(second.url, apiKey);
   const run = await untilRun(again, runId, "completed", "failed");
   expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "not_judged" } });
@@ -148,7 +170,7 @@ test("killed in the middle of a session, nothing of it is left after a second; t
 test("a session in the browser leaves a picture, in the data and in a backup of it", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
   const ask = client(service.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
@@ -168,7 +190,7 @@ test("a session in the browser leaves a picture, in the data and in a backup of 
 test("killed while a page loads, no browser is left after a second", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
   const ask = client(service.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
@@ -187,7 +209,7 @@ test("killed while a page loads, no browser is left after a second", async () =>
 test("cancelled in the middle of a command, nothing of it is left after a second", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const service = await serve({ cwd, env: { ...env(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
   const ask = client(service.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
@@ -204,17 +226,45 @@ test("evald eval sends the model, says what it does, and ends", async () => {
   const cwd = emptyFolder();
   const { code, stderr, stdout } = await call(["eval", docs.url, "--goal", "Print acme", "--model", "openai/gpt-5"], {
     cwd,
-    env: env(),
+    env: envOf(),
   });
   expect([code, stderr]).toEqual([0, expect.stringContaining("$ echo acme")]);
   expect(stdout).toContain("llm");
   expect(readdirSync(cwd)).toEqual([]);
 }, 60_000);
 
+test("evald eval that is stopped, or killed, leaves no process and no folder, and writes nothing to steer a terminal", async () => {
+  const env = { ...envOf(), TMPDIR: emptyFolder() };
+  const begin = async () => {
+    const cwd = emptyFolder();
+    const args = [executable, "eval", docs.url, "--goal", "Wait", "--model", "openai-compatible/steers"];
+    const child = Bun.spawn(args, { cwd, env, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+    let said = "";
+    const reader = child.stderr.getReader();
+    while (!said.includes("| [2Jtold\n")) said += Buffer.from((await reader.read()).value ?? []).toString();
+    return { child, said };
+  };
+  const killed = await begin();
+  killed.child.kill("SIGKILL");
+  await killed.child.exited;
+  expect(readdirSync(env.TMPDIR)).toHaveLength(2);
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    const { child, said } = await begin();
+    expect(said).not.toMatch(/(?!\n)\p{Cc}/u);
+    child.kill(signal);
+    expect(await child.exited).toBe(code);
+    expect(readdirSync(env.TMPDIR)).toEqual([]);
+    expect(running("765.43")).toEqual([]);
+  }
+}, 60_000);
+
 test("without a sandbox the agent has no commands and no files, and says so", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
-  const service = await serve({ cwd, env: { ...env(), PATH: "/nonexistent" } });
+  const service = await serve({ cwd, env: { ...envOf(), PATH: "/nonexistent" } });
   const ask = client(service.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `See ${docs.url}`, model: "openai/gpt-5" });
   const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });

@@ -134,7 +134,8 @@ describe("evald model", () => {
     const opus = {
       turns: [{ model: "claude-opus-4-8", text: "Yes.", usage: { input: 1000, cached: 400, output: 100 } }],
     };
-    fake = serveFakeModel({ key: orgKey, scenarios: { opus } });
+    const unpaid = { turns: [{ fail: { status: 402, message: "no credits" } }] };
+    fake = serveFakeModel({ key: orgKey, scenarios: { opus, unpaid } });
   }, 120_000);
   afterAll(() => fake.stop());
 
@@ -193,6 +194,26 @@ describe("evald model", () => {
     expect([refused.code, refused.stdout]).toEqual([1, ""]);
     expect(refused.stderr).toBe(
       "evald: openai refused the key (401): invalid key; mend OPENAI_API_KEY, or the organisation's own key by evald model set-key openai\n",
+    );
+    // As an agent calls it: with a tool, and OpenAI by its newer protocol.
+    const [first] = fake.requests.filter(({ path }) => path === "/v1/responses");
+    expect(first?.body).toMatchObject({ model: "text", tools: [{ type: "function" }], stream: true });
+    const refusals = {
+      "openai/nosuch": `openai does not know it (404): the model nosuch does not exist; nosuch must be a model of ${fake.baseUrls.openai}, an address with the version in its path where the provider has one`,
+      "openai-compatible/garbage": `openai-compatible gave no whole answer: what came is no answer of a model; is ${fake.baseUrls.openai} its address?`,
+      "openai-compatible/half":
+        "openai-compatible gave no whole answer: ECONNRESET: The socket connection was closed unexpectedly.",
+      "openai-compatible/unpaid":
+        "openai-compatible wants to be paid first (402): no credits; top up its account, or use another key",
+    };
+    for (const [model, why] of Object.entries(refusals))
+      expect(await call(["model", "test", model], { cwd, env })).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `evald: ${why}\n`,
+      });
+    expect((await call(["model", "test", "google/uncounted"], { cwd, env })).stderr).toMatch(
+      /^uncounted answered after \d+ ms: it does not say what the call used, so no limit of its tokens or money can hold\n$/,
     );
     const gone = await call(["model", "remove-key", "openai"], { cwd, env });
     expect([gone.code, gone.stdout]).toEqual([0, "openai\n"]);

@@ -425,35 +425,36 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
   }, 60_000);
 });
 
-test.if(asRoot)("an ordinary user has a sandbox too", () => {
-  const argv = shell("id -u; touch here; ls; cat /etc/shadow ; true");
+/** What came of a command in the sandbox of an ordinary user. */
+function byUser(argv: string[], limits: object = {}) {
   const program = [process.execPath, root].map((path) => realpathSync(path));
   const code = `
     import { mkdtempSync } from "node:fs";
     const { inSandbox } = await import("/run/evald/test/support/sandboxed.ts");
     const workspace = mkdtempSync("/tmp/evald-user-");
-    console.log(process.getuid(), JSON.stringify(await inSandbox({ argv: ${JSON.stringify(argv)}, workspace })));
+    const ran = await inSandbox({ argv: ${JSON.stringify(argv)}, workspace, limits: ${JSON.stringify(limits)} });
+    console.log(JSON.stringify({ uid: process.getuid(), ...ran }));
   `;
+  const places = `--dev-bind / / --tmpfs /run --size ${32 * MiB} --tmpfs /tmp --chmod 1777 /tmp`.split(" ");
   const ran = Bun.spawnSync([
-    ...["bwrap", "--cap-add", "ALL", "--dev-bind", "/", "/", "--tmpfs", "/run", "--size", `${MiB}`, "--tmpfs", "/tmp"],
-    ...[
-      "--chmod",
-      "1777",
-      "/tmp",
-      "--ro-bind",
-      program[0] ?? "",
-      "/run/bun",
-      "--ro-bind",
-      program[1] ?? "",
-      "/run/evald",
-    ],
+    ...["bwrap", "--cap-add", "ALL", ...places],
+    ...["--ro-bind", program[0] ?? "", "/run/bun", "--ro-bind", program[1] ?? "", "/run/evald"],
     ...["--", "setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups", "--", "/run/bun", "-e", code],
   ]);
-  const [uid, ...told] = ran.stdout.toString().split(" ");
-  expect({ uid, ...JSON.parse(told.join(" ")) }).toMatchObject({
-    uid: "65533",
-    exitCode: 0,
-    out: "1000\nhere\n",
-    limit: null,
+  return JSON.parse(ran.stdout.toString());
+}
+
+describe.if(asRoot)("an ordinary user", () => {
+  test("has a sandbox too", () => {
+    const ran = byUser(shell("id -u; touch here; ls; cat /etc/shadow ; true"));
+    expect(ran).toMatchObject({ uid: 65533, exitCode: 0, out: "1000\nhere\n", limit: null });
+  });
+
+  test("has one that nothing can be hidden in: what fills a closed folder is ended as well", () => {
+    const limit = { limit: "workspace_bytes", value: 4 * MiB, unit: "bytes" };
+    const fill = "mkdir -p a/b; chmod 300 a/b a; head -c 3M /dev/zero >a/b/1; head -c 3M /dev/zero >a/b/2; sleep 20";
+    expect(byUser(shell(fill), { workspaceBytes: 4 * MiB })).toMatchObject({ uid: 65533, exitCode: 137, limit });
+    const close = "mkdir a; echo kept >a/1; chmod 0 a; sleep 1; cat a/1";
+    expect(byUser(shell(close))).toMatchObject({ exitCode: 0, out: "kept\n", limit: null });
   });
 });

@@ -69,7 +69,13 @@ async function evaluate(
   say(`estimate: ${estimateWords(await service.estimates.getEstimate(org, prompt.id))}`);
   const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
-  await service.runner.start();
+  await service.start();
+  const stop = async (code: number) => {
+    await service.stop(0);
+    process.exit(code);
+  };
+  process.once("SIGINT", () => stop(130));
+  process.once("SIGTERM", () => stop(143));
   while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
   await service.stop(0);
   const run = service.runs.getRun(org, runId);

@@ -73,7 +73,9 @@ export function addModel(program: Command, configOf: () => Config): void {
       );
       const { model: answered, ms, inputTokens, outputTokens, costUsd } = figures;
       const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
-      say(`${answered} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`);
+      const used = `${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
+      const unknown = "it does not say what the call used, so no limit of its tokens or money can hold";
+      say(`${answered} answered after ${ms} ms: ${inputTokens + outputTokens === 0 ? unknown : used}`);
       print(json ? JSON.stringify(figures) : id);
     });
 }

@@ -7,9 +7,12 @@ import type { OrgId } from "../deps.ts";
 import { AppError, badRequest, conflict } from "../errors.ts";
 import { createService, type Service } from "../service.ts";
 
+/** What a page or a command may have written to steer a terminal. */
+const steering = /(?![\n\t])\p{Cc}/gu;
+
 /** For people: stderr. */
 export const say = (text: string): void => {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${text.replace(steering, "")}\n`);
 };
 
 /** For programs: stdout. */

@@ -3,15 +3,19 @@ import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { badRequest } from "../errors.ts";
 
 const question = "Answer with the word yes.";
-const maxTokens = 64;
+const maxOutputTokens = 256;
 
-/** Makes one small call through the gateway, as an agent makes it. Throws bad_request that says what the provider said. */
+/** Makes one small call through the gateway, with a tool, as an agent makes it. Throws bad_request that says what the provider said. */
 export async function tryModel(access: ModelAccess, now: () => number) {
   // Loaded here: the prices alone would make every start slower.
-  const [{ createGateway }, { keyHeader }] = await Promise.all([
+  const [{ streamText, tool }, { z }, { createGateway }, { toModel }] = await Promise.all([
+    import("ai"),
+    import("zod"),
     import("../agents/gateway/gateway.ts"),
-    import("../agents/gateway/wire.ts"),
+    import("../agents/llm/providers.ts"),
   ]);
+  // It would write to stdout what a provider cannot do.
+  globalThis.AI_SDK_LOG_WARNINGS = false;
   const gateway = createGateway({ now, silenceMs: 60_000, maxFailures: 1 });
   const events: AgentEvent[] = [];
   let trouble: string | null = null;
@@ -23,28 +27,31 @@ export async function tryModel(access: ModelAccess, now: () => number) {
       trouble = detail;
     },
   });
-  const { provider, name } = access;
-  const chat = { model: name, messages: [{ role: "user", content: question }] };
-  const [path, body] =
-    provider === "anthropic"
-      ? ["/v1/messages", { ...chat, max_tokens: maxTokens }]
-      : provider === "google"
-        ? [`/v1beta/models/${name}:generateContent`, { contents: [{ role: "user", parts: [{ text: question }] }] }]
-        : ["/v1/chat/completions", chat];
   const begun = performance.now();
   try {
-    const response = await fetch(`http://gateway/${provider}${path}`, {
-      unix: session.socketPath,
-      method: "POST",
-      headers: { ...keyHeader(provider, session.token), "anthropic-version": "2023-06-01" },
-      body: JSON.stringify(body),
+    let failed: unknown;
+    const { stream } = streamText({
+      model: toModel({ ...access, ...session }),
+      prompt: question,
+      tools: { look: tool({ description: "Looks a word up.", inputSchema: z.object({ word: z.string() }) }) },
+      maxOutputTokens,
+      maxRetries: 0,
+      onError: ({ error }) => {
+        failed = error;
+      },
     });
-    const text = await response.text();
+    try {
+      for await (const part of stream) if (part.type === "error") failed = part.error;
+    } catch (error) {
+      failed ??= error;
+    }
     const ms = Math.round(performance.now() - begun);
-    if (!response.ok || trouble !== null)
-      throw badRequest(trouble ?? `${access.id} answered ${response.status}: ${text}`);
+    await session.close();
+    if (trouble !== null) throw badRequest(trouble);
+    if (failed !== undefined)
+      throw badRequest(`${access.id}: ${failed instanceof Error ? failed.message : String(failed)}`);
     const usage = events.find((event) => event.type === "usage");
-    if (!usage) throw badRequest(`${access.id} gave an answer that is none of a model: ${text.slice(0, 300)}`);
+    if (!usage) throw badRequest(`${access.id} gave no answer of a model`);
     return { ...usage, ms };
   } finally {
     await session.close();

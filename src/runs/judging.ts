@@ -70,7 +70,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
 
   /** Why a call brought no answer that can be used; throws what is worth trying again. */
   function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
-    if (trouble && trouble.failureCause !== "infrastructure") return clean(trouble.detail);
+    if (trouble && !trouble.options.retryable) return clean(trouble.detail);
     const { status, retryAfterMs, ...said } = readFailure(error, now());
     const message = clean(said.message);
     const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;

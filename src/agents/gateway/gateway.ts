@@ -118,14 +118,18 @@ export function createGateway({
       );
     }
 
+    /** Ends a run whose money is bounded, where nobody can tell what its calls cost; answers with whether it is such a run. */
+    function mustKnow(why: string, remedy: string): boolean {
+      if (!options.mustHavePrice) return false;
+      const text = `${why}, so the limit of money cannot hold; ${remedy}, or take the limit away`;
+      fail(new AgentFailure("budget", text));
+      return true;
+    }
+
     function missPrice(name: string): void {
       if (priceMissed) return;
       priceMissed = true;
-      if (options.mustHavePrice) {
-        const why = `nobody says what ${name} costs, so the limit of money cannot hold; state its price in EVALD_MODEL_PRICES, or take the limit away`;
-        fail(new AgentFailure("budget", why));
-        return;
-      }
+      if (mustKnow(`nobody says what ${name} costs`, "state its price in EVALD_MODEL_PRICES")) return;
       const cannot = limits.costUsd === null ? "" : `, so its budget of $${limits.costUsd} cannot hold`;
       const text = `Nobody says what ${name} costs${cannot}; its tokens are counted, up to ${limits.tokens}. EVALD_MODEL_PRICES states prices.`;
       onEvent({ type: "message", text });
@@ -135,7 +139,13 @@ export function createGateway({
       if (outcome.kind === "refused") {
         const { status, detail, retryAfter } = outcome;
         if (status === null) failed(`did not answer: ${detail}`, null);
-        else if (isRefusedKey(model, status, detail)) {
+        else if (status === 402) {
+          const why = `${model.provider} wants to be paid first (402): ${detail}; top up its account, or use another key`;
+          fail(new AgentFailure("credentials", why));
+        } else if (status === 404) {
+          const why = `${model.provider} does not know it (404): ${detail}; ${model.name} must be a model of ${model.baseUrl}, an address with the version in its path where the provider has one`;
+          fail(new AgentFailure("infrastructure", why));
+        } else if (isRefusedKey(model, status, detail)) {
           const remedy = `mend ${providerVariables[model.provider].key}, or the organisation's own key by evald model set-key ${model.provider}`;
           fail(new AgentFailure("credentials", `${model.provider} refused the key (${status}): ${detail}; ${remedy}`));
         } else if (status < 400 || status === 429 || status >= 500) failed(`answered ${status}: ${detail}`, retryAfter);
@@ -162,7 +172,13 @@ export function createGateway({
           text: `A call of ${name} ended without a word on what it used; its cost is not known.`,
         });
       else if (costUsd === null) missPrice(name);
-      const trouble = error ?? cut ?? (whole ? null : "the answer has no end");
+      if (!usage && whole)
+        mustKnow(`${name} does not say what a call used`, "use a server that sends usage with its answers");
+      const unlike = !usage && reading.model === null;
+      const unread = unlike
+        ? `what came is no answer of a model; is ${model.baseUrl} its address?`
+        : "the answer has no end";
+      const trouble = error ?? cut ?? (whole ? null : unread);
       if (trouble === null) failures = 0;
       else if (error !== null || !left) failed(`gave no whole answer: ${trouble.slice(0, 300)}`, null);
     }

@@ -13,6 +13,8 @@ const loadMs = 15_000;
 const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
+/** A page may give itself an address of any length. */
+const maxUrlChars = 8_000;
 
 type Place = Means & { browser: Extract<Means["browser"], { program: string }> };
 
@@ -36,7 +38,13 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     last = root ? toPageText(root, url) : null;
     const text = last?.text ?? "";
     const next = from + lookChars < text.length ? { next: from + lookChars } : {};
-    return { url, title, chars: text.length, ...next, text: text.slice(from, from + lookChars) };
+    return {
+      url: url.slice(0, maxUrlChars),
+      title,
+      chars: text.length,
+      ...next,
+      text: text.slice(from, from + lookChars),
+    };
   }
 
   async function elementOf(ref: string | undefined): Promise<ElementHandle<Element>> {

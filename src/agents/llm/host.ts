@@ -1,5 +1,4 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, addressesOf, type EventSource, type Means, type Task } from "../agent.ts";
@@ -13,7 +12,7 @@ import { makeSocketFolder, sweepSockets } from "../sockets.ts";
 type Options = {
   now: () => number;
   gateway: GatewayOpener;
-  /** Where each run gets a folder to work in; null: among the temporary files. */
+  /** Where each run gets a folder to work in; null: beside the socket of its way out, among the temporary files. */
   folder: string | null;
   operatorHosts: readonly string[];
 };
@@ -52,9 +51,9 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     return { egress: await startEgress({ socketPath, operatorHosts, now }), home };
   }
 
-  function makeWorkspace(): string {
+  function makeWorkspace(home: string): string {
     if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return mkdtempSync(resolve(folder ?? tmpdir(), folder ? "run-" : "evald-run-"));
+    return mkdtempSync(resolve(folder ?? home, "run-"));
   }
 
   async function openSandbox({ task, allow, onEvent }: Run) {
@@ -66,7 +65,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: () => {} };
     egress ??= listen();
     const way = await egress;
-    const workspace = makeWorkspace();
+    const workspace = makeWorkspace(way.home);
     const terms = {
       ...addressesOf(task),
       urlMap: task.urlMap,

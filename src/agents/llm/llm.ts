@@ -113,7 +113,7 @@ async function work(
     const result = streamText({
       model,
       instructions: toInstructions(task, tools, missing),
-      messages,
+      messages: withCachePoint(messages),
       tools: sdkTools,
       stopWhen: isStepCount(1),
       toolCallConcurrency: 1,
@@ -133,7 +133,7 @@ async function work(
         continue;
       }
       if (step.final || ++failures >= maxFailures)
-        throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" });
+        throw new AgentFailure(step.cause, step.message, { retryable: step.cause === "infrastructure" && !step.final });
       await pauseAfter(failures, step, signal);
     } else {
       failures = 0;
@@ -150,6 +150,14 @@ async function work(
     }
   }
   tell({ type: "end", ...(await judged(ending, task, context, nextId, tell)) });
+}
+
+/** Anthropic keeps what it has read only up to where it is told to: the rest of a long conversation would be paid for in full at every step. */
+function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
+  const cacheControl = { type: "ephemeral" };
+  return messages.map((message, i) =>
+    i === messages.length - 1 ? { ...message, providerOptions: { anthropic: { cacheControl } } } : message,
+  );
 }
 
 /** What the prompt's declared checks say goes before what the model claims. */

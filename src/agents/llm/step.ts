@@ -1,5 +1,6 @@
 import { APICallError, type ModelMessage, type streamText } from "ai";
 import type { AgentEvent, FailureCause } from "../agent.ts";
+import { bounded } from "./tool.ts";
 
 /** What came of one call of the model and of the tools that it asked for. `final`: another try would fare no better. */
 export type StepEnd =
@@ -49,12 +50,13 @@ export async function takeStep(
           const id = nextId();
           const input =
             part.input !== null && typeof part.input === "object" ? { ...part.input } : { input: part.input };
-          tell({ type: "tool_call", id, tool: part.toolName, input });
+          const tool = part.toolName.slice(0, 200);
+          tell({ type: "tool_call", id, tool, input: bounded(input) });
           const message = part.error instanceof Error ? part.error.message : String(part.error);
           tell({
             type: "tool_result",
             id,
-            tool: part.toolName,
+            tool,
             ok: false,
             output: { message: message.slice(0, 1000) },
           });

@@ -34,9 +34,10 @@ export function toTools(
   const entries = Object.entries(specs).map(([name, { description, input: inputSchema, run }]) => {
     const execute = async (input: unknown) => {
       const id = nextId();
-      tell({ type: "tool_call", id, tool: name, input: input as Record<string, unknown> });
+      tell({ type: "tool_call", id, tool: name, input: bounded(input as Record<string, unknown>) });
       try {
-        const { ok, output, artefact } = await run(input, { id, signal, tell });
+        const { ok, output: whole, artefact } = await run(input, { id, signal, tell });
+        const output = bounded(whole);
         tell({ type: "tool_result", id, tool: name, ok, output, ...(artefact && { artefact }) });
         return ok ? output : { failed: true, ...output };
       } catch (error) {
@@ -47,6 +48,21 @@ export function toTools(
     return [name, tool({ description, inputSchema, execute })] as const;
   });
   return Object.fromEntries(entries);
+}
+
+/** The most of what a tool takes or answers that is told of it, in characters of JSON: of a hostile page or folder it may be any amount. */
+const maxToldChars = 120_000;
+
+/** Fields as they may be told: where they are too much, with their texts shortened, or as one text of all. */
+export function bounded(fields: Record<string, unknown>): Record<string, unknown> {
+  const json = JSON.stringify(fields);
+  if (json.length <= maxToldChars) return fields;
+  const short = Object.entries(fields).map(([name, value]) => [
+    name,
+    typeof value === "string" ? shortened(value, 20_000) : value,
+  ]);
+  const cut = Object.fromEntries(short);
+  return JSON.stringify(cut).length <= maxToldChars ? cut : { cut: shortened(json, 20_000) };
 }
 
 /** The first and the last of a text that is too long for one look, with a word on what is left out. */

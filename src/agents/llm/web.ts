@@ -1,3 +1,4 @@
+import { validateHeaderName, validateHeaderValue } from "node:http";
 import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
@@ -10,11 +11,25 @@ import { type Call, type Result, shortened, spec } from "./tool.ts";
 const pageChars = 20_000;
 const bodyChars = 8_000;
 const requestMs = 30_000;
+const maxUrlChars = 8_000;
 const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
 type Asked = { method?: GuardedRequest["method"]; headers?: Record<string, string>; body?: string };
 type Source = { provenance: Provenance; foundOn: string | null };
 type Got = { ok: true; response: GuardedResponse; type: string | null } | { ok: false; kind: string; message: string };
+
+/** Why headers cannot be sent; null if they can. */
+function objectionTo(headers: Record<string, string>): string | null {
+  try {
+    for (const [name, value] of Object.entries(headers)) {
+      validateHeaderName(name);
+      validateHeaderValue(name, value);
+    }
+    return null;
+  } catch (error) {
+    return error instanceof Error ? error.message.slice(0, 500) : String(error);
+  }
+}
 
 /** The tools that go out: all through the guard, to the hosts of the run and no others. */
 export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
@@ -46,6 +61,8 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     const told = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
     const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
     const begun = now();
+    if (url.length > maxUrlChars)
+      return { ok: false, kind: "refused", message: `an address has at most ${maxUrlChars} characters` };
     try {
       const target = URL.canParse(url) ? new URL(url) : null;
       if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
@@ -117,7 +134,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,
-          output: { url, ...answeredBy, title: page.title, chars, ...next, ...problem, text },
+          output: { url, ...answeredBy, title: page.title.slice(0, 200), chars, ...next, ...problem, text },
         };
       },
     }),
@@ -146,6 +163,8 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
         body: z.string().optional(),
       }),
       async run({ url, method, headers = {}, body }, call): Promise<Result> {
+        const objection = objectionTo(headers);
+        if (objection !== null) return { ok: false, output: { url, message: objection } };
         const got = await ask(url, { method, headers, body, ...{ followRedirects: false } }, call);
         if (!got.ok) return { ok: false, output: { url, error: got.kind, message: got.message } };
         const { status } = got.response;

@@ -13,10 +13,12 @@ const keptBytes = 4 * 1024 * 1024;
 
 type Place = Extract<Means["sandbox"], { workspace: string }>;
 type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isTold?: boolean };
-type Done = { exitCode: number; out: string; err: string; limit: string | null; timedOut: boolean };
+/** `stopped`: why it did not come to its own end. */
+type Done = { exitCode: number; out: string; err: string; stopped: string | null };
 
-/** A path below /workspace; null for one that leads out of it. */
+/** A path below /workspace; null for one that leads out of it, or is none. */
 function inside(path: string): string | null {
+  if (path.length > 4096 || path.includes("\0")) return null;
   const parts: string[] = [];
   for (const part of path.replace(/^\/workspace(?=\/|$)/, "").split("/")) {
     if (part === "..") {
@@ -30,7 +32,20 @@ function inside(path: string): string | null {
 const checked = (then: string) =>
   `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a link leads out of /workspace" >&2; exit 9;; esac; ${then}`;
 
-const outside = (path: string): Result => ({ ok: false, output: { path, message: `${path} is not below /workspace` } });
+/** The kernel takes no argument of 128 KiB or more, and none with a zero byte. */
+const maxCommandBytes = 120_000;
+
+function objectionTo(command: string): string | null {
+  if (command.includes("\0")) return "a command may hold no NUL character";
+  const bytes = Buffer.byteLength(command);
+  if (bytes <= maxCommandBytes) return null;
+  return `the command has ${bytes} bytes, and ${maxCommandBytes} are the most; write a file with write_file and use that`;
+}
+
+const outside = (path: string): Result => {
+  const short = path.slice(0, 200);
+  return { ok: false, output: { path: short, message: `${short} is no path below /workspace` } };
+};
 
 function start(run: SandboxRun) {
   try {
@@ -83,7 +98,7 @@ export function workspaceTools(
       signal.throwIfAborted();
       if (limit) tell({ type: "limit", ...limit });
       const reached = limit && `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`;
-      return { exitCode, out, err, limit: reached, timedOut };
+      return { exitCode, out, err, stopped: reached ?? (timedOut ? `stopped after ${seconds} seconds` : null) };
     } finally {
       clearTimeout(timer);
     }
@@ -94,13 +109,14 @@ export function workspaceTools(
       description: `Runs a command with sh in /workspace and answers with its exit code and output. It is stopped after ${defaultSeconds} seconds, or as many as you say (at most ${maxSeconds}).`,
       input: z.object({ command: z.string(), seconds: z.number().int().min(1).max(maxSeconds).optional() }),
       async run({ command, seconds = defaultSeconds }, call): Promise<Result> {
+        const objection = objectionTo(command);
+        if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
-        const { exitCode, out, err, limit, timedOut } = await run(
+        const { exitCode, out, err, stopped } = await run(
           { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isTold: true },
           call,
         );
-        const why = limit ?? (timedOut ? `stopped after ${seconds} seconds` : null);
-        const message = why ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
+        const message = stopped ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
         const ok = message === null;
         const shown = { exitCode, stdout: shortened(out, outputChars), stderr: shortened(err, outputChars / 2) };
         return {
@@ -118,9 +134,10 @@ export function workspaceTools(
         const script = checked(
           `[ -f "$real" ] || { echo "no such file" >&2; exit 1; }; head -c ${fileChars * 4} -- "$real"`,
         );
-        const { exitCode, out, err } = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
-        if (exitCode !== 0) return { ok: false, output: { path, message: lastLine(err) || `exit code ${exitCode}` } };
-        return { ok: true, output: { path, text: shortened(out, fileChars) } };
+        const done = await run({ argv: ["sh", "-c", script, "sh", real] }, call);
+        const message = problemOf(done);
+        if (message) return { ok: false, output: { path, message } };
+        return { ok: true, output: { path, text: shortened(done.out, fileChars) } };
       },
     }),
     write_file: spec({
@@ -130,8 +147,7 @@ export function workspaceTools(
         const real = inside(path);
         if (!real) return outside(path);
         const script = checked('mkdir -p -- "$(dirname -- "$real")" && cat > "$real"');
-        const { exitCode, err, limit } = await run({ argv: ["sh", "-c", script, "sh", real], stdin: text }, call);
-        const message = limit ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
+        const message = problemOf(await run({ argv: ["sh", "-c", script, "sh", real], stdin: text }, call));
         return message
           ? { ok: false, output: { path, message } }
           : { ok: true, output: { path, bytes: Buffer.byteLength(text) } };
@@ -144,13 +160,17 @@ export function workspaceTools(
         const real = inside(path);
         if (!real) return outside(path);
         const find = `find "$real" -mindepth 1 \\( -name node_modules -o -name .git -o -path /workspace/.home \\) -prune -o -printf '%P %s %y\\n' | head -500`;
-        const { exitCode, out, err } = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
-        if (exitCode !== 0) return { ok: false, output: { path, message: lastLine(err) || `exit code ${exitCode}` } };
-        return { ok: true, output: { path, files: out.trim().split("\n").filter(Boolean) } };
+        const done = await run({ argv: ["sh", "-c", checked(find), "sh", real] }, call);
+        const message = problemOf(done);
+        if (message) return { ok: false, output: { path, message } };
+        return { ok: true, output: { path, files: done.out.trim().split("\n").filter(Boolean) } };
       },
     }),
   };
 }
+
+const problemOf = ({ exitCode, err, stopped }: Done): string | null =>
+  stopped ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 

@@ -5,7 +5,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { plain, timeWords } from "../words.ts";
 import type { PromptName } from "./choice.tsx";
-import { Fact, Wide } from "./figures.tsx";
+import { Fact, Heads, Wide } from "./figures.tsx";
 import { costWords, State, scopeOf } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
@@ -72,17 +72,7 @@ export function LifePage({ site, site: { base }, viewer, friction, scope, prompt
           <LifeChart evaluations={evaluations} />
           <Wide label="Evaluations">
             <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Evaluation</th>
-                  <th scope="col" class="number">
-                    Runs that came by
-                  </th>
-                  <th scope="col" class="number">
-                    Met it
-                  </th>
-                </tr>
-              </thead>
+              <Heads words={["Evaluation"]} numbers={["Runs that came by", "Met it"]} />
               <tbody>
                 {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
                   <tr key={evalRequestId}>
