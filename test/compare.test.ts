@@ -248,3 +248,20 @@ test("friction that does not fit is counted", async () => {
   expect(JSON.stringify(told).length).toBeLessThan(41_000);
   expect(told.only.length).toBeGreaterThan(100);
 });
+
+test("a prompt stands where its live docs stand, whatever previews came to since", async () => {
+  const app = testApp();
+  const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: "https://docs.example.com" });
+  const four = (score: number) => [0, 1, 2, 3].map((i) => scored(score + i));
+  evaluation(app, id, four(80));
+  evaluation(app, id, four(70));
+  const previews = evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://preview.example.com" } });
+  for (let i = 0; i < 15; i++) evaluation(app, id, four(20), { urlMap: { "docs.example.com": "https://p.example" } });
+  expect(app.service.latest.findLatest(app.a.org, id)).toMatchObject({
+    score: 73,
+    points: [{ score: 81.5, runs: 4 }, { score: 71.5 }],
+    change: { verdict: "regressed", delta: -10 },
+  });
+  const { body } = await app.send("GET", "/prompts");
+  expect([body.includes("73.0"), body.includes(previews.at(-1)?.slug ?? "")]).toEqual([true, false]);
+});

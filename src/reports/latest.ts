@@ -1,10 +1,10 @@
-import { and, desc, eq, sql } from "drizzle-orm";
-import { reports, runs } from "../db/tables.ts";
+import type { reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { minRuns } from "../grading/statspower.ts";
 import type { Compare, Comparison } from "./compare.ts";
+import { createRunRows } from "./runrows.ts";
 
-/** Newest published reports of a prompt that are looked at. */
+/** Newest published reports of a prompt on the live docs that are looked at. */
 const looked = 60;
 const maxPoints = 20;
 const maxKept = 2_000;
@@ -24,34 +24,9 @@ export type Latest = {
   change: { verdict: NonNullable<Comparison["verdict"]>; delta: number } | null;
 };
 
-const columns = {
-  slug: reports.slug,
-  score: reports.score,
-  grade: reports.grade,
-  outcome: reports.outcome,
-  createdAt: reports.createdAt,
-  method: sql<string>`json_extract(${reports.methodology}, '$.hash')`,
-  evalRequestId: runs.evalRequestId,
-  agent: runs.agent,
-  model: runs.model,
-};
-
 /** The scores of prompts as they stand now. */
 export function createLatest({ db }: Pick<Deps, "db">, { compareEvals }: Pick<Compare, "compareEvals">) {
-  const newest = db
-    .select(columns)
-    .from(reports)
-    .innerJoin(runs, eq(runs.id, reports.runId))
-    .where(
-      and(
-        eq(reports.orgId, sql.placeholder("org")),
-        eq(reports.promptId, sql.placeholder("promptId")),
-        eq(reports.status, "published"),
-      ),
-    )
-    .orderBy(desc(reports.runId))
-    .limit(looked)
-    .prepare();
+  const rows = createRunRows({ db });
   /** What was found, by the evaluations and how many of their runs count: comparing takes long, and does not change. */
   const kept = new Map<string, Latest["change"]>();
 
@@ -68,13 +43,14 @@ export function createLatest({ db }: Pick<Deps, "db">, { compareEvals }: Pick<Co
   }
 
   return {
-    /** null: the prompt has no published report. */
+    /** null: the prompt has no published report of the live docs. */
     findLatest(org: OrgId, promptId: string): Latest | null {
-      const rows = newest.all({ org, promptId });
-      const [last] = rows;
+      const found = rows.seen(org, promptId, looked, { limit: looked });
+      const [last] = found;
       if (!last) return null;
-      const sameKind = rows.filter(
-        ({ agent, model, method }) => agent === last.agent && model === last.model && method === last.method,
+      const sameKind = found.filter(
+        ({ agent, model, methodology: { hash } }) =>
+          agent === last.agent && model === last.model && hash === last.methodology.hash,
       );
       const points = [...Map.groupBy(sameKind, ({ evalRequestId }) => evalRequestId)].flatMap(
         ([evalRequestId, all]) => {

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNotNull, lt, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { metricNames, type SideRun } from "./verdict.ts";
@@ -33,11 +33,13 @@ const maxLooked = 1000;
 /** After every id. */
 const last = "g";
 
-/** A published run as it is looked through. */
-export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "urlMap" | "templateArgs"> & {
-  runId: string;
-  methodology: { hash: string };
-};
+/** A published run of the live docs as it is looked through. */
+export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "templateArgs"> &
+  Pick<typeof reports.$inferSelect, "slug" | "outcome" | "score" | "grade" | "createdAt" | "runId"> & {
+    methodology: { hash: string };
+  };
+
+type Looking = { matches?: (run: Seen) => boolean; before?: string; limit?: number };
 
 /** Runs with what is compared of them. */
 export function createRunRows({ db }: Pick<Deps, "db">) {
@@ -85,6 +87,11 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
       model: runs.model,
       urlMap: runs.urlMap,
       templateArgs: runs.templateArgs,
+      slug: reports.slug,
+      outcome: reports.outcome,
+      score: reports.score,
+      grade: reports.grade,
+      createdAt: reports.createdAt,
       methodology: reports.methodology,
     })
     .from(reports)
@@ -94,13 +101,30 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
         eq(reports.orgId, sql.placeholder("org")),
         eq(reports.promptId, sql.placeholder("promptId")),
         eq(reports.status, "published"),
-        isNotNull(reports.score),
         lt(reports.runId, sql.placeholder("from")),
       ),
     )
     .orderBy(desc(reports.runId))
-    .limit(batch)
+    .limit(sql.placeholder("limit"))
     .prepare();
+
+  /** The newest published runs of a prompt on the live docs (no urlMap) that match, as many at most; so many are read at once, and 1,000 at most. */
+  function seen(
+    org: OrgId,
+    promptId: string,
+    most: number,
+    { matches = () => true, before = last, limit = batch }: Looking = {},
+  ): Seen[] {
+    const found: Seen[] = [];
+    let from = before;
+    for (let looked = 0; looked < maxLooked && found.length < most; looked += limit) {
+      const page = newest.all({ org, promptId, from, limit });
+      found.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
+      if (page.length < limit) break;
+      from = (page.at(-1) as Seen).runId;
+    }
+    return found.slice(0, most);
+  }
 
   /** Without those whose report a person has put away. */
   const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
@@ -119,20 +143,13 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
         .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids), inArray(runs.status, ["pending", "running"])))
         .get()?.n ?? 0,
 
-    /**
-     * The newest published runs of a prompt with a score, against what it names itself (no urlMap), that match. Looks no further back than
-     * 1,000 reports, so that a cell that fell silent long ago costs no more.
-     */
-    published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before = last): RunRow[] {
-      const found: string[] = [];
-      let from = before;
-      for (let looked = 0; looked < maxLooked && found.length < most; looked += batch) {
-        const seen = newest.all({ org, promptId, from });
-        for (const run of seen) if (Object.keys(run.urlMap).length === 0 && matches(run)) found.push(run.runId);
-        if (seen.length < batch) break;
-        from = (seen.at(-1) as Seen).runId;
-      }
-      return found.length === 0 ? [] : list(org, inArray(runs.id, found.slice(0, most)));
+    seen,
+
+    /** Those of them that have a score. A cell that fell silent long ago costs no more than 1,000 reports. */
+    published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before?: string): RunRow[] {
+      const isMeant = (run: Seen) => run.score !== null && matches(run);
+      const ids = seen(org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
+      return ids.length === 0 ? [] : list(org, inArray(runs.id, ids));
     },
   };
 }
