@@ -27,6 +27,7 @@ import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
 import { explain, Nullable, OneOf } from "./schema.ts";
 import type { Service } from "./service.ts";
+import { shareRoutes } from "./shares/routes.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
@@ -88,6 +89,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(providerRoutes(service.providers, orgOf))
       .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
       .use(reportRoutes(service, deps, orgOf))
+      .use(shareRoutes(service.shares, orgOf))
       .use(historyRoutes({ ...service, nameOf }, orgOf))
       .use(gateRoutes(service.gates, orgOf))
       .use(exchangeRoutes(service.exports, orgOf))
@@ -127,12 +129,12 @@ export function createApp(service: Service, surface?: Surface) {
     .onTransform(({ request, query }) => {
       readQueryNumbers(query, request.url);
     })
-    .onError(({ error, code, request, path, set }) => {
+    .onError(async ({ error, code, request, path, set }) => {
       const answer = toAppError(error, service.onError(error), code);
       if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
       set.status = errorStatus[answer.code];
       logRequest(request, path, set.status);
-      const page = findErrorPage(deps, request, answer);
+      const page = await findErrorPage(service, request, answer);
       if (page) return page;
       if (answer.code === "unauthorized") set.headers["www-authenticate"] = "Bearer";
       if (answer.retryAfterSeconds !== undefined) set.headers["retry-after"] = String(answer.retryAfterSeconds);

@@ -29,7 +29,6 @@ import { createGradings } from "./reports/gradings.ts";
 import { createLatest } from "./reports/latest.ts";
 import { createRecommendations } from "./reports/recommendations.ts";
 import { createReports } from "./reports/reports.ts";
-import { createShares } from "./reports/shares.ts";
 import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
 import { createEstimates } from "./runs/estimates.ts";
@@ -42,6 +41,7 @@ import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
 import { createSpending } from "./runs/spending.ts";
+import { createShares } from "./shares/shares.ts";
 import { reportMarkdown } from "./web/markdown.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;

@@ -120,7 +120,7 @@ test.each(["key", "member", "admin", "owner"] as const)(
 describe.each(names(forms))("POST %s", (path) => {
   test("is taken from a page of this service only, and never from a stranger or a key", async () => {
     const stranger = await browse(app).post(pathOf(path));
-    expect([stranger.status, stranger.location]).toEqual([303, "/sign-in"]);
+    expect([stranger.status, stranger.location]).toEqual(isOwn(path) ? [303, "/sign-in"] : [401, null]);
     for (const origin of ["https://evil.example", "null", ""])
       expect([origin, (await people.owner.post(pathOf(path), {}, { origin })).status]).toEqual([origin, 403]);
     const key = await browse(app).post(pathOf(path), {}, { authorization: `Bearer ${app.a.key}` });

@@ -21,6 +21,8 @@ describe("the verdict over two evaluations", () => {
   const four = [70, 71, 72, 73];
   const shifted = (by: number) => four.map((score) => scored(score + by));
   const base = four.map((score) => scored(score));
+  const reached = (n: number, by = 0) =>
+    Array.from({ length: n }, (_, i) => scored(80 + by + (i % 2), { outcome: "succeeded" }));
 
   test.each<[string, (Grade | string)[], (Grade | string)[], string | null, string]>([
     ["ten points more in four runs", base, shifted(10), "improved", "+10.0 points"],
@@ -82,7 +84,35 @@ describe("the verdict over two evaluations", () => {
       base,
       [...shifted(10).slice(3), ...Array(3).fill("timeout: too long")],
       "insufficient_data",
-      "4 against 1 runs; it takes 4 a side",
+      "4 against 1 runs; it takes 4 a side to tell a change from chance; without a score, out of time or money or crashed: 0 of 4 before, 3 of 4 after",
+    ],
+    [
+      "the same scores, of half as many runs that came to an end",
+      reached(10),
+      [...reached(5), ...Array(5).fill("timeout: too long")],
+      "soft_regression",
+      "the goal was reached less often by 50 % of the runs, p 0.033; without a score, out of time or money or crashed: 0 of 10 before, 5 of 10 after",
+    ],
+    [
+      "better scores, of half as many runs that came to an end",
+      reached(10),
+      [...reached(5, 12), ...Array(5).fill("budget: spent")],
+      "inconclusive",
+      "p < 0.001; a change counts from 5 points and p below 0.05; the goal was reached less often by 50 %",
+    ],
+    [
+      "the same scores, where more reach the goal",
+      [...reached(5), ...Array(5).fill("timeout: too long")],
+      reached(10),
+      "soft_improvement",
+      "the goal was reached more often by 50 % of the runs",
+    ],
+    [
+      "the same scores, of one run less",
+      reached(10),
+      [...reached(9), "timeout: too long"],
+      "no_change",
+      "without a score, out of time or money or crashed: 0 of 10 before, 1 of 10 after",
     ],
   ])("%s", async (_, before, after, verdict, reason) => {
     const { compare } = prompted();

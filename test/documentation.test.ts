@@ -220,6 +220,7 @@ const samples: Record<string, RegExp[]> = {
     /^\[\{"slug":"error-codes-/,
     /^\{"slug":"error-codes-/,
     /^error-codes-\w+ published\n$/,
+    /^revoked\n$/,
     /^\{"events":\[\{"seq":\d+,.*"type":"http"/,
     /"ready"[\s\S]*^\/api\/v1\/runs$/m,
   ],

@@ -1,14 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { getTableColumns, getTableName } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import fc from "fast-check";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { artefacts } from "../src/db/tables.ts";
+import { shapes } from "../src/exchange/rows.ts";
+import type { Gate } from "../src/gates/schema.ts";
 import type { Grade } from "../src/grading/score.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 import { answer, judgedApp, says } from "./support/judged.ts";
-import { evaluation, judge, niceGrade, runWithReport } from "./support/reports.ts";
+import { evaluation, finishRuns, judge, niceGrade, runWithReport } from "./support/reports.ts";
 import { serveSite } from "./support/site.ts";
 
 type App = Pick<ReturnType<typeof testApp>, "send" | "service" | "a" | "b" | "db">;
@@ -44,6 +48,23 @@ function sealed(rows: object[], header: object = { type: "evald export", version
 }
 const importInto = (app: App, text: string | Uint8Array, org = app.a.org, options = {}) =>
   app.service.imports.importFile(org, fileOf(text), options);
+/** What every table that is exported holds of what has ended, but for what belongs to the instance. */
+function tablesOf(app: App) {
+  const ended: Record<string, string> = {
+    ...{ run: "completed_at is not null", gate: "status != 'running'", regrade: "completed_at is not null" },
+    eval_request: "id not in (select eval_request_id from runs where completed_at is null)",
+  };
+  return Object.entries(shapes).map(([type, { table, without }]) => {
+    const rows = app.db.$client
+      .query<Record<string, unknown>, [string]>(
+        `select * from ${getTableName(table)} where org_id = ? and ${ended[type] ?? "true"} order by 1, 2, 3`,
+      )
+      .all(app.a.org);
+    const columns = getTableColumns(table as SQLiteTable);
+    for (const row of rows) for (const name of without) delete row[columns[name]?.name ?? ""];
+    return [type, JSON.parse(JSON.stringify(rows).replaceAll(secret, "evals_[redacted]"))];
+  });
+}
 const count = (app: App, table: string) =>
   app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n;
 
@@ -72,6 +93,8 @@ async function furnished() {
     body: { since: "2020-01-01", methodology: "1", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
   });
   await app.runJobs();
+  const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
+  await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
   const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
   const prompt = service.prompts.createPrompt(a.org, {
     title: "Nightly",
@@ -96,7 +119,13 @@ async function furnished() {
     [{ ...niceGrade, score: null, grade: null, nullNotice: "None.", outcome: "no_creds" }],
     args,
   );
+  const gate = (more: object) => app.send("POST", "/api/v1/gates", { body: { promptId: prompt.id, ...args, ...more } });
+  await gate({ urlMap: { "docs.acme.dev": "https://preview.example" }, runs: 2, minScore: 60 });
+  await gate({ runs: 1 });
+  finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
+  await service.gates.tick();
   // Not ended: no part of an export.
+  await gate({ runs: 1 });
   await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
   return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
 }
@@ -129,8 +158,8 @@ describe("an export as JSON lines", () => {
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
     );
     expect(counts).toEqual({
-      ...{ provider: 1, prompt: 2, eval_request: 4, run: 6, event: 16 + 3 * 121, report: 4 },
-      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 4 },
+      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 11, event: 16 + 3 * 121, report: 9 },
+      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 9 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
     const [header, ...rest] = text.split("\n").map((line) => line && JSON.parse(line));
@@ -152,8 +181,14 @@ describe("an export as JSON lines", () => {
   test("becomes the same in another instance, byte for byte; nothing of it runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
-    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 6, report: 4, prompt: 2, grading: 3 } });
+    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 11, report: 9, gate: 2, regrade: 2 } });
     expect(withoutHeader(await exported(other))).toBe(withoutHeader(text));
+    expect(tablesOf(other)).toEqual(tablesOf(source));
+    for (const path of ["gates", "regrades"]) {
+      const [there, here] = await Promise.all([source, other].map((app) => app.send("GET", `/api/v1/${path}`)));
+      expect(here?.body).toEqual(there?.body.filter(({ status }: { status: string }) => status !== "running"));
+    }
+    expect((await other.send("GET", "/api/v1/gates")).body.map(({ spentUsd }: Gate) => spentUsd)).toEqual([0.02, 0.08]);
     expect(count(other, "jobs")).toBe(0);
     expect(other.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
     for (const slug of [source.slug, source.draft]) {
@@ -167,8 +202,8 @@ describe("an export as JSON lines", () => {
     expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
     expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
-    // Of the other one, one has not ended.
-    expect([await runs(other), await runs(source)]).toEqual(["6", "7"]);
+    // Of the other one, two have not ended.
+    expect([await runs(other), await runs(source)]).toEqual(["11", "13"]);
     const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
     const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
     expect(nightly).toMatchObject({
@@ -179,7 +214,7 @@ describe("an export as JSON lines", () => {
     // What was imported can be graded again.
     await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
     await other.runJobs();
-    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 4 });
+    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 9 });
   });
 
   test("twice, or one that is newer, adds what is not there and changes nothing", async () => {
@@ -324,6 +359,11 @@ test("what many runs say together, a picture and what was marked done are the sa
   importInto(testApp(), part);
 });
 
+test("a folder is no file to import", () => {
+  const app = testApp();
+  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\); name a file/);
+});
+
 describe("a file that is refused stores nothing", () => {
   const refused = (app: App, body: string | Uint8Array): string => {
     try {
@@ -344,7 +384,7 @@ describe("a file that is refused stores nothing", () => {
       const said = refused(app, bytes.subarray(0, cut));
       expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is cut off here; copy it again/)]);
     }
-    expect(importInto(app, bytes).rows.run).toBe(6);
+    expect(importInto(app, bytes).rows.run).toBe(11);
   }, 60_000);
 
   test("damaged by a single bit anywhere behind the header", () => {
@@ -369,7 +409,12 @@ describe("a file that is refused stores nothing", () => {
   };
   const deep = (levels: number) => `${"[".repeat(levels)}${"]".repeat(levels)}`;
   test.each<[string, () => string | Uint8Array, RegExp]>([
-    ["no export", () => "slug,score\n", /line 1: this is no export of evald; name a file that evald export wrote$/],
+    [
+      "no export",
+      () => "slug,score\n",
+      /line 1: this is no export of evald; name a file that evald export wrote, unpacked/,
+    ],
+    ["a packed one", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is no export of evald/],
     ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is no export of evald/],
     ["empty", () => "", /line 1: the file is cut off here/],
     [
@@ -475,6 +520,21 @@ describe("a file that is refused stores nothing", () => {
         new RegExp(`the ${type.replace("_", " ")} [0-9a-f-]{36} stands twice`),
       ],
     ),
+    ["a gate that runs", () => at("gate", { status: "running" }), /gate: status must be one of passed, failed, error/],
+    ["a gate without an end", () => at("gate", { decidedAt: null }), /a gate that has not ended cannot be imported/],
+    ["a gate that says nothing", () => at("gate", { reason: null }), /a gate must have a reason/],
+    ["a gate of anything", () => at("gate", { comparison: {} }), /gate: comparison\.\w+ is required/],
+    [
+      "a gate of a foreign head",
+      () => at("gate", { headRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
+      /its eval request 0199f3a2-.* does not stand before it/,
+    ],
+    [
+      "a regrade that would be done",
+      () => at("regrade", { status: "pending", completedAt: null }),
+      /regrade: status must be one of completed, failed, cancelled/,
+    ],
+    ["a regrade without its end", () => at("regrade", { completedAt: null }), /a regrade that has not ended cannot/],
     ["events out of order", () => at("event", { seq: 7 }), /the events of a run must stand in their order/],
   ])("%s", (_, body, expected) => {
     expect(refused(testApp(), body())).toMatch(expected);
@@ -512,7 +572,7 @@ describe("for other programs", () => {
     const [met, missed, below, none, broken] = evaluation(app, id, [
       { ...niceGrade, outcome: "succeeded", keyFinding: "Fine,\nreally." },
       { ...niceGrade, outcome: "goal_not_met", score: 55, keyFinding: "-2+3 & <script>\u0000\u001b[0m]]>" },
-      { ...niceGrade, score: 60, keyFinding: "@SUM(A1)" },
+      { ...niceGrade, score: 60, keyFinding: "＠SUM(A1)" },
       { ...niceGrade, score: null, grade: null, outcome: "no_creds", nullNotice: "No key." },
       "infrastructure: the network is away",
     ]);
@@ -568,7 +628,7 @@ describe("for other programs", () => {
       "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
       line(met, "succeeded", "78.4", "C+", '"Fine,\nreally."'),
       line(missed, "goal_not_met", "55", "C+", "'-2+3 & <script>\u0000\u001b[0m]]>"),
-      line(below, "not_judged", "60", "C+", "'@SUM(A1)"),
+      line(below, "not_judged", "60", "C+", "'＠SUM(A1)"),
       line(none, "no_creds", "", "", niceGrade.keyFinding),
       "",
     ]);
@@ -587,7 +647,7 @@ describe("for other programs", () => {
       <failure type="goal_not_met" message="-2+3 &#38; &#60;script&#62;\ufffd\ufffd[0m]]&#62;">${verdict}</failure>
     </testcase>
     <testcase name="${below}" classname="explorer" time="4.2">
-      <failure type="score" message="The score of 60 is below 70. @SUM(A1)">${verdict}</failure>
+      <failure type="score" message="The score of 60 is below 70. ＠SUM(A1)">${verdict}</failure>
     </testcase>
     <testcase name="${none}" classname="explorer" time="4.2">
       <error type="no_creds" message="No key.">${verdict}</error>
@@ -599,6 +659,10 @@ describe("for other programs", () => {
 </testsuites>
 `);
     expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
+    // What a person has put away is nobody's failure.
+    await app.send("PATCH", `/api/v1/reports/${missed}`, { body: { status: "archived" } });
+    const left = await exported(app, "?format=junit");
+    expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);
   });
 
   test("Markdown is what the page of each report is", async () => {

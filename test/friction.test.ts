@@ -121,6 +121,24 @@ test("a link of real docs that is broken, mended and broken again is one thing w
   });
 });
 
+test("what only a preview met is told as that, after all that stands in the live docs", async () => {
+  const { site, run, list, dead, mend, prompt, app } = docs();
+  mend(true);
+  await run();
+  mend(false);
+  await run({ urlMap: { [`127.0.0.1:${site.port}`]: site.url } });
+  const previewed = (each: Thing & { isPreview?: boolean }) => each.isPreview;
+  const things = await list(`promptId=${prompt.id}`);
+  expect(things.map(previewed)).toEqual([...things.slice(1).map(() => false), true]);
+  const [link] = await dead();
+  expect(things.at(-1)).toEqual(link as Thing);
+  const pages = [`/friction?promptId=${prompt.id}`, `/friction/${link?.fingerprint}?promptId=${prompt.id}`];
+  for (const path of pages) expect((await app.send("GET", path)).body).toContain("on a preview only");
+  // Once it is live it is no preview's any more.
+  await run();
+  expect((await dead()).map(previewed)).toEqual([false]);
+});
+
 test("a run that never came to the page proves nothing", async () => {
   const { site, run, dead, app, prompt } = docs();
   await run();

@@ -116,6 +116,16 @@ test("beside a service, and over REST, the service does the runs; a gate outlive
   expect([gone.code, gone.stderr]).toEqual([3, expect.stringContaining(`${again.url} cannot be reached`)]);
 }, 120_000);
 
+test("whose service goes away goes on by itself", async () => {
+  const { cwd, run, key } = await furnished();
+  const first = await serve({ cwd, env });
+  const ask = client(first.url, key);
+  const waiting = run("gate", "--prompt", "Upload", ...worse);
+  while ((await ask("GET", "/api/v1/gates")).body.length === 0);
+  await first.stop("SIGKILL");
+  expect((await waiting).code).toBe(1);
+}, 120_000);
+
 test("a wrong call has exit code 2, and never that of a preview that is worse", async () => {
   const { run, cwd } = await furnished();
   const refused = async (...args: string[]) => {
@@ -143,18 +153,11 @@ test("a wrong call has exit code 2, and never that of a preview that is worse", 
     2,
     "evald: an API key is needed in EVALD_KEY; evald key create makes one where the service is",
   ]);
-  const unwritable = await run(
-    "gate",
-    "--prompt",
-    "Upload",
-    "--min-score",
-    "1",
-    "--runs",
-    "1",
-    "--markdown",
-    join(cwd, "no", "file"),
-  );
-  expect([unwritable.code, unwritable.stderr]).toEqual([3, expect.stringContaining("ENOENT")]);
+  // Before a run is made.
+  expect(await refused("--prompt", "Upload", "--min-score", "1", "--markdown", join(cwd, "no", "file"))).toEqual([
+    2,
+    expect.stringMatching(/^evald: \S+\/no\/file cannot be written \(ENOENT.*\); name another file$/),
+  ]);
 }, 60_000);
 
 test("a person pins the baseline, and takes the pin away", async () => {

@@ -121,17 +121,22 @@ describe("a gate", () => {
     const app = setUp(lost);
     expect(await app.gate({ urlMap: preview })).toMatchObject({
       status: "error",
-      reason: "over 20 % of the runs of one side could not be made; see their failureReason",
+      reason: "over 20 % of the runs of the head could not be made: infrastructure: the host is gone",
+      comparison: { friction: { shared: [{ after: { runs: 3, of: 3 } }], gone: [], new: [] } },
     });
     // An adaptive one sees it at its first look.
     expect(await setUp(lost).gate({ urlMap: preview, adaptive: true })).toMatchObject({
       status: "error",
       progress: { of: 6 },
     });
+    // Where no run of a side was made, nothing can be said to be gone or new.
+    const away = setUp((side, nth) => (side === "base" ? `infrastructure: away${nth < 4 ? "" : ", and late"}` : 70));
+    expect(await away.gate({ urlMap: preview })).toMatchObject({
+      reason: "over 20 % of the runs of the base could not be made: infrastructure: away",
+      comparison: { friction: { shared: [], gone: [], new: [] } },
+    });
     const timeouts = setUp((side, nth) => (side === "head" ? "timeout: too long" : 70 + (nth % 3)));
-    expect((await timeouts.gate({ urlMap: preview })).reason).toBe(
-      "no run of the head has a score; see their failureReason",
-    );
+    expect((await timeouts.gate({ urlMap: preview })).reason).toBe("no run of the head has a score: timeout: too long");
   });
 
   test("without a urlMap is held against the baseline, which counts as it was when the gate was asked for", async () => {

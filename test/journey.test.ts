@@ -58,7 +58,14 @@ async function keys(page: Page, ...strokes: string[]): Promise<void> {
 
 test("from the first start to a report that a stranger reads", async () => {
   const cwd = emptyFolder();
-  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`, EVALD_PEOPLE_MAKE_ORGS: "1", EVALD_WELCOME: "1" };
+  const env = {
+    EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`,
+    EVALD_PEOPLE_MAKE_ORGS: "1",
+    EVALD_WELCOME: "1",
+    // Nothing is sent there: its prompts are only looked at.
+    OPENAI_COMPATIBLE_BASE_URL: docs.url,
+    OPENAI_COMPATIBLE_API_KEY: "sk-never-sent",
+  };
   const service = await serve({ cwd, env });
   const at = (path: string) => service.url + path;
   const ada = await open();
@@ -240,6 +247,7 @@ test("from the first start to a report that a stranger reads", async () => {
   const thing = ada.getByRole("link", { name: /^Dead link/ }).first();
   await thing.waitFor();
   await look(ada);
+  const thingPath = (await thing.getAttribute("href")) ?? "";
   await thing.click();
   await ada.getByRole("img", { name: /oldest first: 100 %, 100 %/ }).waitFor();
   await look(ada);
@@ -249,6 +257,7 @@ test("from the first start to a report that a stranger reads", async () => {
   await press(ada, "Add");
   await ada.getByRole("heading", { name: "Acme", level: 1 }).waitFor();
   await look(ada);
+  const providerPath = new URL(ada.url()).pathname;
 
   // A key is shown once, used by a program, revoked, and refused from then on.
   await ada.goto(at("/settings/keys"));
@@ -308,7 +317,26 @@ test("from the first start to a report that a stranger reads", async () => {
     `${new URL(report).pathname}/session`,
     run,
     `/compare?slugs=${slugs.join()}`,
+    thingPath,
+    providerPath,
+    "/settings/models",
+    "/docs/models",
   ]) {
+    await bea.goto(at(path));
+    await look(bea);
+  }
+
+  // A prompt of long words, by an agent that is paid for, on a telephone too.
+  await bea.goto(at("/prompts/new"));
+  await look(bea);
+  await bea.getByLabel("Title").fill("Upload many large files ".repeat(9).slice(0, 200));
+  await bea.getByLabel("Task").fill(`See ${docs.url}/${"unbroken".repeat(40)}`);
+  await bea.getByLabel("Agent").selectOption("llm");
+  await bea.getByRole("textbox", { name: "Model", exact: true }).fill("openai-compatible/a-model");
+  await press(bea, "Create the prompt");
+  await bea.getByLabel("I agree that openai-compatible/a-model is paid for").waitFor();
+  await look(bea);
+  for (const path of ["/", "/prompts"]) {
     await bea.goto(at(path));
     await look(bea);
   }

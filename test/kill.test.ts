@@ -60,7 +60,7 @@ test(
       await until("the long run is under way", () => world.count(running, long.body.id));
       const signalled = performance.now();
       service.signal("SIGTERM");
-      await until("/readyz says 503", async () => (await fetch(`${service.url}/readyz`)).status === 503, 200);
+      await until("/readyz says 503", async () => (await fetch(`${service.url}/readyz`)).status === 503, 500);
       const before = begun();
       expect([await service.stop("SIGCONT"), begun()]).toEqual([0, before]);
       expect(performance.now() - signalled).toBeLessThan(2_000);

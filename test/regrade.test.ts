@@ -186,6 +186,29 @@ describe("another judge", () => {
     expect(await regrade(app, { methodology: "1" })).toMatchObject({ unchanged: 1 });
   });
 
+  test("is not paid twice for the same sessions at once", async () => {
+    const app = judged();
+    const { run } = await app.run();
+    const judge = { since: "2020-01-01", judge: "openai-compatible/agent", maxUsd: 1 };
+    const ask = async (more: object) => {
+      const { status, body } = await app.send("POST", "/api/v1/regrades", { body: { ...judge, ...more } });
+      return [status, body.detail];
+    };
+    const { body: first } = await app.send("POST", "/api/v1/regrades", { body: judge });
+    const refused = [
+      409,
+      `the regrade ${first.regradeId} is asking this judge about these sessions; wait for its end, or cancel it`,
+    ];
+    expect([await ask({}), await ask({ promptId: run.promptId })]).toEqual([refused, refused]);
+    const free = [200, undefined];
+    expect(await ask({ dryRun: true })).toEqual(free);
+    expect(await ask({ until: "2020-01-01T00:00:01Z", since: "2019-01-01" })).toEqual(refused);
+    expect(await ask({ since: "2019-01-01", until: "2020-01-01" })).toEqual(free);
+    expect(await ask({ judge: "openai-compatible/judge" })).toEqual(free);
+    await app.runJobs();
+    expect(await ask({})).toEqual(free);
+  });
+
   test("one that says nothing that can be used changes nothing, and is paid for", async () => {
     const app = judged({ again: [says("no JSON")] });
     const { report } = await app.run();

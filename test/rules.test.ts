@@ -28,7 +28,7 @@ const floors: [string, RegExp][] = [
   ["gates", /^src\/gates\//],
   ["regrades and exchange", /^src\/(regrades|exchange)\//],
   ["runs", /^src\/runs\//],
-  ["reports", /^src\/reports\//],
+  ["reports", /^src\/(reports|shares)\//],
   ["prompts", /^src\/prompts\//],
   ["providers and models", /^src\/(providers|models)\//],
   ["engines", /^src\/(jobs|agents|grading)\//],
@@ -84,7 +84,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|shares|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(

@@ -2,7 +2,7 @@ import { and, desc, eq, isNull, sql } from "drizzle-orm";
 import { scopes as allScopes, type Scope } from "../api.ts";
 import { apiKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest, notFound } from "../errors.ts";
+import { badRequest, conflict, notFound } from "../errors.ts";
 import { keyShape, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -49,7 +49,8 @@ export const isKeyShaped = (text: string): boolean =>
 
 const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
 
-type KeyOptions = { lifeMs?: number | null; scopes?: readonly string[] | null };
+/** `id`: of a form that may be sent twice. */
+type KeyOptions = { lifeMs?: number | null; scopes?: readonly string[] | null; id?: string };
 
 /** What a valid key speaks for. */
 export type FoundKey = { org: OrgId; keyId: string; name: string; scopes: Scope[] | null };
@@ -86,22 +87,24 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
   return {
     /**
      * Makes a key that is good for `lifeMs`, or without end, for `scopes` or for everything. `key` is its only copy: the database keeps a
-     * digest. Throws bad_request for a blank name, and for scopes that are none.
+     * digest. Throws bad_request for a blank name, and for scopes that are none; conflict for an id that there is.
      */
     createKey(
       org: OrgId,
       name: string,
-      { lifeMs = null, scopes = null }: KeyOptions = {},
+      { lifeMs = null, scopes = null, id }: KeyOptions = {},
     ): { key: string; apiKey: ApiKey } {
       const trimmed = toName(name);
       const unknown = scopes?.find((scope) => !allScopes.includes(scope as Scope));
       if (unknown !== undefined || scopes?.length === 0)
         throw badRequest(`${JSON.stringify(unknown ?? "")} is no scope; use one or more of ${allScopes.join(", ")}`);
+      if (id !== undefined && db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.id, id)).get())
+        throw conflict("this key was made already, and is shown once; make another if it was not kept");
       const key = newKey();
       const createdAt = now();
       const row = {
         hash: hashOf(key),
-        id: newId(createdAt),
+        id: id ?? newId(createdAt),
         orgId: org,
         name: trimmed,
         display: `${key.slice(0, 10)}…${key.slice(-4)}`,

@@ -20,16 +20,19 @@ export type Door = {
 /** More prompts than this are not looked through for a title. */
 const maxPrompts = 1000;
 
+/** A folder that nobody held twice, so far apart, is left: a service that is restarted is away for less. */
+const leftMs = 2_000;
+
 /**
  * Through the data folder. Where no service holds it, this process does the work of one as long as the door is open, and its runs may reach
- * `places` too; else the service that does is waited for.
+ * `places` too; else the service that does is waited for, and this process takes its place if it goes away.
  */
 export async function openLocal(
   config: Config,
   agents: Record<string, Agent>,
   { org: name, places }: { org?: string; places: string[] },
 ): Promise<Door> {
-  const lock = findLock(config.dataDir);
+  let lock = findLock(config.dataDir);
   const db = openDb(config.dataDir, () => {
     if (!lock)
       throw conflict("the service that runs is of an older version than this command; restart the service first");
@@ -47,17 +50,33 @@ export async function openLocal(
     closeDb(db);
     lock?.release();
   };
+  const work = async () => {
+    await service.runner.start();
+    service.gates.start();
+  };
+  let [wasLeft, lookedAt] = [false, performance.now()];
+  /** Goes on where whoever did the work is gone: nobody else would, and one would wait for ever. */
+  async function takePlace(): Promise<void> {
+    if (lock || performance.now() - lookedAt < leftMs) return;
+    lookedAt = performance.now();
+    const found = findLock(config.dataDir);
+    if (found && wasLeft) {
+      lock = found;
+      await work();
+    } else found?.release();
+    wasLeft = found !== null;
+  }
   try {
     const org = orgOf(service, name);
-    if (lock) {
-      await service.runner.start();
-      service.gates.start();
-    }
+    if (lock) await work();
     return {
       prompts: async () =>
         service.prompts.listPrompts(org, { limit: maxPrompts, offset: 0, includeArchived: false }).items,
       request: (input) => service.gates.requestGate(org, { ...input, trigger: "cli" }),
-      get: async (id) => service.gates.getGate(org, id),
+      async get(id) {
+        await takePlace();
+        return service.gates.getGate(org, id);
+      },
       close,
     };
   } catch (error) {

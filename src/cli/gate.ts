@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { appendFileSync, writeFileSync } from "node:fs";
 import { type Command, InvalidArgumentError } from "commander";
 import type { Agent } from "../agents/agent.ts";
 import type { Config } from "../config.ts";
@@ -85,6 +85,7 @@ async function gate(
   options: GateOptions,
 ): Promise<number> {
   const { prompt, urlMap = {}, arg, runs, adaptive, minScore, budgetUsd, org, json, markdown, junit } = options;
+  for (const file of [markdown, junit]) if (file !== undefined) checkWritable(file);
   const config = configOf();
   const url = options.url ?? env.EVALD_URL;
   if (url && org) throw badRequest("--org is for the data folder; over REST the API key says whose prompt it is");
@@ -104,6 +105,17 @@ async function gate(
     return decided.status === "running" ? exits.error : exits[decided.status];
   } finally {
     await door.close();
+  }
+}
+
+/** Before runs are paid for. Leaves what stands in it. Throws bad_request. */
+function checkWritable(file: string): void {
+  try {
+    appendFileSync(file, "");
+  } catch (error) {
+    throw badRequest(
+      `${file} cannot be written (${error instanceof Error ? error.message : error}); name another file`,
+    );
   }
 }
 

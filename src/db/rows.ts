@@ -33,8 +33,15 @@ export function rowReader<T extends Record<string, Column>>(columns: T): (values
  * statement anew each time takes longer than the insert.
  */
 export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T["$inferSelect"]) => void {
-  const names = Object.keys(getTableColumns(table));
-  const values = Object.fromEntries(names.map((name) => [name, sql.placeholder(name)])) as T["$inferInsert"];
+  const values = Object.fromEntries(
+    Object.entries(getTableColumns(table)).map(([name, column]) => [
+      name,
+      // A placeholder writes null into such a column as JSON, the text "null".
+      column.dataType === "json" && !column.notNull
+        ? sql`nullif(${sql.param(sql.placeholder(name), column)}, 'null')`
+        : sql.placeholder(name),
+    ]),
+  ) as T["$inferInsert"];
   const query = db.insert(table).values(values).prepare();
   return (row) => {
     query.run(row);

@@ -876,6 +876,8 @@ export const gates = sqliteTable(
     status: text({ enum: gateStatuses }).notNull(),
     reason: text(),
     comparison: json<object>("comparison"),
+    /** What its runs had cost when it was decided; null: that is not known. */
+    spentUsd: real("spent_usd"),
     createdAt: at("created_at").notNull(),
     decidedAt: at("decided_at"),
   },

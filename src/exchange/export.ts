@@ -1,21 +1,17 @@
 import { createHash } from "node:crypto";
-import { and, asc, eq, exists, gt, type SQL, sql } from "drizzle-orm";
-import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
+import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { version } from "../../package.json" with { type: "json" };
 import { firstIdOf } from "../db/rows.ts";
 import {
-  artefacts,
   evalRequests,
   fixes,
-  frictionPoints,
-  gradings,
+  gates,
   namedPages,
   orgs,
   prompts,
   providers,
-  reaches,
-  recommendations,
-  reports,
+  regrades,
   runs,
   sessionEvents,
 } from "../db/tables.ts";
@@ -26,7 +22,7 @@ import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
 import { redactKeys, redactSecrets, toInstant } from "../schema.ts";
 import { createFormats } from "./formats.ts";
-import { columnsOf, formatVersion, type RowType, rowTypes } from "./rows.ts";
+import { columnsOf, formatVersion, type RowType, rowTypes, shapes } from "./rows.ts";
 import type { ExportFilter } from "./schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
@@ -34,6 +30,8 @@ import { inSpan, type Span } from "./span.ts";
 const pageRows = 200;
 
 type Parts = { reports: Reports; models: Pick<Models, "secretsOf">; toMarkdown: (report: Report) => string };
+type Row = Record<string, unknown>;
+type Told = [type: RowType, row: Row];
 
 export type Exports = ReturnType<typeof createExports>;
 
@@ -42,170 +40,128 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
   const { db, now } = deps;
   const formats = createFormats(deps, ofReports, toMarkdown);
 
-  /** A list a page at a time, by an id that only grows. */
-  function* paged<T extends { id: string }>(read: (after: string) => T[]): Generator<T> {
-    for (let page = read(""); ; page = read(page.at(-1)?.id ?? "")) {
-      yield* page;
+  /** A list a page at a time: `read` answers with the rows after one, or with the first. */
+  function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: "" }): Generator<Told> {
+    for (let last = first; ; ) {
+      const page = read(last);
+      for (const row of page) yield [type, row];
       if (page.length < pageRows) return;
+      last = page.at(-1) as Row;
     }
   }
 
-  function* providersOf({ org, promptId }: Span) {
-    const used =
-      promptId && db.select({ id: prompts.targetProviderId }).from(prompts).where(eq(prompts.id, promptId)).get();
-    yield* paged((after) =>
-      db
-        .select()
-        .from(providers)
-        .where(
-          and(eq(providers.orgId, org), gt(providers.id, after), used ? eq(providers.id, used.id ?? "") : undefined),
-        )
-        .orderBy(asc(providers.id))
-        .limit(pageRows)
-        .all(),
-    );
-  }
+  const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
+    db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.evalRequestId, evalRequestId), more));
+  /** Whether an evaluation has a run that is exported. */
+  const isTold = (span: Span, id: SQLiteColumn) => exists(runsOf(id, inSpan(span)));
+  /** Whether all of its runs are. */
+  const isWhole = (span: Span, id: SQLiteColumn) =>
+    and(isTold(span, id), notExists(runsOf(id, sql`(${inSpan(span)}) is not true`)));
 
-  function* promptsOf({ org, promptId }: Span) {
-    yield* paged((after) =>
+  /** What stands in a file in the order of its ids, and which of it belongs to an export. */
+  const chosen = {
+    provider: ({ promptId }: Span) =>
+      promptId === null
+        ? undefined
+        : inArray(
+            providers.id,
+            db.select({ id: prompts.targetProviderId }).from(prompts).where(eq(prompts.id, promptId)),
+          ),
+    prompt: ({ promptId }: Span) => (promptId === null ? undefined : eq(prompts.id, promptId)),
+    eval_request: (span: Span) => isTold(span, evalRequests.id),
+    fix: (span: Span) => and(isTold(span, fixes.beforeId), isTold(span, fixes.afterId)),
+    gate: (span: Span) =>
+      and(
+        lte(gates.decidedAt, span.endedBy),
+        isWhole(span, gates.headRequestId),
+        or(isNull(gates.baseRequestId), isWhole(span, gates.baseRequestId)),
+      ),
+    regrade: ({ promptId, from, to, endedBy }: Span) =>
+      and(
+        lte(regrades.completedAt, endedBy),
+        gte(regrades.id, from),
+        lt(regrades.id, to),
+        promptId === null ? undefined : eq(regrades.promptId, promptId),
+      ),
+    run: inSpan,
+  };
+
+  function listed(type: keyof typeof chosen, span: Span): Generator<Told> {
+    const table = shapes[type].table as typeof runs;
+    const where = and(eq(table.orgId, span.org), chosen[type](span));
+    return paged(type, ({ id }) =>
       db
         .select()
-        .from(prompts)
-        .where(and(eq(prompts.orgId, org), gt(prompts.id, after), promptId ? eq(prompts.id, promptId) : undefined))
-        .orderBy(asc(prompts.id))
+        .from(table)
+        .where(and(where, gt(table.id, String(id))))
+        .orderBy(asc(table.id))
         .limit(pageRows)
         .all(),
     );
   }
 
   /** Pages that the docs named to the runs of a prompt. */
-  function* namedOf({ org }: Span, promptId: string) {
-    const { page } = namedPages;
-    for (let after = ""; ; ) {
-      const own = and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId), gt(page, after));
-      const some = db.select().from(namedPages).where(own).orderBy(asc(page)).limit(pageRows).all();
-      yield* some;
-      after = some.at(-1)?.page ?? "";
-      if (some.length < pageRows) return;
-    }
-  }
-
-  /** Whether an evaluation has a run that is exported. */
-  const isTold = (span: Span, evalRequestId: SQLiteColumn) =>
-    exists(
-      db
-        .select({ id: runs.id })
-        .from(runs)
-        .where(and(eq(runs.evalRequestId, evalRequestId), inSpan(span))),
-    );
-
-  /** Recommendations that were marked done, with an evaluation before and one after that are exported. */
-  function* fixesOf(span: Span) {
-    const { id, orgId, beforeId, afterId } = fixes;
-    yield* paged((after) =>
+  function namedOf({ org, promptId: only }: Span): Generator<Told> {
+    const { orgId, promptId, page } = namedPages;
+    const own = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+    const read = (last: Row) =>
       db
         .select()
-        .from(fixes)
-        .where(and(eq(orgId, span.org), gt(id, after), isTold(span, beforeId), isTold(span, afterId)))
-        .orderBy(asc(id))
+        .from(namedPages)
+        .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
+        .orderBy(asc(promptId), asc(page))
         .limit(pageRows)
-        .all(),
-    );
+        .all();
+    return paged("named_page", read, { promptId: "", page: "" });
   }
 
-  /** Requests with a run that is exported. */
-  function* requestsOf(span: Span) {
-    yield* paged((after) =>
-      db
-        .select()
-        .from(evalRequests)
-        .where(and(eq(evalRequests.orgId, span.org), gt(evalRequests.id, after), isTold(span, evalRequests.id)))
-        .orderBy(asc(evalRequests.id))
-        .limit(pageRows)
-        .all(),
-    );
-  }
-
-  const id = sql.placeholder("id");
-  const own = <T extends typeof frictionPoints | typeof recommendations | typeof gradings>(table: T, order: SQL) =>
-    db.select().from(table).where(eq(table.reportId, id)).orderBy(order).prepare();
   // Made once: for each run anew that would take longer than all reading.
-  const statements = {
-    report: db.select().from(reports).where(eq(reports.runId, id)).prepare(),
-    reach: db.select().from(reaches).where(eq(reaches.reportId, id)).prepare(),
-    artefacts: db
+  const id = sql.placeholder("id");
+  const ownOf = (type: "artefact" | "report" | (typeof ofReport)[number]) => {
+    const { table, of, order } = shapes[type];
+    const made = db
       .select()
-      .from(artefacts)
-      .where(eq(artefacts.runId, id))
-      .orderBy(asc(artefacts.attempt), asc(artefacts.name))
-      .prepare(),
-    frictionPoints: own(frictionPoints, asc(frictionPoints.position)),
-    recommendations: own(recommendations, asc(recommendations.priority)),
-    gradings: own(gradings, asc(gradings.id)),
-    events: db
-      .select()
-      .from(sessionEvents)
-      .where(
-        and(
-          eq(sessionEvents.runId, id),
-          sql`(${sessionEvents.attempt}, ${sessionEvents.seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`,
-        ),
-      )
-      .orderBy(asc(sessionEvents.attempt), asc(sessionEvents.seq))
-      .limit(pageRows)
-      .prepare(),
+      .from(table as SQLiteTable)
+      .where(eq(of, id))
+      .orderBy(...order.map((column) => asc(column)))
+      .prepare();
+    return (owner: unknown): Told[] => made.all({ id: owner }).map((row) => [type, row]);
   };
+  const ofReport = ["reach", "friction_point", "recommendation", "grading"] as const;
+  const [artefactsOf, reportOf] = [ownOf("artefact"), ownOf("report")];
+  const partsOf = ofReport.map(ownOf);
+  const { runId, attempt, seq } = sessionEvents;
+  const nextEvents = db
+    .select()
+    .from(sessionEvents)
+    .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
+    .orderBy(asc(attempt), asc(seq))
+    .limit(pageRows)
+    .prepare();
 
-  /** All that belongs to a run, as it is at one moment, but for its events, which do not change any more. */
-  const ofRun = db.$client.transaction((run: string) => {
-    const report = statements.report.get({ id: run });
-    if (!report) return null;
-    const [frictionPoints, recommendations, gradings] = (
-      ["frictionPoints", "recommendations", "gradings"] as const
-    ).map((name) => statements[name].all({ id: report.id }));
-    return { report, reach: statements.reach.get({ id: report.id }), frictionPoints, recommendations, gradings };
-  });
+  /** A report with all that belongs to it, as it is at one moment. */
+  const reportParts = db.$client.transaction((run: unknown): Told[] =>
+    reportOf(run).flatMap((report) => [report, ...partsOf.flatMap((list) => list(report[1].id))]),
+  );
 
-  function* eventsOf({ id: run }: typeof runs.$inferSelect) {
-    for (let last = { attempt: -1, seq: -1 }; ; ) {
-      const page = statements.events.all({ id: run, ...last });
-      yield* page;
-      const end = page.at(-1);
-      if (!end || page.length < pageRows) return;
-      last = { attempt: end.attempt, seq: end.seq };
+  function* told(span: Span): Generator<Told> {
+    yield* listed("provider", span);
+    yield* listed("prompt", span);
+    yield* namedOf(span);
+    yield* listed("eval_request", span);
+    yield* listed("fix", span);
+    yield* listed("gate", span);
+    yield* listed("regrade", span);
+    for (const run of listed("run", span)) {
+      yield run;
+      const { id } = run[1];
+      yield* paged("event", ({ attempt, seq }) => nextEvents.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
+      yield* artefactsOf(id);
+      yield* reportParts(id);
     }
-  }
-
-  function* rowsOf(span: Span): Generator<[type: RowType, row: Record<string, unknown>]> {
-    for (const row of providersOf(span)) yield ["provider", row];
-    for (const row of promptsOf(span)) yield ["prompt", row];
-    for (const { id } of promptsOf(span)) for (const row of namedOf(span, id)) yield ["named_page", row];
-    for (const row of requestsOf(span)) yield ["eval_request", row];
-    for (const row of fixesOf(span)) yield ["fix", row];
-    for (const run of runsOf(span)) {
-      yield ["run", run];
-      for (const event of eventsOf(run)) yield ["event", event];
-      for (const row of statements.artefacts.all({ id: run.id })) yield ["artefact", row];
-      const made = ofRun(run.id);
-      if (made === null) continue;
-      yield ["report", made.report];
-      if (made.reach) yield ["reach", made.reach];
-      for (const row of made.frictionPoints ?? []) yield ["friction_point", row];
-      for (const row of made.recommendations ?? []) yield ["recommendation", row];
-      for (const row of made.gradings ?? []) yield ["grading", row];
-    }
-  }
-
-  function* runsOf(span: Span) {
-    yield* paged((after) =>
-      db
-        .select()
-        .from(runs)
-        .where(and(inSpan(span), gt(runs.id, after)))
-        .orderBy(asc(runs.id))
-        .limit(pageRows)
-        .all(),
-    );
   }
 
   /** A line a row, between one that says what this is and one that proves it whole. */
@@ -216,7 +172,7 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     const hash = createHash("sha256");
     let rows = 0;
     const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
-    for (const [type, row] of rowsOf(span)) {
+    for (const [type, row] of told(span)) {
       const kept: Record<string, unknown> = {};
       for (const name of columns.get(type) ?? [])
         kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];

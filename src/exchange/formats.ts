@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, or, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { line } from "../grading/words.ts";
@@ -24,8 +24,8 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
       .leftJoin(reports, eq(reports.runId, runs.id));
 
   /** Runs with their reports, oldest first. Runs that gave way to others are nobody's result. */
-  function* results(span: Span) {
-    const ended = inArray(runs.status, ["completed", "failed"]);
+  function* results(span: Span, more?: SQL) {
+    const ended = and(inArray(runs.status, ["completed", "failed"]), more);
     for (let after = ""; ; ) {
       const page = selected()
         .where(and(inSpan(span), ended, gt(runs.id, after)))
@@ -55,9 +55,10 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
     }
   }
 
-  /** A suite a prompt, a case a run. A goal that was missed and a score below the bar are failures; no report, or none with a score, is an error. */
+  /** A suite a prompt, a case a run, but for those whose report a person has put away. A goal that was missed and a score below the bar are failures; no report, or none with a score, is an error. */
   function* junit(span: Span, minScore: number | null): Generator<string> {
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
+    const counts = or(isNull(reports.status), ne(reports.status, "archived"));
     const isError = sql`(${runs.status} = 'failed' or ${reports.score} is null)`;
     const isFailure = sql`(not ${isError} and (${reports.outcome} = 'goal_not_met' or ${reports.score} < ${minScore ?? 0}))`;
     const suites = db
@@ -69,7 +70,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
       })
       .from(runs)
       .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(and(inSpan(span), or(eq(runs.status, "completed"), eq(runs.status, "failed"))))
+      .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), counts))
       .groupBy(runs.promptId)
       .orderBy(asc(runs.promptId))
       .all();
@@ -81,7 +82,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
         .get();
       const name = line(prompt?.title ?? prompt?.text, 200);
       yield `  <testsuite${attributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
-      for (const { run, report } of results({ ...span, promptId })) yield toCase(run, report, minScore);
+      for (const { run, report } of results({ ...span, promptId }, counts)) yield toCase(run, report, minScore);
       yield "  </testsuite>\n";
     }
     yield "</testsuites>\n";
@@ -110,7 +111,7 @@ const csvHeading = [
 /** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe (OWASP, CSV injection). */
 function toCsv(values: readonly (string | number | null | undefined)[]): string {
   const cells = values.map((value) => {
-    const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value ?? "");
+    const text = typeof value === "string" && /^[=+\-@＝＋－＠\t\r\n]/.test(value) ? `'${value}` : String(value ?? "");
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   });
   return `${cells.join(",")}\r\n`;

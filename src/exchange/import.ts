@@ -1,4 +1,4 @@
-import { eq } from "drizzle-orm";
+import { eq, getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { codeOf } from "../db/fault.ts";
 import { tx } from "../db/open.ts";
@@ -35,17 +35,12 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
   };
   const owner = (table: string, column = "id") =>
     db.$client.prepare<{ org: string }, [value: string]>(`select org_id org from ${table} where ${column} = ?`);
-  const owners: Partial<Record<RowType, ReturnType<typeof owner>>> = {
-    provider: owner("providers"),
-    prompt: owner("prompts"),
-    eval_request: owner("eval_requests"),
-    fix: owner("fixes"),
-    run: owner("runs"),
-    report: owner("reports"),
-    friction_point: owner("friction_points"),
-    recommendation: owner("recommendations"),
-    grading: owner("gradings"),
-  };
+  const owners = new Map(
+    rowTypes.flatMap((type) => {
+      const { id } = getTableColumns(shapes[type].table as SQLiteTable);
+      return id ? [[type, owner(getTableName(shapes[type].table))] as const] : [];
+    }),
+  );
   const named = db.$client.prepare<{ org: string }, [org: string, prompt: string, page: string]>(
     "select org_id org from named_pages where org_id = ? and prompt_id = ? and page = ?",
   );
@@ -54,7 +49,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">) {
   /** Whether the organisation has a row already. Throws conflict, by the line, for one of another organisation. */
   function isThere(org: OrgId, { n, type, row }: Line): boolean {
     if (type === "named_page") return named.get(org, String(row.promptId), String(row.page)) !== null;
-    const found = owners[type]?.get(row.id)?.org;
+    const found = owners.get(type)?.get(row.id)?.org;
     const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
     if (taken || (found !== undefined && found !== org))
       throw conflict(
@@ -186,7 +181,8 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "named_page") return [`${row.promptId} ${row.page}`];
   if (type === "artefact") return [`${row.runId} ${row.attempt} ${row.name}`];
   if (type === "reach") return [row.reportId];
-  return [...(type === "event" ? [] : [row.id]), ...(type === "report" ? [row.slug] : [])];
+  if (type === "event") return [];
+  return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
 
 const comesAfter = (a: Row, b: Row) =>
@@ -208,12 +204,15 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
       throw bad("templateVars must be those of its text and endGoal");
   }
   if ("promptId" in row) needs("prompt", row.promptId);
+  if (type === "gate") for (const id of [row.headRequestId, row.baseRequestId ?? null]) needs("eval_request", id);
   if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
   if (type === "run") {
     needs("eval_request", row.evalRequestId);
-    if (row.completedAt == null) throw bad("a run that has not ended cannot be imported");
     if (row.status === "failed" && row.failureReason == null) throw bad("a run that failed must have a failureReason");
   }
+  const end = { run: "completedAt", gate: "decidedAt", regrade: "completedAt" }[type as string];
+  if (end !== undefined && row[end] == null) throw bad(`a ${words(type)} that has not ended cannot be imported`);
+  if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
   const reserved = type === "event" ? findReserved(row) : undefined;
   if (reserved !== undefined) throw bad(`${reserved} must not stand in the data of an event`);
   const { costUsd = null } = row.type === "usage" ? (row.data as { costUsd?: unknown }) : {};

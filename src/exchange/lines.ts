@@ -66,16 +66,18 @@ function parse(text: string, n: number): Record<string, unknown> {
   }
 }
 
+const foreign = () =>
+  badRequest("line 1: this is no export of evald; name a file that evald export wrote, unpacked if it was packed");
+
 function checkHeader(text: string): void {
-  const foreign = badRequest("line 1: this is no export of evald; name a file that evald export wrote");
   let header: unknown;
   try {
     header = parseJson(text, "it");
   } catch {
-    throw foreign;
+    throw foreign();
   }
   const { type, version, evald } = (header ?? {}) as Record<string, unknown>;
-  if (type !== "evald export" || !Number.isInteger(version)) throw foreign;
+  if (type !== "evald export" || !Number.isInteger(version)) throw foreign();
   if (Number(version) > formatVersion)
     throw badRequest(
       `line 1: the file is of format ${version}, written by evald ${String(evald).slice(0, 40)}, and this one reads up to ${formatVersion}; import it with that version`,
@@ -86,7 +88,7 @@ function checkHeader(text: string): void {
 function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   const piece = Buffer.alloc(256 * 1024);
-  const opened = openFile(file);
+  const opened = readPiece(file, () => openSync(file, "r"));
   let begun: Buffer[] = [];
   let length = 0;
   let n = 1;
@@ -94,12 +96,12 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
     try {
       return decoder.decode(bytes);
     } catch {
-      throw badRequest(`line ${n}: it is no UTF-8; the file is damaged, export it again`);
+      throw n === 1 ? foreign() : badRequest(`line ${n}: it is no UTF-8; the file is damaged, export it again`);
     }
   };
   try {
     for (;;) {
-      const read = readSync(opened, piece);
+      const read = readPiece(file, () => readSync(opened, piece));
       if (read === 0) break;
       let from = 0;
       for (let at = piece.indexOf(10); at >= 0 && at < read; at = piece.indexOf(10, from)) {
@@ -122,9 +124,9 @@ function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean 
   }
 }
 
-function openFile(file: string): number {
+function readPiece(file: string, read: () => number): number {
   try {
-    return openSync(file, "r");
+    return read();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
     throw badRequest(`${file} cannot be read (${why}); name a file that evald export wrote`);

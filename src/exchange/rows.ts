@@ -1,25 +1,31 @@
 import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
 import {
   artefacts,
   evalRequests,
   fixes,
   frictionPoints,
+  gateStatuses,
+  gates,
   gradings,
   namedPages,
   prompts,
   providers,
   reaches,
   recommendations,
+  regradeStatuses,
+  regrades,
   reports,
+  runStatuses,
   runs,
   sessionEvents,
 } from "../db/tables.ts";
 import { Limits } from "../prompts/limits.ts";
 import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
+import { Comparison } from "../reports/compare.ts";
 import { FrictionPoint, ReportJudge, RunReport } from "../reports/schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
@@ -93,8 +99,13 @@ const judging = Type.Array(
   ),
 );
 
+const isEnd = (status: string) => status !== "pending" && status !== "running";
+
 type Shape = {
   table: SQLiteTable;
+  /** What says to which run or report a row belongs, and the order of those of one. */
+  of?: SQLiteColumn;
+  order?: readonly SQLiteColumn[];
   /** Columns that belong to this instance: whose it is, what a schedule does next, secrets of requests. */
   without: readonly string[];
   /** What columns must be beyond their type in the table. */
@@ -119,14 +130,27 @@ export const shapes = {
   named_page: { table: namedPages, without: ["orgId"], more: {} },
   eval_request: { table: evalRequests, without: ["orgId"], more: {} },
   fix: { table: fixes, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
+  gate: {
+    table: gates,
+    without: ["orgId"],
+    more: { baseRunIds: Type.Array(uuid), comparison: Comparison, status: OneOf(gateStatuses.filter(isEnd)) },
+  },
+  regrade: {
+    table: regrades,
+    without: ["orgId"],
+    // A regrade may be of all that there ever was.
+    more: { since: Type.Integer({ minimum: -latest, maximum: latest }), status: OneOf(regradeStatuses.filter(isEnd)) },
+  },
   run: {
     table: runs,
     without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd"],
-    more: { urlMap: texts, templateArgs: texts, task, status: OneOf(["completed", "failed", "superseded"]) },
+    more: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isEnd)) },
   },
   event: { table: sessionEvents, without: ["orgId"], more: { data } },
   artefact: {
     table: artefacts,
+    of: artefacts.runId,
+    order: [artefacts.attempt, artefacts.name],
     without: ["orgId"],
     more: {
       name: Type.String({ pattern: artefactName.source }),
@@ -136,6 +160,8 @@ export const shapes = {
   },
   report: {
     table: reports,
+    of: reports.runId,
+    order: [reports.id],
     without: ["orgId"],
     more: {
       ...{ summary, metrics, dimensions, methodology, score, coverage },
@@ -143,15 +169,31 @@ export const shapes = {
       slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),
     },
   },
-  reach: { table: reaches, without: ["orgId"], more: { visits: Type.Array(visit), done: Type.Array(Type.String()) } },
+  reach: {
+    table: reaches,
+    of: reaches.reportId,
+    order: [reaches.reportId],
+    without: ["orgId"],
+    more: { visits: Type.Array(visit), done: Type.Array(Type.String()) },
+  },
   friction_point: {
     table: frictionPoints,
+    of: frictionPoints.reportId,
+    order: [frictionPoints.position],
     without: ["orgId"],
     more: { events: numbers, grounds, fingerprint: print, position: Type.Integer({ minimum: 0 }) },
   },
-  recommendation: { table: recommendations, without: ["orgId"], more: recommended },
+  recommendation: {
+    table: recommendations,
+    of: recommendations.reportId,
+    order: [recommendations.priority],
+    without: ["orgId"],
+    more: recommended,
+  },
   grading: {
     table: gradings,
+    of: gradings.reportId,
+    order: [gradings.id],
     without: ["orgId"],
     more: { grade, judging, hash: Type.String({ pattern: "^[0-9a-f]{64}$" }), repeat: Type.Integer({ minimum: 1 }) },
   },

@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, isNotNull, type SQL, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
@@ -30,6 +30,8 @@ export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: strin
 
 /** A gate whose runs have ended goes on this late at worst. */
 const pollMs = 500;
+/** Of what a run said of its failure. */
+const maxReasonChars = 500;
 
 export type Gates = ReturnType<typeof createGates>;
 
@@ -68,6 +70,19 @@ export function createGates(
     return found && found.n === found.known ? found.usd : null;
   }
 
+  /** Why most of the runs of an evaluation that failed did. */
+  function lostOf(gate: Row, id: string | null): string | null {
+    if (id === null) return null;
+    const why = db
+      .select({ reason: runs.failureReason })
+      .from(runs)
+      .where(and(eq(runs.orgId, gate.orgId), eq(runs.evalRequestId, id), isNotNull(runs.failureReason)))
+      .groupBy(runs.failureReason)
+      .orderBy(desc(count()), asc(runs.failureReason))
+      .get();
+    return why?.reason?.slice(0, maxReasonChars) ?? null;
+  }
+
   /** Adds runs until there are so many a side, base and head in turn. */
   function extend(t: Tx, gate: Row, from: number, to: number): void {
     const org = gate.orgId as OrgId;
@@ -89,19 +104,21 @@ export function createGates(
     const done = gate.baseRequestId === null ? of : of / 2;
     const comparison = comparisonOf(gate, done);
     const head = evals.getEvalRequest(gate.orgId as OrgId, gate.headRequestId).result;
-    const next = nextStep({ ...gate, done, spentUsd: spentOf(gate), verdict: comparison?.verdict ?? null });
-    const decision = decide({ head, done, comparison, minScore: gate.minScore });
+    const spentUsd = spentOf(gate);
+    const next = nextStep({ ...gate, done, spentUsd, verdict: comparison?.verdict ?? null });
+    const lost = { head: lostOf(gate, gate.headRequestId), base: lostOf(gate, gate.baseRequestId) };
+    const decision = decide({ head, done, comparison, minScore: gate.minScore, lost });
     const isHopeless = decision.status === "error" && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extend(t, gate, done, next);
       return "goes on";
     }
     const stop = typeof next === "number" || next.stop === "" ? "" : `; ${next.stop}`;
-    settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison });
+    settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison, spentUsd });
     return decision.status;
   }
 
-  function settle(t: Tx, { id }: Row, end: Pick<Row, "status" | "reason" | "comparison">): void {
+  function settle(t: Tx, { id }: Row, end: Pick<Row, "status" | "reason" | "comparison" | "spentUsd">): void {
     t.update(gates)
       .set({ ...end, decidedAt: now() })
       .where(and(eq(gates.id, id), eq(gates.status, "running")))
@@ -119,7 +136,8 @@ export function createGates(
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "a gate failed");
         const reason = "a defect of the service; its log says more";
-        return commit((t) => settle(t, gate, { status: "error", reason, comparison: null })).then(() => "error");
+        const end = { status: "error", reason, comparison: null, spentUsd: spentOf(gate) } as const;
+        return commit((t) => settle(t, gate, end)).then(() => "error");
       });
       if (became === "goes on") requests.onQueued();
       if (became !== "waits") log.info({ gate: gate.id, became }, "gate");
@@ -180,6 +198,7 @@ export function createGates(
       status: "running",
       reason: null,
       comparison: null,
+      spentUsd: null,
       createdAt,
       decidedAt: null,
     };
@@ -217,7 +236,7 @@ export function createGates(
       adaptive,
       minScore,
       budgetUsd,
-      spentUsd: spentOf(gate),
+      spentUsd: gate.decidedAt === null ? spentOf(gate) : gate.spentUsd,
       progress: progressOf(gate),
       baseRequestId,
       headRequestId,
@@ -266,9 +285,8 @@ function warningsOf({ runs, baseRunIds }: Row): string[] {
   const few = (n: number, what: string) =>
     n >= minRuns
       ? []
-      : [`${what}: fewer than ${minRuns} cannot tell a change from chance; only minScore can fail this gate`];
-  return [
-    ...few(runs, `${runs} runs a side`),
-    ...(baseRunIds ? few(baseRunIds.length, `${baseRunIds.length} runs in the baseline`) : []),
-  ];
+      : [
+          `${n} ${n === 1 ? "run" : "runs"} ${what}: fewer than ${minRuns} cannot tell a change from chance; only minScore can fail this gate`,
+        ];
+  return [...few(runs, "a side"), ...(baseRunIds ? few(baseRunIds.length, "in the baseline") : [])];
 }

@@ -101,7 +101,7 @@ export function createRegradeJob(deps: Deps, { models, money, gradings, judging,
     if (found && targetOf(found, judge).hash === hash) return found;
     const why = found
       ? "is another than when this was asked for; ask again"
-      : "is not known any more; set EVALD_METHODOLOGY";
+      : "is not known to the service; start it with EVALD_METHODOLOGY";
     throw new JobFailure(`infrastructure: methodology ${id} ${why}`, "never");
   }
 

@@ -1,4 +1,4 @@
-import { and, avg, count, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, avg, count, desc, eq, gt, isNull, lt, or, sql } from "drizzle-orm";
 import { hasPrice, priceOf } from "../agents/gateway/prices.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
@@ -83,6 +83,20 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
     return { ...row, total: db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
   }
 
+  /** Two that ask the same judge about the same sessions would both pay for it. Throws conflict. */
+  function checkAlone(row: Row): void {
+    if (row.judge === null) return;
+    const { orgId, promptId, since, until, completedAt, hash } = regrades;
+    const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
+    const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
+    const own = and(overlaps, gt(until, row.since), samePrompt);
+    const found = db.select({ id: regrades.id }).from(regrades).where(own).get();
+    if (found)
+      throw conflict(
+        `the regrade ${found.id} is asking this judge about these sessions; wait for its end, or cancel it`,
+      );
+  }
+
   /** What would be done, without doing it: sessions that a judge does not read are told as graded again. */
   function plan(row: Row): Row {
     const first = and(
@@ -164,10 +178,11 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
     };
   }
 
-  /** Accepts a regrade as part of a transaction; `dryRun` only says what it would do. Throws bad_request, not_found. */
+  /** Accepts a regrade as part of a transaction; `dryRun` only says what it would do. Throws bad_request, not_found, conflict. */
   function accept(t: Tx, org: OrgId, asked: RegradeRequest): Regrade {
     const row = toRow(org, asked);
     if (asked.dryRun) return toRegrade(plan(row), "planned");
+    checkAlone(row);
     t.insert(regrades).values(row).run();
     queue.enqueue(t, jobOf(row));
     return toRegrade(row);

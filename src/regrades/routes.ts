@@ -23,7 +23,7 @@ export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
         "Reports",
         "regrade",
         "Grade stored sessions again, by another methodology or judge",
-        { 200: Regrade, ...errors(400, 404, 413) },
+        { 200: Regrade, ...errors(400, 404, 409, 413) },
         { description: "What is accepted is never lost. Follow it at statusUrl. No agent is sent." },
       ),
     })

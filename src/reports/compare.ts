@@ -42,6 +42,8 @@ export function createCompare({ db }: Pick<Deps, "db">, ofReports: Pick<Reports,
   function frictionOf(before: Side, after: Side): Comparison["friction"] {
     const graded = (side: Side) => side.runs.flatMap(({ reportId }) => reportId ?? []);
     const [inBefore, inAfter] = [new Set(graded(before)), new Set(graded(after))];
+    // Where nothing was seen, nothing is gone or new.
+    if (inBefore.size === 0 || inAfter.size === 0) return { shared: [], gone: [], new: [] };
     const found = db
       .select({
         reportId: frictionPoints.reportId,

@@ -140,6 +140,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
         seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
         state,
         slug: found.slug,
+        isPreview: first.place !== "",
         firstSeenAt: iso(Math.min(...rows.map((row) => row.firstSeenAt))),
         lastSeenAt: iso(first.lastSeenAt),
         fixedAt: state === "fixed" ? iso(fixedAt) : null,
@@ -172,12 +173,12 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       }));
     },
 
-    /** What stood in the way in the published reports of a prompt or of a provider's prompts, each thing once, worst and most frequent first. */
+    /** What stood in the way in the published reports of a prompt or of a provider's prompts, each thing once, worst and most frequent first; what only previews met comes last. */
     list(org: OrgId, { severity, state, ...scope }: FrictionFilter, { limit, offset }: Page): Paged<FrictionThing> {
       const wanted = thingsOf(org, scope)
         .map((rows) => ({
           rows,
-          rank: severities.indexOf(rows[0].severity),
+          rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
           state: stateOf(rows),
           met: total(rows, "met"),
         }))

@@ -8,6 +8,7 @@ export const FrictionThing = Type.Object(
   {
     ...FrictionPoint.properties,
     slug: Type.String({ description: "The newest report that shows it" }),
+    isPreview: Type.Boolean({ description: "Met by runs with a urlMap only: it never stood in the live docs" }),
     firstSeenAt: Time,
     lastSeenAt: Time,
     fixedAt: Nullable(Time),

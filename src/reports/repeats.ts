@@ -104,6 +104,13 @@ export const unsuccessfulOf = (runs: Failure[]): number =>
 export const infraFailuresOf = (runs: Failure[]): number =>
   runs.filter(({ failureReason }) => infrastructure.test(failureReason ?? "")).length;
 
+/** Tells of runs without a score for want of time or money: the scores are those of the others alone, which may have been the easier ones. */
+export function unscoredWords(...sides: Failure[][]): string {
+  if (sides.every((runs) => unsuccessfulOf(runs) === 0)) return "";
+  const words = sides.map((runs) => `${unsuccessfulOf(runs)} of ${runs.length}`);
+  return `; without a score, out of time or money or crashed: ${words.join(" before, ")} after`;
+}
+
 const scoresOf = (runs: Ended[]): number[] => runs.flatMap(({ report }) => report?.score ?? []);
 
 const toScore = (estimate: Estimate) => {

@@ -45,8 +45,11 @@ const BriefTrends = Type.Object({
   cells: Type.Array(Seen),
   nextUntil,
 });
-const { fingerprint, severity, title, events, seenIn, state } = FrictionThing.properties;
-const BriefFriction = Type.Object({ fingerprint, severity, title, events, seenIn, state, slug: Type.String() });
+const { fingerprint, severity, title, events, seenIn, state, isPreview } = FrictionThing.properties;
+const BriefFriction = Type.Object({
+  ...{ fingerprint, severity, title, events, seenIn, state, slug: Type.String() },
+  isPreview: Type.Optional(isPreview),
+});
 
 export function reportTools({ reports, compare, prompts, deps }: Parts): Tool[] {
   return [

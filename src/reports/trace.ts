@@ -126,6 +126,6 @@ export function getEvent(deps: Pick<Deps, "db">, org: OrgId, slug: string, seq: 
     .from(sessionEvents)
     .where(and(events, eq(sessionEvents.seq, seq)))
     .get();
-  if (!row) throw notFound(notice ?? `the session of ${slug} has no event ${seq}`);
+  if (!row) throw notFound(notice ?? `the session of ${slug} has no event of that number`);
   return toEvent(row);
 }

@@ -14,6 +14,7 @@ import {
   rounded,
   roundP,
   successesOf,
+  unscoredWords,
 } from "./repeats.ts";
 import type { Report } from "./schema.ts";
 
@@ -121,14 +122,13 @@ export function judgeSides(
   const broken = sides.find(({ runs }) => isBroken(infraFailuresOf(runs), runs.length));
   if (broken) return without("insufficient_data", `over 20 % of the runs of ${broken.name} could not be made`);
   if (summaries.some(({ n }) => n === 0)) return without("insufficient_data", "a side has no run with a score");
-
   const cells = cellsOf(before, after);
   if (cells.length === 0) return without("not_comparable", "the sides have no prompt in common");
   const names = commonDimensions(sides);
   if (names?.length === 0) return without("not_comparable", "there is no dimension that all runs have");
   const scores = samplesOf(cells, (run) => scoreOn(run, names));
   if (scores.length === 0) return without("insufficient_data", "no prompt has a score on both sides");
-  const score = changeOf(scores, cells.length > 1, level);
+  const [score, success] = [changeOf(scores, cells.length > 1, level), successChange(cells)];
   const found = {
     ...none,
     method:
@@ -138,18 +138,21 @@ export function judgeSides(
     delta: rounded(score.delta, 1),
     p: roundP(score.p),
     smallestP: roundP(score.smallest),
-    successP: successP(cells),
+    successP: success && roundP(success.p),
     dimensions: changesOf(dimensionNames(cells), cells, level, (run, name) => dimensionOf(run, name)),
     metrics: changesOf([...metricNames], cells, level, (run, name) => run.metrics?.[name] ?? null),
   };
+  const ends = unscoredWords(before.runs, after.runs);
   const lack = lackOf(cells, scores, score, level);
-  if (lack) return { verdict: "insufficient_data", evidence: { ...found, reason: lack } };
+  if (lack) return { verdict: "insufficient_data", evidence: { ...found, reason: lack + ends } };
   const { low, high, value } = found.delta;
   // Means of the same scores differ in their last bits, which is no change.
-  const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
+  const ofScores = verdictOf(rounded(score.delta, 6), score.p, level);
+  const verdict = success && success.p < level ? withSuccess(ofScores, success.change) : ofScores;
   const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), ${pWords(score.p)}; a change counts from ${threshold} points and p below ${level}`;
   const hint = verdict === "inconclusive" ? hintOf(summaries) : "";
-  return { verdict, evidence: { ...found, reason: reason + hint } };
+  const why = verdict === ofScores || !success ? hint : successWords(success);
+  return { verdict, evidence: { ...found, reason: reason + why + ends } };
 }
 
 /** Why these values can show nothing; null if they can. */
@@ -189,17 +192,29 @@ function verdictOf({ value, low, high }: Estimate, p: number, level: number): Ve
   return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
 }
 
-/** One prompt: Fisher's test. Several: the differences of their success rates are tested as those of their scores are. */
-function successP(cells: Cell[]): number | null {
-  const rates = cells
-    .map(({ before, after }) => ({ before: successesOf(before), after: successesOf(after) }))
-    .filter(({ before, after }) => before.judged > 0 && after.judged > 0);
-  const [only] = rates;
+/** What scores say, where success changed too and not by chance. Only a soft word comes of it, so that the false alarms of a gate stay those of one test. */
+function withSuccess(verdict: Verdict, change: number): Verdict {
+  if (verdict === "no_change" || verdict === "inconclusive") return change > 0 ? "soft_improvement" : "soft_regression";
+  const isAtOdds =
+    change > 0 ? verdict === "soft_regression" : verdict.endsWith("improvement") || verdict === "improved";
+  return isAtOdds ? "inconclusive" : verdict;
+}
+
+const successWords = ({ change, p }: { change: number; p: number }) =>
+  `; the goal was reached ${change > 0 ? "more" : "less"} often by ${Math.abs(change * 100).toFixed(0)} % of the runs, ${pWords(p)}`;
+
+/** How the success rate changed. One prompt: Fisher's test. Several: the differences of their rates are tested as those of their scores are. */
+function successChange(cells: Cell[]): { p: number; change: number } | null {
+  const pairs = cells
+    .map(({ before, after }) => [successesOf(before), successesOf(after)] as const)
+    .filter((pair) => pair.every(({ judged }) => judged > 0));
+  const [only] = pairs;
   if (!only) return null;
-  const rate = ({ successes, judged }: typeof only.before) => successes / judged;
-  if (cells.length > 1) return roundP(signFlipTest(rates.map(({ before, after }) => rate(after) - rate(before))).p);
-  const { before, after } = only;
-  return roundP(fisherTest({ k: before.successes, n: before.judged }, { k: after.successes, n: after.judged }));
+  const changes = pairs.map(([a, b]) => b.successes / b.judged - a.successes / a.judged);
+  if (cells.length > 1) return { p: signFlipTest(changes).p, change: mean(changes) };
+  const [a, b] = only;
+  const p = fisherTest({ k: a.successes, n: a.judged }, { k: b.successes, n: b.judged });
+  return { p, change: mean(changes) };
 }
 
 type Cell = { before: SideRun[]; after: SideRun[] };

@@ -22,7 +22,7 @@ type Point = { score: number; name: string };
 
 /** Scores over time, oldest first, on a scale from 0 to 100; `name` says what a point is. A table with the same belongs beside it. */
 export function ScoreLine({ points, label }: { points: Point[]; label: string }) {
-  const [width, height, left, right, top, bottom] = [640, 160, 30, 8, 8, 8];
+  const [width, height, left, right, top, bottom] = [640, 160, 40, 8, 10, 10];
   const x = (i: number) =>
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);

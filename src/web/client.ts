@@ -46,6 +46,28 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
+// A page that is live and hears nothing any more says so, and tries again until it hears.
+let lost: HTMLElement | undefined;
+const live = "[hx-sse\\:connect]";
+const heard = () => {
+  lost?.remove();
+  lost = undefined;
+};
+const tellLost = ({ target, detail }: Event & { detail?: { status?: number } }) => {
+  if (!(target instanceof Element && target.matches(live)) || lost) return;
+  lost = Object.assign(document.createElement("p"), {
+    className: "notice bad",
+    textContent:
+      detail?.status === 401
+        ? "You are signed out: what stands here may be old. Reload the page to sign in."
+        : "The connection is lost: what stands here may be old. It is being tried again.",
+  });
+  lost.setAttribute("role", "alert");
+  document.querySelector("main")?.prepend(lost);
+};
+document.addEventListener("htmx:sse:error", tellLost);
+document.addEventListener("htmx:sse:after:connection", heard);
+
 // The server does not hear of what stands after `#`: an event that is not on this page is asked for by its number.
 const session = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
 const aimAtEvent = () => {

@@ -74,7 +74,7 @@ export function toHtml({ body }: Doc, site: Site): string {
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
   // What is too wide is scrolled, by keyboard too.
-  return html.replaceAll("<pre>", '<pre tabindex="0">');
+  return html.replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">');
 }
 
 /** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */

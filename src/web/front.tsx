@@ -1,3 +1,4 @@
+import { renderToString } from "preact-render-to-string";
 import { addressOf } from "../auth/address.ts";
 import type { From } from "../auth/enginecalls.ts";
 import type { SignedIn } from "../auth/people.ts";
@@ -5,8 +6,9 @@ import { AppError, badRequest } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { bearsSignIn, findOrg, toNext } from "./credential.ts";
-import { toPage } from "./layout.tsx";
-import { ErrorPage, KeyNeededPage } from "./pages/error.tsx";
+import { forms, toPage } from "./layout.tsx";
+import { type Message, streamAnswer } from "./live.ts";
+import { ErrorPage, KeyNeededPage, SignedOutNote, UnsentPage } from "./pages/error.tsx";
 import { type Site, toSite } from "./site.ts";
 import { type Act, may, roleFor, type Viewer } from "./viewer.ts";
 
@@ -35,19 +37,52 @@ export function createFront(service: Service) {
     }
     if (!bearsSignIn(request)) return nobody;
     const { signedIn, cookies } = await people.findSignedIn(fromOf(request));
-    return { signedIn, cookies, viewer: signedIn && toViewer(signedIn) };
+    return { signedIn, cookies, viewer: signedIn && (toViewer(signedIn, signedIn.chosen) ?? toViewer(signedIn)) };
   }
 
-  function toViewer({ person, chosen }: SignedIn): Viewer | null {
+  /** A person in one of their organisations, in the first unless told which; null if they are not in it. */
+  function toViewer({ person }: SignedIn, wanted?: string | null): Viewer | null {
     const all = people.membershipsOf(person.id);
-    const shown = all.find(({ org }) => org === chosen) ?? all[0];
+    const shown = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
     return shown ? { ...shown, person, orgs: all.map(({ org, orgName }) => ({ id: org, name: orgName })) } : null;
+  }
+
+  /** A page of the organisation that is shown; what is not in it is looked for in the others of the person, for an address that somebody sent names none. */
+  async function inOrgOf(visitor: Visitor, make: (viewer: Viewer) => Answer): Promise<[Response, Viewer]> {
+    const { signedIn } = visitor;
+    const viewer = needOrg(visitor);
+    const others = viewer.orgs.flatMap(({ id }) => (signedIn && id !== viewer.org && toViewer(signedIn, id)) || []);
+    let missed: unknown;
+    for (const each of [viewer, ...others])
+      try {
+        return [await make(each), each];
+      } catch (error) {
+        if (!(error instanceof AppError && error.code === "not_found")) throw error;
+        missed ??= error;
+      }
+    throw missed;
+  }
+
+  /** Messages for as long as whoever listens may: a stream is open longer than a sign-in, a membership or a key may last. */
+  async function* whileAllowed(request: Request, { org }: Viewer, messages: AsyncIterable<Message>) {
+    for await (const message of messages) {
+      const { viewer } = await findVisitor(request);
+      if (!viewer?.orgs.some(({ id }) => id === org)) return;
+      yield message;
+    }
   }
 
   /** Throws forbidden unless a form of this service itself was sent. A form of another site bears the cookie as well, but not this origin. */
   async function readForm(request: Request): Promise<URLSearchParams> {
-    if (request.headers.get("origin") !== new URL(deps.baseUrl()).origin)
-      throw new AppError("forbidden", "this was not sent from a page of this service; open the page and try again");
+    const own = new URL(deps.baseUrl());
+    const sent = URL.parse(request.headers.get("origin") ?? "");
+    // The same service under another of its names, as localhost for 127.0.0.1: a browser tells both, and a page can forge neither.
+    const host = request.headers.get("host") ?? own.host;
+    if (sent?.protocol !== own.protocol || ![own.host, host].includes(sent.host))
+      throw new AppError(
+        "forbidden",
+        `this was not sent from a page of ${own.origin}; open it there and try again (EVALD_BASE_URL names where people find this service)`,
+      );
     const type = request.headers.get("content-type") ?? "";
     if (!type.startsWith("application/x-www-form-urlencoded")) throw badRequest("a form is needed");
     return new URLSearchParams(await request.text());
@@ -60,12 +95,21 @@ export function createFront(service: Service) {
   /** A stranger at a door: people sign in first, programs are told what is missing. */
   function askWho(request: Request, here: Site): Response {
     const { pathname, search } = new URL(request.url);
+    if (isPart(request)) return privateAnswer("html", renderToString(<SignedOutNote site={here} />), 401);
     if (wantsHtml(request) && !request.headers.get("authorization")) {
       const next = request.method === "GET" ? toNext(pathname.slice(here.base.length) + search) : "/";
       return seeOther(next === "/" ? "/sign-in" : `/sign-in?next=${encodeURIComponent(next)}`);
     }
     const body = toPage(<KeyNeededPage site={here} path={pathname} />);
     return privateAnswer("html", body, 401, { "www-authenticate": "Bearer" });
+  }
+
+  /** A stranger with a form: whoever was signed out while they wrote keeps what they wrote. */
+  async function askAgain(request: Request, here: Site): Promise<Response> {
+    if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request)) return askWho(request, here);
+    const form = await readForm(request);
+    const { pathname } = new URL(request.url);
+    return privateAnswer("html", toPage(<UnsentPage site={here} path={pathname} form={form} />), 401);
   }
 
   async function answer(
@@ -90,20 +134,40 @@ export function createFront(service: Service) {
     return response;
   }
 
-  const needOrg = ({ viewer, signedIn }: Visitor): Viewer => {
+  function needOrg({ viewer, signedIn }: Visitor): Viewer {
     if (viewer) return viewer;
     throw new AppError(
       "forbidden",
       `${signedIn?.person.email} is in no organisation; an owner of one can invite you to it`,
     );
-  };
+  }
 
   return {
     site,
     seeOther,
     /** Shows what belongs to the organisation of whoever looks; a stranger is asked who they are. */
     show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> =>
-      answer(request, (visitor, here) => make(needOrg(visitor), here)),
+      answer(request, async (visitor, here) => {
+        const [response, { org }] = await inOrgOf(visitor, (viewer) => make(viewer, here));
+        if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request))
+          people.chooseOrg(visitor.signedIn, org);
+        return response;
+      }),
+
+    /** Streams what belongs to the organisation of whoever listens, or to another of theirs that `org` in the address names. */
+    stream: (
+      request: Request,
+      make: (viewer: Viewer, site: Site) => (gone: AbortSignal) => AsyncIterable<Message>,
+    ): Promise<Response> =>
+      answer(request, async (visitor, here) => {
+        const named = new URL(request.url).searchParams.get("org");
+        const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
+        const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
+          const messages = make(viewer, here);
+          return streamAnswer((gone) => whileAllowed(request, viewer, messages(gone)));
+        });
+        return response;
+      }),
 
     /** Does what a form asks for, for a person whose role allows it, if the form stands on a page of this service. API keys only read here. */
     act: (
@@ -111,19 +175,33 @@ export function createFront(service: Service) {
       act: Act,
       make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
-      answer(request, async (visitor, here) => {
-        const viewer = needOrg(visitor);
-        const { person } = viewer;
-        if (person === null)
-          throw new AppError("forbidden", "an API key only reads pages; a program does this over the API");
-        const form = await readForm(request);
-        if (!may(viewer, act))
-          throw new AppError(
-            "forbidden",
-            `this takes the role ${roleFor(act)}; yours is ${viewer.role}. Owners change roles under Settings, Members`,
-          );
-        return make({ ...viewer, person }, form, here);
-      }),
+      answer(
+        request,
+        async (visitor, here) => {
+          const { signedIn } = visitor;
+          if (!visitor.viewer && !signedIn) return await askAgain(request, here);
+          const seen = needOrg(visitor);
+          if (seen.person === null || !signedIn)
+            throw new AppError("forbidden", "an API key only reads pages; a program does this over the API");
+          const form = await readForm(request);
+          // Another organisation may be shown by now, in another tab: the form does what the page said that it was sent from.
+          const madeFor = form.get(forms.madeFor) ?? seen.org;
+          const viewer = madeFor === seen.org ? seen : toViewer(signedIn, madeFor);
+          if (!viewer)
+            throw new AppError(
+              "forbidden",
+              "the page that this was sent from is of an organisation that you are not in any more; nothing was changed",
+            );
+          if (viewer !== seen) people.chooseOrg(signedIn, madeFor);
+          if (!may(viewer, act))
+            throw new AppError(
+              "forbidden",
+              `this takes the role ${roleFor(act)}; yours is ${viewer.role}. Owners change roles under Settings, Members`,
+            );
+          return make({ ...viewer, person: signedIn.person }, form, here);
+        },
+        { isPublic: true },
+      ),
 
     /** Shows or does what belongs to a person themselves, in whatever organisation they are, if any. A form must stand on a page of this service. */
     own: (
@@ -155,6 +233,10 @@ export function createFront(service: Service) {
     },
   };
 }
+
+/** Whether a script on a page asks for a part of it, or for a stream: no person sees a whole page in its place. */
+const isPart = ({ headers }: Request): boolean =>
+  headers.has("hx-request") || (headers.get("accept") ?? "").includes("text/event-stream");
 
 /** From where a request comes. */
 export const fromOf = (request: Request): From => ({

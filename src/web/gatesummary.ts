@@ -80,7 +80,8 @@ function changes(heading: string, all: Comparison["evidence"]["dimensions"]): st
 /** Friction points that a list names at most. */
 const maxListed = 10;
 
-function friction({ friction: { new: came, gone, shared } }: Comparison): string {
+function friction({ evidence, friction: { new: came, gone, shared } }: Comparison): string | null {
+  if (evidence.sides.some(({ n }) => n === 0)) return null;
   const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
     const lines = points.map(
       ({ severity, title, [side]: seen }) => `- ${severity}: ${safe(title)} (in ${seen.runs} of ${seen.of} runs)`,

@@ -48,9 +48,20 @@ type Props = {
   children: ComponentChildren;
 };
 
+/** What every form of an organisation's pages bears: which one it was made for. Another may be shown by the time it is sent. */
+export const forms = { madeFor: "madeFor" };
+
+/** A part of a page. */
+export const toPart = (part: VNode, viewer?: Viewer): string => {
+  const html = renderToString(part);
+  if (!viewer) return html;
+  const field = `<input type="hidden" name="${forms.madeFor}" value="${viewer.org}"/>`;
+  return html.replaceAll(/<form\b[^>]*\bmethod="post"[^>]*>/g, (form) => form + field);
+};
+
 /** A whole document: head, bar, crumbs, content, foot. */
-export function toPage(page: VNode<Props>): string {
-  return `<!doctype html>\n${renderToString(page)}\n`;
+export function toPage(page: VNode<Pick<Props, "viewer">>): string {
+  return `<!doctype html>\n${toPart(page, page.props.viewer)}\n`;
 }
 
 export function Layout(props: Props) {

@@ -8,9 +8,9 @@ import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./pages/runform.tsx";
 import { type Draft, frequencyOf } from "./promptdraft.ts";
+import { idIn } from "./query.ts";
 import { zonedWords } from "./when.tsx";
 
-const uuid7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const shownRuns = 10;
 const shownSlots = 6;
 const maxRuns = 50;
@@ -28,10 +28,7 @@ export function promptViews(service: Service) {
 
   return {
     /** The id that the form of a new prompt was made with, or a new one. */
-    idIn(form: URLSearchParams): string {
-      const id = form.get("id") ?? "";
-      return uuid7.test(id) ? id : deps.newId(deps.now());
-    },
+    idIn: (form: URLSearchParams): string => idIn(form) ?? deps.newId(deps.now()),
 
     formOf(org: OrgId, id: string, draft: Draft) {
       const { timeZone } = orgs.getOrg(org);

@@ -1,5 +1,4 @@
 import { Elysia } from "elysia";
-import type { Deps } from "../deps.ts";
 import type { AppError } from "../errors.ts";
 import type { Service } from "../service.ts";
 import { wantsHtml } from "./answer.ts";
@@ -42,8 +41,11 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
 };
 
 /** An error as a page, for a caller that asks for HTML outside the API; null for all others. */
-export function findErrorPage(deps: Deps, request: Request, error: AppError): Response | null {
-  const site = toSite(deps);
+export async function findErrorPage(service: Service, request: Request, error: AppError): Promise<Response | null> {
+  const site = toSite(service.deps);
   if (!wantsHtml(request) || new URL(request.url).pathname.startsWith(`${site.base}/api/`)) return null;
-  return errorAnswer(site, request, error);
+  // Whoever is signed in keeps their menu. Where even that cannot be told, the error is all there is to say.
+  return await createFront(service)
+    .greet(request, ({ viewer }) => errorAnswer(site, request, error, viewer ?? undefined))
+    .catch(() => errorAnswer(site, request, error));
 }

@@ -16,7 +16,8 @@ export const outcomeWords: Record<Report["outcome"], string> = {
 /** `2026-11-21 09:31:02 UTC` */
 export const timeWords = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 
-export const titleOf = ({ title, text }: { title: string | null; text: string }): string => line(title ?? text, 120);
+export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
+  title === null ? line(text, 120) : line(title, 200);
 
 export const agentWords = ({ id, version, model }: Report["agent"]): string =>
   [id, version, model].filter((word) => word !== null).join(" ");

@@ -1,6 +1,7 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { client, furnish } from "../support/executable.ts";
-import { serveFakeModel, type Turn } from "../support/fakemodel.ts";
+import type { Turn } from "../support/fakemodel.ts";
 import { serveSite } from "../support/site.ts";
 
 type Bench = {
@@ -29,8 +30,11 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
     use("run_command", { command: "sh acme.sh" }),
     use("finish", { outcome: "succeeded", summary: "It was printed." }),
   ];
-  const fake = serveFakeModel({ scenarios: { acme: { turns } } });
   const cwd = folder();
+  const scenarios = join(cwd, "scenarios.json");
+  writeFileSync(scenarios, JSON.stringify({ acme: { turns } }));
+  // A model in the process that asks would count its own work as the service's.
+  const model = await start(["bun", join(import.meta.dir, "../support/fakemodel.ts"), scenarios], {});
   const { key } = await furnish(cwd);
   const service = await start([executable, "serve"], {
     ...env(`${cwd}/data`),
@@ -39,7 +43,7 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
     EVALD_RUNS_PER_HOST: String(sessions),
     EVALD_ALLOW_PRIVATE: "127.0.0.1",
     EVALD_AGENT_MODEL: "openai-compatible/acme",
-    OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+    OPENAI_COMPATIBLE_BASE_URL: `${model.url}/v1`,
   });
   const ask = client(service.url, key);
   const prompt = (await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` })).body;
@@ -102,6 +106,6 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
     "",
   );
   await service.stop();
-  fake.stop();
+  await model.stop();
   docs.stop();
 }

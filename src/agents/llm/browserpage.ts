@@ -79,6 +79,11 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
 
   async function connect(chromium: Chromium): Promise<Browser> {
     const puppeteer = await import("puppeteer-core/internal/puppeteer-core-browser.js");
+    // A busy machine may take longer to start it than any later message may take.
+    await new Promise((answered) => {
+      chromium.hear = answered;
+      chromium.send(JSON.stringify({ id: 0, method: "Browser.getVersion" }));
+    });
     const transport = {
       send: chromium.send,
       close: chromium.kill,

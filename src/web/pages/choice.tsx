@@ -1,3 +1,5 @@
+import type { ComponentChildren } from "preact";
+
 /** A prompt as it is offered in a list. */
 export type PromptName = { id: string; title: string | null };
 
@@ -21,3 +23,31 @@ export const Choice = ({ name, label, all, value, children }: Props) => (
     ))}
   </select>
 );
+
+type FilterProps = {
+  action: string;
+  /** The id of what it filters, which is replaced at each `trigger`. Without it a whole page comes. */
+  part?: string;
+  trigger?: string;
+  /** Whether something is chosen: `all` then leads back to everything. */
+  all?: string | false;
+  children: ComponentChildren;
+};
+
+/** The form over a list that says what of it is shown. */
+export const Filter = ({ action, part, trigger = "change", all = false, children }: FilterProps) => (
+  <form class="toolbar filters" method="get" action={action} {...(part && replacing(action, part, trigger))}>
+    {children}
+    <button type="submit">Filter</button>
+    {all && <a href={action}>{all}</a>}
+  </form>
+);
+
+const replacing = (action: string, part: string, trigger: string) => ({
+  "hx-get": action,
+  "hx-trigger": trigger,
+  "hx-target": `#${part}`,
+  "hx-select": `#${part}`,
+  "hx-swap": "outerHTML",
+  "hx-push-url": "true",
+});

@@ -59,7 +59,9 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
           <p>These reports differ in more than the docs, so that their numbers do not mean the same:</p>
           <ul>
             {comparability.differences.map((each) => (
-              <li key={each}>{each}</li>
+              <li key={each}>
+                {each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" against ")}` : each}
+              </li>
             ))}
           </ul>
         </div>

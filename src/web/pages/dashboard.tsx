@@ -1,5 +1,4 @@
 import type { PromptLine } from "../../prompts/lists.ts";
-import type { Latest } from "../../reports/latest.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import { Layout } from "../layout.tsx";
 import { failureWords, tookWords } from "../runwords.ts";
@@ -8,14 +7,14 @@ import { may, type Viewer } from "../viewer.ts";
 import { When, zonedWords } from "../when.tsx";
 import { titleOf } from "../words.ts";
 import { Field } from "./fields.tsx";
-import { Change, Score, Trend } from "./score.tsx";
+import { ScoreTable, type Standing } from "./score.tsx";
 import { Status } from "./status.tsx";
 
 export type Overview = {
   site: Site;
   now: number;
   timeZone: string;
-  prompts: { line: PromptLine; latest: Latest | null }[];
+  prompts: Standing[];
   promptCount: number;
   open: RunLine[];
   due: PromptLine[];
@@ -39,7 +38,7 @@ export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: View
             </span>
           )}
         </header>
-        <div class="overview" hx-sse:connect={`${overview.site.base}/live`} hx-swap="innerMorph">
+        <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
         </div>
       </>
@@ -62,40 +61,12 @@ export const DashboardPart = (overview: Overview) => (
 const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
   <section aria-labelledby="scores">
     <h2 id="scores">Scores</h2>
-    <table class="list scores">
-      <thead>
-        <tr>
-          <th scope="col">Prompt</th>
-          <th scope="col">Score</th>
-          <th scope="col">Trend</th>
-          <th scope="col">Change</th>
-          <th scope="col" class="number">
-            Last report
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {prompts.map(({ line, latest }) => (
-          <tr key={line.id}>
-            <td class="title">
-              <a class="plain" href={`${base}/prompts/${line.id}`}>
-                {titleOf(line)}
-              </a>
-            </td>
-            <td>
-              <Score latest={latest} base={base} />
-            </td>
-            <td>
-              <Trend latest={latest} title={titleOf(line)} />
-            </td>
-            <td>
-              <Change latest={latest} base={base} />
-            </td>
-            <td class="number soft">{latest ? <When at={latest.at} now={now} /> : "–"}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <ScoreTable
+      base={base}
+      prompts={prompts}
+      numbers={["Last report"]}
+      cells={({ latest }) => <td class="number soft">{latest ? <When at={latest.at} now={now} /> : "–"}</td>}
+    />
     <p class="hint">
       A change is called improved or regressed only where 4 runs on each side tell it from chance.
       {promptCount > prompts.length && (

@@ -125,29 +125,33 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
           Never reached <small>{numberWords(map.totals.unreached)}</small>
         </h2>
         <p class="muted">Pages that the docs name and no run read.</p>
-        <ul class="addresses">
-          {map.unreached.map(({ url, namedBy }) => (
-            <li key={url}>
-              <code title={url}>{pathOf(url)}</code> <small>{namedBy.join(", ")}</small>
-            </li>
-          ))}
-        </ul>
+        <Wide label="Never reached">
+          <ul class="addresses">
+            {map.unreached.map(({ url, namedBy }) => (
+              <li key={url}>
+                <code title={url}>{pathOf(url)}</code> <small>{namedBy.join(", ")}</small>
+              </li>
+            ))}
+          </ul>
+        </Wide>
       </section>
       <section>
         <h2>
           Guessed and missed <small>{numberWords(map.totals.guessed)}</small>
         </h2>
         <p class="muted">Addresses that agents expect, and that are not there.</p>
-        <ul class="addresses">
-          {map.guessed.map(({ url, misses }) => (
-            <li key={url}>
-              <code title={url}>{pathOf(url)}</code>{" "}
-              <small>
-                {misses} {misses === 1 ? "time" : "times"}
-              </small>
-            </li>
-          ))}
-        </ul>
+        <Wide label="Guessed and missed">
+          <ul class="addresses">
+            {map.guessed.map(({ url, misses }) => (
+              <li key={url}>
+                <code title={url}>{pathOf(url)}</code>{" "}
+                <small>
+                  {misses} {misses === 1 ? "time" : "times"}
+                </small>
+              </li>
+            ))}
+          </ul>
+        </Wide>
       </section>
     </div>
   </>

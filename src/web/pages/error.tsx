@@ -54,6 +54,42 @@ export const KeyNeededPage = ({ site, path }: { site: Site; path: string }) => (
   </Layout>
 );
 
+/** What came from a form of somebody who was signed out while they wrote, to be sent again when they are back. */
+export const UnsentPage = ({ site, path, form }: { site: Site; path: string; form: URLSearchParams }) => (
+  <Layout site={site} path={path} title="You are signed out">
+    <div class="notice-page">
+      <p class="status">401</p>
+      <h1>You are signed out</h1>
+      <p>
+        Nothing was done yet, and nothing that you wrote is lost.{" "}
+        <a href={`${site.base}/sign-in`} target="_blank" rel="noopener">
+          Sign in in another tab
+        </a>
+        , then send it from here.
+      </p>
+      <form method="post" action={path}>
+        {[...form].map(([name, value], i) => (
+          <input key={`${i} ${name}`} type="hidden" name={name} value={value} />
+        ))}
+        <button type="submit" class="main">
+          Send it again
+        </button>
+      </form>
+    </div>
+  </Layout>
+);
+
+/** In the place of a part of a page. */
+export const SignedOutNote = ({ site }: { site: Site }) => (
+  <p class="notice bad" role="alert">
+    You are signed out.{" "}
+    <a href={`${site.base}/sign-in`} target="_blank" rel="noopener">
+      Sign in in another tab
+    </a>
+    , then go on here.
+  </p>
+);
+
 /** A detail as a sentence. */
 export const sentenceOf = (detail: string) =>
   `${detail.charAt(0).toUpperCase()}${detail.slice(1)}${/[.!?]$/.test(detail) ? "" : "."}`;

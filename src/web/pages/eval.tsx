@@ -6,7 +6,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
 import { outcomeWords } from "../words.ts";
-import { GradeMark } from "./figures.tsx";
+import { GradeMark, Heads } from "./figures.tsx";
 import { Status } from "./status.tsx";
 
 type Part = { site: Site; request: EvalRequest; now: number };
@@ -94,13 +94,7 @@ export function EvalPart({ site: { base }, request, now }: Part) {
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">
-          <thead>
-            <tr>
-              <th scope="col">Status</th>
-              <th scope="col">Run</th>
-              <th scope="col">Result</th>
-            </tr>
-          </thead>
+          <Heads words={["Status", "Run", "Result"]} />
           <tbody>
             {runs.map((run) => (
               <tr key={run.runId}>

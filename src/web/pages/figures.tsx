@@ -50,6 +50,27 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
   </span>
 );
 
+/** The heads of a table: columns of words, then columns of numbers. */
+export const Heads = ({ words, numbers = [] }: { words: string[]; numbers?: string[] }) => (
+  <thead>
+    <tr>
+      {words.map((head) => (
+        <th key={head} scope="col">
+          {head}
+        </th>
+      ))}
+      {numbers.map((head) => (
+        <th key={head} scope="col" class="number">
+          {head}
+        </th>
+      ))}
+    </tr>
+  </thead>
+);
+
+/** The heads of what several runs came to together. */
+export const figureHeads = ["Mean score, 95 %", "Goal reached", "Median time", "Median cost"];
+
 /** A table that may be wider than the page: it scrolls by itself, by keyboard too. */
 export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse

@@ -6,7 +6,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { numberWords, plain, timeWords } from "../words.ts";
-import { Choice, type PromptName } from "./choice.tsx";
+import { Choice, Filter, type PromptName } from "./choice.tsx";
 import { Wide } from "./figures.tsx";
 
 export const frictionShown = 50;
@@ -46,7 +46,7 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
         <Empty base={base} />
       ) : (
         <>
-          <form class="toolbar" method="get" action={here}>
+          <Filter action={here}>
             <Choice name="of" label="Prompt or provider" value={promptId ?? providerId}>
               {[
                 ...prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const),
@@ -59,8 +59,7 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
             <Choice name="severity" label="Severity" all="Any severity" value={query.severity}>
               {severities.map((each) => [each, each])}
             </Choice>
-            <button type="submit">Filter</button>
-          </form>
+          </Filter>
           {found.items.length === 0 ? (
             <p class="empty">
               Nothing that matches stands in the way, in any published report.{" "}
@@ -126,7 +125,19 @@ const Things = ({ base, found, scope }: { base: string; found: Paged<FrictionThi
       </thead>
       <tbody>
         {found.items.map(
-          ({ fingerprint, state, severity, title, category, phase, seenIn, cost, firstSeenAt, lastSeenAt }) => (
+          ({
+            fingerprint,
+            state,
+            severity,
+            title,
+            category,
+            phase,
+            seenIn,
+            cost,
+            firstSeenAt,
+            lastSeenAt,
+            isPreview,
+          }) => (
             <tr key={fingerprint} class={`severity-${severity}`}>
               <td>
                 <State state={state} />
@@ -138,6 +149,7 @@ const Things = ({ base, found, scope }: { base: string; found: Paged<FrictionThi
                 <a href={`${base}/friction/${fingerprint}?${scope}`}>{line(title, 200)}</a>
                 <small>
                   {plain(category)}, {phase}
+                  {isPreview && ", on a preview only"}
                 </small>
               </td>
               <td class="number">

@@ -35,7 +35,8 @@ export function HomePage({ site }: { site: Site }) {
           Every run has a page at <code>{baseUrl}/runs/…</code> and every report one at <code>{baseUrl}/reports/…</code>
           . The API names both addresses. <a href={`${base}/sign-in`}>Sign in</a> to see them; programs send an API key:
         </p>
-        <pre>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse */}
+        <pre tabIndex={0}>
           <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" \\\n  "${baseUrl}/api/v1/runs?limit=1"`}</code>
         </pre>
       </div>

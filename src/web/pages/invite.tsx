@@ -26,7 +26,8 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
     >
       {isOther ? (
         <form method="post" action={`${site.base}/sign-out`}>
-          <p>You are signed in as {person.email}. Sign out, then open this address again.</p>
+          <input type="hidden" name="next" value={path} />
+          <p>You are signed in as {person.email}. Sign out to take it up with that address.</p>
           <button class="main" type="submit">
             Sign out
           </button>

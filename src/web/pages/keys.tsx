@@ -24,6 +24,8 @@ type Props = {
   site: Site;
   viewer: Viewer;
   keys: ApiKey[];
+  /** Of the key that the form makes. */
+  nextId: string;
   now: number;
   /** A key that was made just now: it is shown this once. */
   made?: { key: string; apiKey: ApiKey };
@@ -34,7 +36,7 @@ type Props = {
 };
 
 /** API keys of an organisation: those there are, and a form for another. */
-export function KeysPage({ keys, now, made, typed, mayChange, ...frame }: Props) {
+export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const held = typed?.getAll("scope");
   return (
@@ -89,6 +91,7 @@ export function KeysPage({ keys, now, made, typed, mayChange, ...frame }: Props)
       {mayChange ? (
         <form method="post" action={`${base}/settings/keys`}>
           <h2>Make a key</h2>
+          <input type="hidden" name="id" value={nextId} />
           <p class="field">
             <label>
               Name

@@ -5,7 +5,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { plain, timeWords } from "../words.ts";
 import type { PromptName } from "./choice.tsx";
-import { Fact, Wide } from "./figures.tsx";
+import { Fact, Heads, Wide } from "./figures.tsx";
 import { costWords, State, scopeOf } from "./friction.tsx";
 
 type Scope = { promptId?: string; providerId?: string };
@@ -36,6 +36,7 @@ export function LifePage({ site, site: { base }, viewer, friction, scope, prompt
           <span class="pill severity">{severity}</span>
           <span class="pill">{plain(category)}</span>
           <span class="pill">{phase}</span>
+          {friction.isPreview && <span class="pill">on a preview only</span>}
         </p>
         <h1>{title}</h1>
         <p class="lead">{stateWords[state]}</p>
@@ -71,17 +72,7 @@ export function LifePage({ site, site: { base }, viewer, friction, scope, prompt
           <LifeChart evaluations={evaluations} />
           <Wide label="Evaluations">
             <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Evaluation</th>
-                  <th scope="col" class="number">
-                    Runs that came by
-                  </th>
-                  <th scope="col" class="number">
-                    Met it
-                  </th>
-                </tr>
-              </thead>
+              <Heads words={["Evaluation"]} numbers={["Runs that came by", "Met it"]} />
               <tbody>
                 {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
                   <tr key={evalRequestId}>

@@ -140,7 +140,7 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
             <li key={id}>
               <div>
                 <strong>{email}</strong>{" "}
-                <span class="aside">
+                <span class="aside block">
                   {role}, invited by {invitedBy}, {isExpired ? "too old since" : "good until"} {timeWords(expiresAt)}
                 </span>
                 {!isExpired && <Copy text={site.baseUrl + path} />}

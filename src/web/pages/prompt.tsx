@@ -9,7 +9,7 @@ import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { When, zonedWords } from "../when.tsx";
 import { timeWords, titleOf } from "../words.ts";
-import { Fact } from "./figures.tsx";
+import { Fact, Heads } from "./figures.tsx";
 import { RunForm, type RunFormProps } from "./runform.tsx";
 import { Change, Score } from "./score.tsx";
 import { RunTable } from "./status.tsx";
@@ -65,7 +65,7 @@ export function PromptPage(props: Props) {
               <p class="task">{prompt.endGoal}</p>
             </>
           )}
-          <h2 id="runs">
+          <h2>
             Runs <small>{runCount.toLocaleString("en")}</small>
           </h2>
           {runs.length === 0 ? (
@@ -134,7 +134,7 @@ function Standing({ latest, base }: { latest: Latest | null; base: string }) {
   return (
     <section aria-labelledby="score">
       <h2 id="score">Score over time</h2>
-      <p class="standing">
+      <p class="newest">
         <Score latest={latest} base={base} /> {latest.change && <Change latest={latest} base={base} />}
       </p>
       {points.length > 1 && (
@@ -149,17 +149,7 @@ function Standing({ latest, base }: { latest: Latest | null; base: string }) {
           <details>
             <summary>As a table</summary>
             <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Evaluation</th>
-                  <th scope="col" class="number">
-                    Runs
-                  </th>
-                  <th scope="col" class="number">
-                    Mean score
-                  </th>
-                </tr>
-              </thead>
+              <Heads words={["Evaluation"]} numbers={["Runs", "Mean score"]} />
               <tbody>
                 {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
                   <tr key={evalRequestId}>

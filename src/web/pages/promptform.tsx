@@ -12,8 +12,8 @@ type Choice = { id: string; hasModel: boolean; objection: string | null };
 export type PromptFormProps = {
   site: Site;
   viewer: Viewer;
-  /** null: a new prompt. */
-  prompt: { id: string; title: string } | null;
+  /** null: a new prompt. `seen`: how it was when the form was opened. */
+  prompt: { id: string; title: string; seen: string } | null;
   /** The id of the prompt to be. */
   id: string;
   draft: Draft;
@@ -60,6 +60,7 @@ export function PromptFormPage(props: PromptFormProps) {
       )}
       <form method="post" action={action} class="prompt-form">
         <input type="hidden" name="id" value={id} />
+        {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
         <div>
           <Field name="title" label="Title" hint="A name for people." wrong={wrong("title")}>
             <input {...tied("title", wrong("title"))} value={draft.title} maxLength={200} placeholder="First query" />

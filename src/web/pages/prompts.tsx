@@ -1,18 +1,18 @@
-import type { PromptFilter, PromptLine } from "../../prompts/lists.ts";
-import type { Latest } from "../../reports/latest.ts";
+import type { PromptFilter } from "../../prompts/lists.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
-import { numberWords, titleOf } from "../words.ts";
+import { numberWords } from "../words.ts";
+import { Choice, Filter } from "./choice.tsx";
 import { toQuery } from "./runs.tsx";
-import { Change, Score, Trend } from "./score.tsx";
+import { ScoreTable, type Standing } from "./score.tsx";
 
 type Props = {
   site: Site;
   viewer: Viewer;
   filter: PromptFilter;
-  prompts: { line: PromptLine; latest: Latest | null }[];
+  prompts: Standing[];
   total: number;
   offset: number;
   perPage: number;
@@ -38,37 +38,38 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
           </span>
         )}
       </header>
-      <form
-        class="toolbar"
-        method="get"
-        action={here}
-        hx-get={here}
-        hx-trigger="change, input delay:250ms"
-        hx-target="#prompts"
-        hx-select="#prompts"
-        hx-swap="outerHTML"
-        hx-push-url="true"
-      >
-        <input
-          type="search"
-          name="search"
-          value={search}
-          maxLength={200}
-          aria-label="Text in a title or a task"
-          placeholder="Search titles and tasks"
-        />
-        <select name="status" aria-label="Status">
-          {["", "active", "paused", "archived", "all"].map((each) => (
-            <option key={each} value={each} selected={each === (status ?? "")}>
-              {each === "" ? "Not archived" : each.charAt(0).toUpperCase() + each.slice(1)}
-            </option>
-          ))}
-        </select>
-        <button type="submit">Filter</button>
-      </form>
+      {(isFiltered || total > 0) && (
+        <Filter action={here} part="prompts" trigger="change, input delay:250ms">
+          <input
+            type="search"
+            name="search"
+            value={search}
+            maxLength={200}
+            aria-label="Text in a title or a task"
+            placeholder="Search titles and tasks"
+          />
+          <Choice name="status" label="Status" all="Not archived" value={status}>
+            {["active", "paused", "archived", "all"].map((each) => [
+              each,
+              each.charAt(0).toUpperCase() + each.slice(1),
+            ])}
+          </Choice>
+        </Filter>
+      )}
       <div id="prompts">
         {prompts.length > 0 ? (
-          <PromptTable {...{ site, prompts, now }} />
+          <ScoreTable
+            base={site.base}
+            prompts={prompts}
+            words={["Schedule"]}
+            numbers={["Next"]}
+            cells={({ line: { frequency, nextSlotAt } }) => (
+              <>
+                <td class="soft">{frequency ?? "by hand"}</td>
+                <td class="number soft">{nextSlotAt ? <When at={nextSlotAt} now={now} /> : "–"}</td>
+              </>
+            )}
+          />
         ) : isFiltered || offset > 0 ? (
           <p class="empty">
             No prompt matches. <a href={here}>Show all prompts</a>
@@ -97,43 +98,3 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
     </Layout>
   );
 }
-
-const PromptTable = ({ site: { base }, prompts, now }: Pick<Props, "site" | "prompts" | "now">) => (
-  <table class="list scores">
-    <thead>
-      <tr>
-        <th scope="col">Prompt</th>
-        <th scope="col">Score</th>
-        <th scope="col">Trend</th>
-        <th scope="col">Change</th>
-        <th scope="col">Schedule</th>
-        <th scope="col" class="number">
-          Next
-        </th>
-      </tr>
-    </thead>
-    <tbody>
-      {prompts.map(({ line, latest }) => (
-        <tr key={line.id}>
-          <td class="title">
-            <a class="plain" href={`${base}/prompts/${line.id}`}>
-              {titleOf(line)}
-            </a>
-            {line.status !== "active" && <span class="pill">{line.status}</span>}
-          </td>
-          <td>
-            <Score latest={latest} base={base} />
-          </td>
-          <td>
-            <Trend latest={latest} title={titleOf(line)} />
-          </td>
-          <td>
-            <Change latest={latest} base={base} />
-          </td>
-          <td class="soft">{line.frequency ?? "by hand"}</td>
-          <td class="number soft">{line.nextSlotAt ? <When at={line.nextSlotAt} now={now} /> : "–"}</td>
-        </tr>
-      ))}
-    </tbody>
-  </table>
-);

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { reportStatuses } from "../../db/tables.ts";
 import type { Report } from "../../reports/schema.ts";
-import { type ShareLink, shareDays } from "../../reports/shares.ts";
+import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { agentWords, timeWords, titleOf } from "../words.ts";
@@ -15,11 +15,37 @@ export type Side = {
   /** Share links, for who may make some. `made`: the one that was made just now, to be copied. */
   shares: ShareLink[];
   made?: string;
+  /** Of the one that the form makes. */
+  nextId?: string;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
 
-/** What a report is about, how it was made, and what can be done with it. */
+/** Where a reader of a report goes from it, and what they take along. */
+export function Acts({ site, report, viewer, side }: Props) {
+  const path = `${site.base}/reports/${report.slug}`;
+  return (
+    <p class="acts">
+      {side.session && (
+        <a class="button main" href={side.session}>
+          Open the session
+        </a>
+      )}
+      {viewer && (
+        <>
+          <button type="button" data-copy-from={`${path}.md`}>
+            Copy as Markdown
+          </button>
+          <a class="button" href={`${path}.json`}>
+            JSON
+          </a>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** What a report is about, how it was made, and who may read it. */
 export function Properties({ site, report, viewer, side }: Props) {
   const { run, agent, methodology, prompt, task, status, slug } = report;
   const replaced = Object.entries(run.urlMap);
@@ -27,23 +53,6 @@ export function Properties({ site, report, viewer, side }: Props) {
   const statusForm = `${path}/status`;
   return (
     <aside class="properties" aria-label="About this report">
-      <p class="acts">
-        {side.session && (
-          <a class="button main" href={side.session}>
-            Open the session
-          </a>
-        )}
-        {viewer && (
-          <>
-            <button type="button" data-copy-from={`${path}.md`}>
-              Copy as Markdown
-            </button>
-            <a class="button" href={`${path}.json`}>
-              JSON
-            </a>
-          </>
-        )}
-      </p>
       <dl class="facts">
         {viewer && (
           <Fact name="Prompt">
@@ -94,7 +103,7 @@ const Group = ({ title, children }: { title: string; children: ComponentChildren
 
 const dayWords = (iso: string) => timeWords(iso).slice(0, 10);
 
-const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side }) => (
+const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side: Side }) => (
   <Group title="Share">
     {made && (
       <div class="notice made" role="status">
@@ -108,6 +117,7 @@ const Sharing = ({ path, side: { shares, made } }: { path: string; side: Side })
     <details open={made !== undefined}>
       <summary>A link for people without an account</summary>
       <form method="post" action={`${path}/shares`}>
+        <input type="hidden" name="id" value={nextId} />
         <label>
           Good for
           <select name="days">

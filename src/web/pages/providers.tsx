@@ -2,7 +2,7 @@ import type { Provider } from "../../providers/schema.ts";
 import { Layout, Outside } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { Wide } from "./figures.tsx";
+import { Heads, Wide } from "./figures.tsx";
 
 export type ProviderFields = { name: string; docsUrl: string; productUrl: string };
 
@@ -27,13 +27,7 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
       ) : (
         <Wide label="Providers">
           <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Docs</th>
-                <th scope="col">Product</th>
-              </tr>
-            </thead>
+            <Heads words={["Name", "Docs", "Product"]} />
             <tbody>
               {providers.map(({ id, name, docsUrl, productUrl }) => (
                 <tr key={id}>

@@ -11,7 +11,7 @@ import { Bar, GradeMark } from "./figures.tsx";
 import { Advice, FrictionList } from "./findings.tsx";
 import { Goal } from "./goal.tsx";
 import { Gradings } from "./gradings.tsx";
-import { Properties, type Side } from "./properties.tsx";
+import { Acts, Properties, type Side } from "./properties.tsx";
 import { Change, Standing } from "./standing.tsx";
 import { WayMap } from "./way.tsx";
 
@@ -45,9 +45,9 @@ export function ReportPage({ site, viewer, path, report, result, way, side, grad
     >
       <article class="report">
         <Head report={report} result={result} title={title} />
-        <Properties site={site} report={report} viewer={viewer} side={side} />
+        <Acts {...{ site, report, viewer, side }} />
         <div class="findings">
-          <p class="verdict">{report.verdict}</p>
+          {report.verdict !== report.keyFinding && <p class="verdict">{report.verdict}</p>}
           <Summary summary={report.summary} />
           <Dimensions report={report} />
           <Metrics report={report} />
@@ -58,6 +58,7 @@ export function ReportPage({ site, viewer, path, report, result, way, side, grad
           <WayMap way={way} session={session} />
           <Task task={report.task} />
         </div>
+        <Properties {...{ site, report, viewer, side }} />
       </article>
     </Layout>
   );
@@ -90,7 +91,7 @@ function Head({ report, result, title }: Pick<Props, "report" | "result"> & { ti
         <h1>{title}</h1>
         <p class="lead">{keyFinding}</p>
         {score !== null && <Standing report={report} result={result} />}
-        {nullNotice && <p class="notice">{nullNotice}</p>}
+        {nullNotice && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
   );

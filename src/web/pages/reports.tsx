@@ -8,7 +8,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
 import { agentWords, numberWords, outcomeWords, plain } from "../words.ts";
-import { Choice, type PromptName } from "./choice.tsx";
+import { Choice, Filter, type PromptName } from "./choice.tsx";
 import { GradeMark } from "./figures.tsx";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
@@ -56,28 +56,28 @@ export function ReportsPage({
         <h1>Reports</h1>
         <span class="muted">{numberWords(total)}</span>
       </div>
-      <form class="toolbar" method="get" action={here}>
-        <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
-          {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
-        </Choice>
-        <Choice name="status" label="Status" all="Any status" value={query.status}>
-          {reportStatuses.map((each) => [each, each])}
-        </Choice>
-        <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
-          {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
-          {agents.map((each) => [each, each])}
-        </Choice>
-        <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
-          {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
-        </Choice>
-        <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
-          {letters.slice(1).map((each) => [each, `${each} or worse`])}
-        </Choice>
-        <button type="submit">Filter</button>
-        {isFiltered && <a href={here}>Show all reports</a>}
-      </form>
+      {(isFiltered || total > 0) && (
+        <Filter action={here} all={isFiltered && "Show all reports"}>
+          <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
+            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+          </Choice>
+          <Choice name="status" label="Status" all="Any status" value={query.status}>
+            {reportStatuses.map((each) => [each, each])}
+          </Choice>
+          <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
+            {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
+            {agents.map((each) => [each, each])}
+          </Choice>
+          <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
+            {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
+          </Choice>
+          <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
+            {letters.slice(1).map((each) => [each, `${each} or worse`])}
+          </Choice>
+        </Filter>
+      )}
       {items.length === 0 ? (
         <Empty base={base} isFiltered={isFiltered} />
       ) : (

@@ -7,7 +7,7 @@ import { statusWords, triggerWords } from "../runwords.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { numberWords, titleOf } from "../words.ts";
-import { Choice } from "./choice.tsx";
+import { Choice, Filter } from "./choice.tsx";
 import { RunTable } from "./status.tsx";
 
 export type RunsShown = {
@@ -32,38 +32,31 @@ export function RunsPage(props: Props) {
   const { site, viewer, filter, prompts, agents, total, before } = props;
   const here = `${site.base}/runs`;
   const live =
-    before === undefined ? { "hx-sse:connect": `${here}/live${toQuery(filter)}`, "hx-swap": "innerMorph" } : {};
+    before === undefined
+      ? { "hx-sse:connect": `${here}/live${toQuery({ ...filter, org: viewer.org })}`, "hx-swap": "innerMorph" }
+      : {};
   return (
     <Layout site={site} viewer={viewer} path="/runs" title="Runs">
       <header class="toolbar">
         <h1>Runs</h1>
         <span class="muted">{numberWords(total)}</span>
       </header>
-      <form
-        class="toolbar"
-        method="get"
-        action={here}
-        hx-get={here}
-        hx-trigger="change"
-        hx-target="#runs"
-        hx-select="#runs"
-        hx-swap="outerHTML"
-        hx-push-url="true"
-      >
-        <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
-          {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
-        </Choice>
-        <Choice name="status" label="Status" all="Any status" value={filter.status}>
-          {runStatuses.map((status) => [status, statusWords[status]])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="Any agent" value={filter.agent}>
-          {agents.map((agent) => [agent, agent])}
-        </Choice>
-        <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
-          {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
-        </Choice>
-        <button type="submit">Filter</button>
-      </form>
+      {prompts.length > 0 && (
+        <Filter action={here} part="runs">
+          <Choice name="promptId" label="Prompt" all="Any prompt" value={filter.promptId}>
+            {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
+          </Choice>
+          <Choice name="status" label="Status" all="Any status" value={filter.status}>
+            {runStatuses.map((status) => [status, statusWords[status]])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="Any agent" value={filter.agent}>
+            {agents.map((agent) => [agent, agent])}
+          </Choice>
+          <Choice name="trigger" label="Asked by" all="Asked for by any" value={filter.trigger}>
+            {triggers.map((trigger) => [trigger, triggerWords[trigger]])}
+          </Choice>
+        </Filter>
+      )}
       <div id="runs" {...live}>
         <RunsPart {...props} />
       </div>

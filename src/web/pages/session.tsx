@@ -5,6 +5,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { frictionNames, numberWords, plain, titleOf } from "../words.ts";
+import { Choice, Filter } from "./choice.tsx";
 import { EventRow, inlineChars } from "./event.tsx";
 import { toEventHref } from "./figures.tsx";
 import { Strip } from "./strip.tsx";
@@ -67,7 +68,7 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
           <>
             <Strip {...{ timeline, marks }} shown={first === undefined || last === undefined ? null : [first, last]} />
             <Jumps {...{ timeline, marks }} first={first} last={last} />
-            <Filter {...{ here, timeline, query }} />
+            <Narrow {...{ here, timeline, query }} />
           </>
         )}
         <Pager label="Pages" {...{ here, query, trace, hasEarlier, first, last }} />
@@ -131,7 +132,7 @@ function Jumps({ timeline: { failures, costUsd }, marks, first = 0, last = 0 }: 
   );
 }
 
-function Filter({ here, timeline, query }: { here: string; timeline: Timeline; query: TraceQuery }) {
+function Narrow({ here, timeline, query }: { here: string; timeline: Timeline; query: TraceQuery }) {
   const { types, source, tool, failed, search } = query;
   const kept = { types, source, tool, failed, search };
   const chosen = new Set(types?.split(",").map((type) => type.trim()));
@@ -155,7 +156,7 @@ function Filter({ here, timeline, query }: { here: string; timeline: Timeline; q
           );
         })}
       </nav>
-      <form class="toolbar" action={here} method="get">
+      <Filter action={here} all={isFiltered && "Show all"}>
         {types && <input type="hidden" name="types" value={types} />}
         <input
           type="search"
@@ -165,30 +166,18 @@ function Filter({ here, timeline, query }: { here: string; timeline: Timeline; q
           aria-label="Text that an event must contain"
           placeholder="Text in an event"
         />
-        <select name="source" aria-label="Who vouches for it">
-          <option value="">any source</option>
-          {timeline.sources.map(({ name }) => (
-            <option key={name} value={name} selected={name === source}>
-              {name}
-            </option>
-          ))}
-        </select>
+        <Choice name="source" label="Who vouches for it" all="Any source" value={source}>
+          {timeline.sources.map(({ name }) => [name, name])}
+        </Choice>
         {timeline.tools.length > 0 && (
-          <select name="tool" aria-label="Tool">
-            <option value="">any tool</option>
-            {timeline.tools.map(({ name, events }) => (
-              <option key={name} value={name} selected={name === tool}>
-                {`${name} (${numberWords(events)})`}
-              </option>
-            ))}
-          </select>
+          <Choice name="tool" label="Tool" all="Any tool" value={tool}>
+            {timeline.tools.map(({ name, events }) => [name, `${name} (${numberWords(events)})`])}
+          </Choice>
         )}
         <label class="check">
           <input type="checkbox" name="failed" value="1" checked={failed !== undefined} /> only failures
         </label>
-        <button type="submit">Filter</button>
-        {isFiltered && <a href={here}>Show all</a>}
-      </form>
+      </Filter>
     </>
   );
 }

@@ -3,7 +3,7 @@ import type { Run } from "../../runs/schema.ts";
 import { failureWords, statusWords, tookWords, triggerWords } from "../runwords.ts";
 import { When } from "../when.tsx";
 import { outcomeWords } from "../words.ts";
-import { GradeMark } from "./figures.tsx";
+import { GradeMark, Heads } from "./figures.tsx";
 
 /** How a run stands: a dot and a word. */
 export const Status = ({ status }: { status: Run["status"] }) => (
@@ -29,21 +29,10 @@ type Props = { runs: RunLine[]; base: string; now: number; hasPrompt?: boolean }
 export const RunTable = ({ runs, base, now, hasPrompt = true }: Props) => (
   <div class="wide">
     <table class="list run-list">
-      <thead>
-        <tr>
-          <th scope="col">Status</th>
-          {hasPrompt && <th scope="col">Prompt</th>}
-          <th scope="col">Result</th>
-          <th scope="col">Agent</th>
-          <th scope="col">By</th>
-          <th scope="col" class="number">
-            Took
-          </th>
-          <th scope="col" class="number">
-            Asked for
-          </th>
-        </tr>
-      </thead>
+      <Heads
+        words={["Status", ...(hasPrompt ? ["Prompt"] : []), "Result", "Agent", "By"]}
+        numbers={["Took", "Asked for"]}
+      />
       <tbody>
         {runs.map((run) => (
           <tr key={run.runId}>

@@ -1,7 +1,7 @@
 import { methodologyWords } from "../../reports/runrows.ts";
 import type { Trends } from "../../reports/trends.ts";
 
-const [width, height, left, right, top, bottom] = [960, 260, 34, 14, 22, 26];
+const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
 /** Scores that the scale spans at least: a small change must not look like a large one. */
 const leastSpan = 20;
 const labels = 8;
@@ -83,7 +83,11 @@ export function TrendChart({
             <title>{`${dayOf(from)}: ${score.mean}, ${n} runs`}</title>
           </circle>
           {i % step === 0 && (
-            <text class={i === 0 ? undefined : i === scored.length - 1 ? "end" : "middle"} x={x(from)} y={height - 8}>
+            <text
+              class={`${i === 0 ? "" : i === scored.length - 1 ? "end" : "middle"}${(i / step) % 2 ? " spare" : ""}`}
+              x={x(from)}
+              y={height - 8}
+            >
               {dayOf(from)}
             </text>
           )}

@@ -4,8 +4,8 @@ import type { Trends } from "../../reports/trends.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { Choice, type PromptName } from "./choice.tsx";
-import { Wide } from "./figures.tsx";
+import { Choice, Filter, type PromptName } from "./choice.tsx";
+import { figureHeads, Heads, Wide } from "./figures.tsx";
 import { dayOf, TrendChart } from "./trendchart.tsx";
 
 type TrendsQuery = { promptId?: string; agent?: string; interval?: string; since?: string; until?: string };
@@ -34,24 +34,25 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
       <div class="toolbar">
         <h1>Trends</h1>
       </div>
-      <form class="toolbar" method="get" action={here}>
-        <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
-          {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
-        </Choice>
-        <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
-          {agents.map((each) => [each, each])}
-        </Choice>
-        <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
-          {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
-        </Choice>
-        <label class="inline">
-          from <input type="date" name="since" value={query.since?.slice(0, 10)} />
-        </label>
-        <label class="inline">
-          to <input type="date" name="until" value={query.until?.slice(0, 10)} />
-        </label>
-        <button type="submit">Filter</button>
-      </form>
+      {prompts.length > 0 && (
+        <Filter action={here}>
+          <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
+            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+          </Choice>
+          <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
+            {agents.map((each) => [each, each])}
+          </Choice>
+          <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
+            {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
+          </Choice>
+          <label class="inline">
+            from <input type="date" name="since" value={query.since?.slice(0, 10)} />
+          </label>
+          <label class="inline">
+            to <input type="date" name="until" value={query.until?.slice(0, 10)} />
+          </label>
+        </Filter>
+      )}
       {scored.length === 0 ? (
         <div class="empty">
           <h2>Nothing to draw yet</h2>
@@ -131,29 +132,7 @@ const Points = ({ points }: { points: Trends["points"] }) => (
   <Wide label="Every value">
     <table class="list">
       <caption class="unseen">Every value of the chart</caption>
-      <thead>
-        <tr>
-          <th scope="col">From</th>
-          <th scope="col" class="number">
-            Runs
-          </th>
-          <th scope="col" class="number">
-            Mean score, 95 %
-          </th>
-          <th scope="col" class="number">
-            Goal reached
-          </th>
-          <th scope="col" class="number">
-            Median time
-          </th>
-          <th scope="col" class="number">
-            Median cost
-          </th>
-          <th scope="col" class="number">
-            Not made
-          </th>
-        </tr>
-      </thead>
+      <Heads words={["From"]} numbers={["Runs", ...figureHeads, "Not made"]} />
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>

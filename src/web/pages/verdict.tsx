@@ -1,7 +1,7 @@
 import { duration, percent } from "../../grading/words.ts";
 import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
 import { metricWords, plain } from "../words.ts";
-import { Fact, Wide } from "./figures.tsx";
+import { Fact, figureHeads, Heads, Wide } from "./figures.tsx";
 
 /** Points that matter to a person: a change counts from here. */
 const threshold = 5;
@@ -35,26 +35,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
       {sides.length === 2 && (
         <Wide label="Both evaluations">
           <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Evaluation</th>
-                <th scope="col" class="number">
-                  Runs
-                </th>
-                <th scope="col" class="number">
-                  Mean score, 95 %
-                </th>
-                <th scope="col" class="number">
-                  Goal reached
-                </th>
-                <th scope="col" class="number">
-                  Median time
-                </th>
-                <th scope="col" class="number">
-                  Median cost
-                </th>
-              </tr>
-            </thead>
+            <Heads words={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
             <tbody>
               {sides.map((side, i) => (
                 <tr key={side.evalRequestId}>
@@ -82,23 +63,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
           <summary>Each dimension and metric, tested</summary>
           <Wide label="Each dimension and metric, tested">
             <table class="list">
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col" class="number">
-                    Before
-                  </th>
-                  <th scope="col" class="number">
-                    After
-                  </th>
-                  <th scope="col" class="number">
-                    Change, 95 %
-                  </th>
-                  <th scope="col" class="number">
-                    p, corrected
-                  </th>
-                </tr>
-              </thead>
+              <Heads words={["Name"]} numbers={["Before", "After", "Change, 95 %", "p, corrected"]} />
               <tbody>
                 {changes.map(({ name, before, after, delta, pHolm }) => (
                   <tr key={name}>

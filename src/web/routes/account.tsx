@@ -7,12 +7,14 @@ import { type Front, fromOf } from "../front.tsx";
 import { AccountPage } from "../pages/account.tsx";
 import { againWith, html } from "./people.tsx";
 
-const done: Record<string, string> = {
-  name: "The name is saved.",
-  password: "The password is changed. You are signed out everywhere else.",
-  ended: "That sign-in is over.",
-  left: "You left the organisation.",
-};
+const done = new Map(
+  Object.entries({
+    name: "The name is saved.",
+    password: "The password is changed. You are signed out everywhere else.",
+    ended: "That sign-in is over.",
+    left: "You left the organisation.",
+  }),
+);
 
 /** What people have and change themselves. */
 export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
@@ -44,7 +46,7 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       ({ request }) =>
         front.own(request, ({ signedIn, viewer, site }) => {
           const told = new URL(request.url).searchParams.get("told") ?? "";
-          return html(<AccountPage {...{ site, viewer, ...shown(signedIn), done: done[told] }} />);
+          return html(<AccountPage {...{ site, viewer, ...shown(signedIn), done: done.get(told) }} />);
         }),
       hidden,
     )

@@ -1,11 +1,10 @@
 import { Elysia } from "elysia";
-import { renderToString } from "preact-render-to-string";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
-import { toPage } from "../layout.tsx";
-import { fragments, streamAnswer } from "../live.ts";
+import { toPage, toPart } from "../layout.tsx";
+import { fragments } from "../live.ts";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
 import type { Site } from "../site.ts";
@@ -48,13 +47,13 @@ export const homePages = (service: Service, front: Front) => {
     .get(
       "/live",
       ({ request }) =>
-        front.show(request, (viewer, site) =>
-          streamAnswer((gone) =>
+        front.stream(
+          request,
+          (viewer, site) => (gone) =>
             fragments(
-              () => renderToString(<DashboardPart {...overviewOf(viewer, site)} />),
+              () => toPart(<DashboardPart {...overviewOf(viewer, site)} />, viewer),
               service.follow.watch(gone),
             ),
-          ),
         ),
       hidden,
     );

@@ -6,15 +6,17 @@ import { MembersPage } from "../pages/members.tsx";
 import type { Viewer } from "../viewer.ts";
 import { againWith, html } from "./people.tsx";
 
-const done: Record<string, string> = {
-  invited: "The invitation is made. Give its link to the person: it stands below.",
-  mailed: "The invitation is made, and a mail with its link is on its way.",
-  unmailed:
-    "The invitation is made, but the mail could not be sent: the log says why. Give the link to the person yourself.",
-  revoked: "The invitation is revoked.",
-  role: "The role is changed.",
-  removed: "The person is no member any more.",
-};
+const done = new Map(
+  Object.entries({
+    invited: "The invitation is made. Give its link to the person: it stands below.",
+    mailed: "The invitation is made, and a mail with its link is on its way.",
+    unmailed:
+      "The invitation is made, but the mail could not be sent: the log says why. Give the link to the person yourself.",
+    revoked: "The invitation is revoked.",
+    role: "The role is changed.",
+    removed: "The person is no member any more.",
+  }),
+);
 
 /** Who belongs to an organisation. */
 export const memberPages = ({ people }: Service, front: Front) => {
@@ -42,7 +44,7 @@ export const memberPages = ({ people }: Service, front: Front) => {
       ({ request }) =>
         front.show(request, (viewer, site) => {
           const told = new URL(request.url).searchParams.get("told") ?? "";
-          return html(<MembersPage {...{ site, ...shown(viewer), done: done[told] }} />);
+          return html(<MembersPage {...{ site, ...shown(viewer), done: done.get(told) }} />);
         }),
       hidden,
     )

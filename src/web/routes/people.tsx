@@ -24,12 +24,14 @@ export const html = (made: Parameters<typeof toPage>[0]) => privateAnswer("html"
 
 const Token = Type.Object({ token: Type.String({ maxLength: 500 }) });
 
-const ssoErrors: Record<string, string> = {
-  not_invited: "Nobody invited the address that the identity provider told. Ask an owner of your organisation.",
-  account_not_linked:
-    "The identity provider has not verified your address, and an account with it is here already. Use your password.",
-  none: "Signing in with the identity provider did not work. Try again, or use your password.",
-};
+const ssoErrors = new Map(
+  Object.entries({
+    not_invited: "Nobody invited the address that the identity provider told. Ask an owner of your organisation.",
+    account_not_linked:
+      "The identity provider has not verified your address, and an account with it is here already. Use your password.",
+  }),
+);
+const ssoFailed = "Signing in with the identity provider did not work. Try again, or use your password.";
 
 const noMail = new AppError("not_found", "no mail is sent here; an owner can give you a link that sets a new password");
 
@@ -48,7 +50,7 @@ export const peoplePages = ({ people }: Service, front: Front) => {
             const { searchParams } = new URL(request.url);
             const next = toNext(searchParams.get("next"));
             const error = searchParams.get("error");
-            const wrong = error === null ? undefined : (ssoErrors[error] ?? ssoErrors.none);
+            const wrong = error === null ? undefined : (ssoErrors.get(error) ?? ssoFailed);
             return signedIn ? front.seeOther(next) : html(<SignInPage {...{ site, next, wrong, ...ways }} />);
           }),
         hidden,
@@ -119,9 +121,11 @@ export const peoplePages = ({ people }: Service, front: Front) => {
       .post(
         "/sign-out",
         ({ request }) =>
-          front.take(request, async () =>
-            front.withCookies(front.seeOther("/sign-in"), await people.signOut(fromOf(request))),
-          ),
+          front.take(request, async (_, form) => {
+            const next = toNext(form.get("next"));
+            const cookies = await people.signOut(fromOf(request));
+            return front.withCookies(front.seeOther(next === "/" ? "/sign-in" : next), cookies);
+          }),
         hidden,
       )
       .get(

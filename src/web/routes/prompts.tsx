@@ -2,8 +2,9 @@ import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
 import { promptStatuses } from "../../db/tables.ts";
-import { AppError, badRequest } from "../../errors.ts";
+import { AppError, badRequest, conflict } from "../../errors.ts";
 import { pageQuery } from "../../paging.ts";
+import type { Prompt } from "../../prompts/schema.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
@@ -25,6 +26,11 @@ const perPage = 50;
 const params = Type.Object({ promptId: Type.String({ description: "uuid of the prompt" }) });
 const statuses = ["", "all", ...promptStatuses] as const;
 
+/** Tells a prompt, as its form shows it, from what it was or will be. */
+const markOf = (prompt: Prompt): string => Bun.hash(JSON.stringify(toDraft(prompt))).toString(36);
+const changedMeanwhile =
+  "Nothing was saved: the prompt was changed since this form was opened, by somebody else or in another tab. Look at it first; saving again puts this in its place.";
+
 /** What a form may be told to mend; all else is an error of its own page. */
 const isFault = (error: unknown): error is AppError =>
   error instanceof AppError && ["bad_request", "missing_template_vars", "conflict"].includes(error.code);
@@ -35,10 +41,18 @@ export const promptPages = (service: Service, front: Front) => {
   const views = promptViews(service);
 
   /** The form as it was sent, with what is wrong; without a fault, as it was asked to be looked at again. */
-  function formAnswer(viewer: Viewer, site: Site, id: string, draft: Draft, isNew: boolean, error?: AppError) {
+  function formAnswer(
+    viewer: Viewer,
+    site: Site,
+    id: string,
+    draft: Draft,
+    isNew: boolean,
+    { error, seen }: { error?: AppError; seen?: string } = {},
+  ) {
     if (!may(viewer, "write"))
       throw new AppError("forbidden", "an API key only reads pages; a program writes prompts over the API");
-    const prompt = isNew ? null : { id, title: titleOf(prompts.getPrompt(viewer.org, id)) };
+    const present = isNew ? null : prompts.getPrompt(viewer.org, id);
+    const prompt = present && { id, title: titleOf(present), seen: seen ?? markOf(present) };
     const fault = error ? toFault(error, fields) : null;
     const shown = { site, viewer, prompt, id, draft, fault, ...views.formOf(viewer.org, id, draft) };
     return privateAnswer("html", toPage(<PromptFormPage {...shown} />), error ? statusOf(error) : 200);
@@ -96,7 +110,7 @@ export const promptPages = (service: Service, front: Front) => {
           try {
             return front.seeOther(`/prompts/${prompts.createPrompt(viewer.org, toInput(draft), id).id}`);
           } catch (error) {
-            if (isFault(error)) return formAnswer(viewer, site, id, draft, true, error);
+            if (isFault(error)) return formAnswer(viewer, site, id, draft, true, { error });
             throw error;
           }
         }),
@@ -130,14 +144,18 @@ export const promptPages = (service: Service, front: Front) => {
       "/prompts/:promptId/edit",
       ({ request, params }) =>
         front.act(request, "write", (viewer, sent, site) => {
-          const { id } = prompts.getPrompt(viewer.org, params.promptId);
+          const present = prompts.getPrompt(viewer.org, params.promptId);
+          const { id } = present;
           const draft = readDraft(sent);
-          if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, false);
+          const seen = sent.get("seen") ?? markOf(present);
+          if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, false, { seen });
+          if (seen !== markOf(present))
+            return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });
           try {
             prompts.updatePrompt(viewer.org, id, toInput(draft));
             return front.seeOther(`/prompts/${id}`);
           } catch (error) {
-            if (isFault(error)) return formAnswer(viewer, site, id, draft, false, error);
+            if (isFault(error)) return formAnswer(viewer, site, id, draft, false, { error, seen });
             throw error;
           }
         }),

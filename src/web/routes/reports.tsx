@@ -19,7 +19,7 @@ import { EventPage, toWhole } from "../pages/event.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
 import { SessionPage } from "../pages/session.tsx";
-import { withoutBlanks } from "../query.ts";
+import { idIn, withoutBlanks } from "../query.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -67,6 +67,7 @@ export const reportPages = (
       notice,
       shares: may(viewer, "share") ? shares.listShares(viewer.org, slug) : [],
       made,
+      nextId: deps.newId(deps.now()),
     };
     const way = getWay(deps, viewer.org, slug);
     const graded = { gradings: gradings.listGradings(viewer.org, slug).gradings };
@@ -127,7 +128,7 @@ export const reportPages = (
       "/reports/:slug/shares",
       ({ request, params }) =>
         front.act(request, "share", (viewer, fields, here) => {
-          const share = { days: Number(fields.get("days")), withSession: fields.has("session") };
+          const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
           const { url } = shares.createShare(viewer.org, params.slug, share);
           return reportPage(viewer, here, params.slug, url);
         }),

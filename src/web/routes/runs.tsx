@@ -1,6 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { renderToString } from "preact-render-to-string";
 import { runStatuses, triggers } from "../../db/tables.ts";
 import { type Progress, placeWords, toPlace } from "../../runs/follow.ts";
 import { listUsed } from "../../runs/usage.ts";
@@ -9,8 +8,8 @@ import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { hidden, page } from "../describe.ts";
 import type { Front } from "../front.tsx";
-import { toPage } from "../layout.tsx";
-import { fragments, type Message, streamAnswer } from "../live.ts";
+import { toPage, toPart } from "../layout.tsx";
+import { fragments, type Message } from "../live.ts";
 import { EvalPage, EvalPart } from "../pages/eval.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
@@ -79,8 +78,8 @@ export const runPages = (service: Service, front: Front) => {
       // Another attempt is another session: it takes the place of the one before.
       const swap = place.attempt === attempt ? "beforeend" : "innerHTML";
       attempt = place.attempt;
-      const state = renderToString(<RunState {...stateOf(viewer, site, progress)} />);
-      const rows = renderToString(<TimelineRows events={events} />);
+      const state = toPart(<RunState {...stateOf(viewer, site, progress)} />, viewer);
+      const rows = toPart(<TimelineRows events={events} />);
       const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
         events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
       }`;
@@ -105,10 +104,10 @@ export const runPages = (service: Service, front: Front) => {
     .get(
       "/runs/live",
       ({ request, query }) =>
-        front.show(request, (viewer, site) =>
-          streamAnswer((gone) =>
-            fragments(() => renderToString(<RunsPart {...shownRuns(viewer, site, query)} />), follow.watch(gone)),
-          ),
+        front.stream(
+          request,
+          (viewer, site) => (gone) =>
+            fragments(() => toPart(<RunsPart {...shownRuns(viewer, site, query)} />, viewer), follow.watch(gone)),
         ),
       {
         query: Filter,
@@ -129,10 +128,10 @@ export const runPages = (service: Service, front: Front) => {
     .get(
       "/runs/:runId/events",
       ({ request, params, query }) =>
-        front.show(request, (viewer, site) => {
+        front.stream(request, (viewer, site) => {
           const { runId } = runs.getRun(viewer.org, params.runId);
           const after = request.headers.get("last-event-id") ?? query.after ?? null;
-          return streamAnswer((gone) => toPartials(viewer, site, runId, after, gone));
+          return (gone) => toPartials(viewer, site, runId, after, gone);
         }),
       {
         params,
@@ -173,10 +172,10 @@ export const runPages = (service: Service, front: Front) => {
     .get(
       "/evals/:evalId/live",
       ({ request, params }) =>
-        front.show(request, (viewer, site) => {
-          const render = () => renderToString(<EvalPart {...shownEval(viewer, site, params.evalId)} />);
+        front.stream(request, (viewer, site) => {
+          const render = () => toPart(<EvalPart {...shownEval(viewer, site, params.evalId)} />, viewer);
           render();
-          return streamAnswer((gone) => fragments(render, follow.watch(gone)));
+          return (gone) => fragments(render, follow.watch(gone));
         }),
       {
         params: evalParams,

@@ -11,6 +11,7 @@ import { sentenceOf } from "../pages/error.tsx";
 import { KeysPage } from "../pages/keys.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { OrgPage } from "../pages/settings.tsx";
+import { idIn } from "../query.ts";
 import type { Site } from "../site.ts";
 import { type Act, may, type Viewer } from "../viewer.ts";
 
@@ -49,6 +50,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
         <KeysPage
           {...{ site, viewer, ...came }}
           keys={keys.listKeys(viewer.org)}
+          nextId={deps.newId(now())}
           now={now()}
           mayChange={may(viewer, "keys")}
         />,
@@ -125,6 +127,7 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
           const made = keys.createKey(viewer.org, form.get("name") ?? "", {
             scopes: held.length === 3 ? null : held,
             lifeMs: days === 0 ? null : days * dayMs,
+            id: idIn(form),
           });
           return keysPage(viewer, site, { made });
         }),

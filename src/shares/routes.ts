@@ -1,0 +1,100 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, listOf, type OrgOf, operation } from "../api.ts";
+import { jsonBody } from "../body.ts";
+import { Id, OneOf, PathId, Time, Url } from "../schema.ts";
+import { type Shares, shareDays, shareStates } from "./shares.ts";
+
+const link = {
+  id: Id,
+  withSession: Type.Boolean({ description: "Whether the session behind the report is shown too" }),
+  createdAt: Time,
+  expiresAt: Time,
+  state: OneOf(shareStates),
+};
+
+const example = {
+  id: "0199f3a1-2c44-7d0a-8f10-6a7b8c9d0e1f",
+  withSession: false,
+  createdAt: "2026-11-21T09:30:00.000Z",
+  expiresAt: "2026-11-28T09:30:00.000Z",
+  state: "active",
+};
+
+const ShareLink = Type.Object(link, { title: "ShareLink", examples: [example] });
+
+const MadeShareLink = Type.Object(
+  { ...link, url: { ...Url, description: "Where it leads, told this once" } },
+  {
+    title: "MadeShareLink",
+    examples: [{ ...example, url: "https://evals.example.com/shared/bqYI3pVJ0mWcQ2nE7xKzT9sLr4uAhGdF1oNwPyXv5iM" }],
+  },
+);
+
+const ShareInput = Type.Object(
+  {
+    days: Type.Integer({ description: `How long it is good: ${shareDays.join(", ")} days` }),
+    withSession: Type.Optional(Type.Boolean({ default: false, description: link.withSession.description })),
+  },
+  { title: "ShareInput", examples: [{ days: 7, withSession: true }] },
+);
+type ShareInput = Static<typeof ShareInput>;
+
+const path = { slug: Type.String() };
+
+/** Links under which a report is read without an account. Making and ending them takes the scope write. */
+export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
+  new Elysia({ name: "shares" })
+    .get(
+      "/api/v1/reports/:slug/shares",
+      ({ request, params, set }) => {
+        const all = shares.listShares(orgOf(request), params.slug);
+        set.headers["x-total-count"] = String(all.length);
+        return all;
+      },
+      {
+        params: Type.Object(path),
+        ...operation(
+          "Reports",
+          "listShares",
+          "List the share links of a report, newest first, without their addresses",
+          {
+            200: listOf(ShareLink, "Share links, newest first"),
+            ...errors(404),
+          },
+        ),
+      },
+    )
+    .post(
+      "/api/v1/reports/:slug/shares",
+      ({ request, params, body, set }) => {
+        const { days, withSession = false } = body as ShareInput;
+        const made = shares.createShare(orgOf(request), params.slug, { days, withSession });
+        set.status = 201;
+        return made;
+      },
+      {
+        params: Type.Object(path),
+        ...jsonBody(ShareInput),
+        ...operation(
+          "Reports",
+          "createShare",
+          "Make a share link: whoever has it reads the report without an account",
+          {
+            201: MadeShareLink,
+            ...errors(400, 404, 413),
+          },
+        ),
+      },
+    )
+    .delete(
+      "/api/v1/reports/:slug/shares/:shareId",
+      ({ request, params }) => shares.revokeShare(orgOf(request), params.slug, params.shareId),
+      {
+        params: Type.Object({ ...path, shareId: PathId("uuid of the share link") }),
+        ...operation("Reports", "revokeShare", "End a share link at once, and for good", {
+          200: ShareLink,
+          ...errors(404),
+        }),
+      },
+    );
