@@ -445,7 +445,10 @@ describe("budgets", () => {
       const { session } = openRun(provider, "text", { limits: { costUsd } });
       await generateText({ model: make(session, "text"), prompt: "Hi", maxOutputTokens, maxRetries: 0 });
       await session.close();
-      const { generationConfig, ...body } = fake.requests.at(-1)?.body as Record<string, Record<string, number>>;
+      const { generationConfig, ...body } = (fake.requests.at(-1)?.body ?? {}) as Record<
+        string,
+        Record<string, number>
+      >;
       const bounds = { ...body, ...generationConfig };
       expect([name, costUsd, bounds.max_tokens ?? bounds.max_output_tokens ?? bounds.maxOutputTokens]).toEqual([
         name,
