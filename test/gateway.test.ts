@@ -431,6 +431,33 @@ describe("budgets", () => {
     await session.close();
   });
 
+  test.each(names)("of money bounds what an answer of %s may hold: no call writes more than is left", async (name) => {
+    const { provider, make } = paths[name];
+    const usual = provider === "anthropic" ? 4096 : undefined;
+    for (const [costUsd, maxOutputTokens, sent] of [
+      [null, undefined, usual],
+      [1, undefined, usual],
+      [1, 50_000, 10_000],
+      [1, 500, 500],
+      [0.25, undefined, 2500],
+      [0.000001, undefined, 1000],
+    ] as const) {
+      const { session } = openRun(provider, "text", { limits: { costUsd } });
+      await generateText({ model: make(session, "text"), prompt: "Hi", maxOutputTokens, maxRetries: 0 });
+      await session.close();
+      const { generationConfig, ...body } = (fake.requests.at(-1)?.body ?? {}) as Record<
+        string,
+        Record<string, number>
+      >;
+      const bounds = { ...body, ...generationConfig };
+      expect([name, costUsd, bounds.max_tokens ?? bounds.max_output_tokens ?? bounds.maxOutputTokens]).toEqual([
+        name,
+        costUsd,
+        sent,
+      ]);
+    }
+  });
+
   test("without a price the cost is not known, never 0, and the run is told once", async () => {
     const { session, events, usage } = openRun("openai", "text", { priced: false, limits: { costUsd: 0.001 } });
     for (let i = 0; i < 3; i++) expect((await ask(session, "text")).status).toBe(200);

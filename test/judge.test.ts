@@ -19,7 +19,7 @@ function judged(...options: Parameters<typeof judgedApp>) {
 afterEach(async () => {
   for (const app of apps.splice(0)) await app.stop();
 });
-const runOnce = (said: Answer, session = modelSession(), env = {}) =>
+const runOnce = (said: Answer | string, session = modelSession(), env = {}) =>
   judged({ turns: [says(said)], sessions: [session], env }).run();
 const dimension = (report: { dimensions: { name: string; score: number; desc: string }[] }, name: string) =>
   report.dimensions.find((each) => each.name === name);
@@ -319,6 +319,14 @@ describe("a claim that the session does not bear out", () => {
     const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [9], rows)] });
     const { report } = await judged({ turns: [says(wrong), says(answer())] }).run();
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, dropped: [] } });
+  });
+
+  test.each([
+    ["in a fence", "```json\n$\n```\nThat is all."],
+    ["after its thoughts", "<think>Is {this} the answer? No.</think>\n$"],
+  ])("a judge that no provider holds to a schema is read %s, at its first word", async (_, around) => {
+    const { report } = await runOnce(around.replace("$", () => JSON.stringify(answer())));
+    expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 1, confidence: 0.9, dropped: [] } });
   });
 
   test("a page cannot prove that a part was missed", async () => {

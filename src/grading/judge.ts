@@ -61,8 +61,20 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
   };
 }
 
+/** The JSON object in a text: models that no provider holds to a schema think aloud before it, or put it in a fence. undefined: there is none. */
+export function objectIn(text: string): unknown {
+  const said = text.slice(text.lastIndexOf("</think>") + 1);
+  try {
+    return JSON.parse(said.slice(said.indexOf("{"), said.lastIndexOf("}") + 1));
+  } catch {
+    return undefined;
+  }
+}
+
 /** What a model gave for an answer, as far as it can be used, and what is wrong with it, in words for the model. */
 export function readAnswer(output: unknown, goal: string, session: SessionEvent[]) {
+  if (output === undefined)
+    return { answer: null, objection: "the answer was no JSON object of the schema, or not whole" };
   const error = Value.Errors(Answer, output).First();
   if (error) return { answer: null, objection: explain(error, "the answer") };
   const answer = boundAnswer(output as Answer);

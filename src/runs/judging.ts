@@ -5,7 +5,7 @@ import type { ModelAccess } from "../agents/gateway/prices.ts";
 import { orgs, type runs, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
-import { familyOf, readAnswer, splitJudging } from "../grading/judge.ts";
+import { familyOf, objectIn, readAnswer, splitJudging } from "../grading/judge.ts";
 import { Answer, rubricHash } from "../grading/rubric.ts";
 import { judgePromptOf } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
@@ -112,10 +112,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
     let usable: Answer | null = null;
     try {
       for (let left = limits.calls; left > 0; left--) {
-        let text = "";
-        let objection: string | null;
+        let text: string;
+        let output: unknown;
         try {
-          const { output } = await generateText({
+          const answered = await generateText({
             model: toModel({ ...access, ...way }),
             output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
             instructions,
@@ -124,9 +124,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
             maxRetries: 0,
             abortSignal: AbortSignal.any([stop, AbortSignal.timeout(config.runTimeoutMs)]),
           });
-          const read = readAnswer(output, task.goal, session);
-          usable = read.answer ?? usable;
-          objection = read.objection;
+          output = answered.output;
           text = JSON.stringify(output);
         } catch (error) {
           stop.throwIfAborted();
@@ -136,8 +134,10 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
               ? { answer: usable }
               : { reason: toReason(error, trouble, lease, (words) => redaction.clean(words)) };
           text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
-          objection = "the answer was no JSON object of the schema, or not whole";
+          output = objectIn(text);
         }
+        const { answer, objection } = readAnswer(output, task.goal, session);
+        usable = answer ?? usable;
         const isLast = left === 1 || objection === null;
         if (isLast) return usable ? { answer: usable } : { reason: `its answer could not be used: ${objection}` };
         const complaint = `This cannot be used: ${objection}. Answer again: one whole JSON object of the schema.`;

@@ -36,6 +36,9 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
   return {
     spent: (): Spent => ({ ...spent }),
 
+    /** What is left of the money; no end of it where it has no limit. */
+    leftUsd: () => Math.max(0, (limits.costUsd ?? Number.POSITIVE_INFINITY) - spent.costUsd),
+
     /** Counts a call that begins; answers with why it may not, in words, if it may not. */
     begin(): string | null {
       const over = kinds.find((kind) => shareOf(kind) >= 1);

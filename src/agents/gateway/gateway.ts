@@ -6,8 +6,8 @@ import { type AgentEvent, AgentFailure } from "../agent.ts";
 import { makeSocketFolder } from "../sockets.ts";
 import { createBudget, type ModelLimits, type Spent } from "./budget.ts";
 import { forward, type Outcome, refusal } from "./forward.ts";
-import { hasPrice, type ModelAccess, priceOf } from "./prices.ts";
-import { findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
+import { hasPrice, type ModelAccess, outputFor, priceOf } from "./prices.ts";
+import { boundOutput, findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
 
 type Options = {
   now: () => number;
@@ -47,6 +47,8 @@ export type GatewaySession = {
 };
 
 const maxCallsAtOnce = 16;
+/** Tokens that a call may write however little money is left: enough to finish in order. */
+const leastOutput = 1_000;
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
 /** The one way from agents to models: real keys stay here, and what is used is counted here. It listens from its first session on. */
@@ -207,7 +209,9 @@ export function createGateway({
       }
       const settled = Promise.withResolvers<void>();
       inTheAir.add(settled.promise);
-      const response = await forward(call, model, {
+      // What it reads is paid before anyone can tell; what it writes ends with the money.
+      const bounded = boundOutput(call, Math.max(leastOutput, outputFor(budget.leftUsd(), model)));
+      const response = await forward(bounded, model, {
         headers,
         gone: AbortSignal.any([request.signal, closing.signal]),
         silenceMs: options.silenceMs ?? silenceMs,

@@ -52,6 +52,13 @@ const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForH
 /** Whether calls of a model have a price, as far as can be said before it answers. */
 export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null, access) !== null;
 
+/** How many tokens of output an amount of USD pays for; no end of them where they cost nothing, or nobody says what. */
+export function outputFor(usd: number, access: ModelAccess): number {
+  const tokens = 1000;
+  const price = priceOf({ ...oneToken, input: 0, output: tokens }, null, access);
+  return price ? Math.floor((usd / price) * tokens) : Number.POSITIVE_INFINITY;
+}
+
 /** A compatible server has prices if it is a known provider's; names alone say nothing, for anyone may serve a llama3. */
 function pricedProvider({ provider, baseUrl }: ModelAccess) {
   if (provider === "openai-compatible") return known().findProvider({ providerApiUrl: baseUrl });

@@ -43,6 +43,27 @@ export function toModelRequest(
   };
 }
 
+/** Where each protocol says how much an answer may hold; the first is written where a request says nothing. */
+const outputBounds: Record<Format, string[]> = {
+  chat: ["max_tokens", "max_completion_tokens"],
+  responses: ["max_output_tokens"],
+  messages: ["max_tokens"],
+  gemini: ["maxOutputTokens"],
+};
+/** As many tokens any model can write: a bound above what it can is refused as a mistake. */
+const anyModelWrites = 8_192;
+
+/** The request with an answer of at most so many tokens: a bound that it states is made less, and one is added where any model takes it. */
+export function boundOutput(request: ModelRequest, most: number): ModelRequest {
+  const { format, body } = request;
+  const fields = format === "gemini" ? object(body.generationConfig) : body;
+  const names = outputBounds[format];
+  const name = names.find((each) => fields[each] != null) ?? names[0]!;
+  if (most >= (typeof fields[name] === "number" ? fields[name] : anyModelWrites)) return request;
+  const bounded = { ...fields, [name]: most };
+  return { ...request, body: format === "gemini" ? { ...body, generationConfig: bounded } : bounded };
+}
+
 /** Kinds of tools that the client runs; what is not among them runs at the provider. */
 const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
   chat: ({ type }) => type === "function" || type === "custom",
