@@ -565,6 +565,20 @@ describe("the runner", () => {
     });
   });
 
+  test("a run that was lost often begins anew within a minute", async () => {
+    const agent = scriptedAgent(async function* () {
+      yield end;
+    });
+    const { trigger, jobOf, db, service } = await setUp(agent);
+    const runId = await trigger();
+    db.update(jobs).set({ state: "running", attempt: 15, deaths: 14, leaseUntil: 0 }).run();
+    const waits = { backoffMs: () => 900_000, now: () => 1 };
+    const { runner } = createService({ ...service.deps, agents: { explorer: agent }, ...waits });
+    await runner.start();
+    await runner.stop(0);
+    expect(jobOf(runId)).toMatchObject({ state: "queued", deaths: 15, availableAt: 60_001 });
+  });
+
   test("time that has run out ends a run, whether the agent heeds the signal or not", async () => {
     const deaf = scriptedAgent(async function* () {
       await new Promise(() => {});

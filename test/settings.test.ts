@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
+import { serveFakeModel } from "./support/fakemodel.ts";
 import { signedIn } from "./support/people.ts";
 
 const settings = async (env: Record<string, string> = {}) => {
@@ -110,23 +111,13 @@ describe("models", () => {
   });
 
   test("a model is tried with one small call", async () => {
-    using server = Bun.serve({
-      hostname: "127.0.0.1",
-      port: 0,
-      fetch: () =>
-        Response.json({
-          id: "1",
-          object: "chat.completion",
-          model: "llama3",
-          choices: [{ index: 0, message: { role: "assistant", content: "yes" }, finish_reason: "stop" }],
-          usage: { prompt_tokens: 7, completion_tokens: 1, total_tokens: 8 },
-        }),
-    });
-    const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: `${server.url}v1` });
+    const fake = serveFakeModel({ scenarios: { llama3: { turns: [{ text: "yes" }] } } });
+    const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"] });
     const { status, body } = await post("/settings/models/test", { model: "openai-compatible/llama3" });
+    fake.stop();
     expect([
       status,
-      /llama3 answered after \d+ ms: 7 tokens in, 1 out, at a price that nobody states/.test(body),
+      /llama3 answered after \d+ ms: 100 tokens in, 20 out, at a price that nobody states/.test(body),
     ]).toEqual([200, true]);
     const none = await post("/settings/models/test", { model: "openai/gpt-5" });
     expect([none.status, none.body.includes("OPENAI_API_KEY")]).toEqual([400, true]);

@@ -1,7 +1,7 @@
 import { Argument, type Command } from "commander";
 import type { Config } from "../config.ts";
 import { badRequest } from "../errors.ts";
-import { tryModel } from "../models/trial.ts";
+import { trialWords, tryModel } from "../models/trial.ts";
 import { type ModelProvider, modelProviders } from "../modelsettings.ts";
 import { orgOf, print, say, table, withData } from "./terminal.ts";
 
@@ -71,11 +71,7 @@ export function addModel(program: Command, configOf: () => Config): void {
         withData(config, (service) => service.models.getModel(orgOf(service, org), id)),
         Date.now,
       );
-      const { model: answered, ms, inputTokens, outputTokens, costUsd } = figures;
-      const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
-      const used = `${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
-      const unknown = "it does not say what the call used, so no limit of its tokens or money can hold";
-      say(`${answered} answered after ${ms} ms: ${inputTokens + outputTokens === 0 ? unknown : used}`);
+      say(trialWords(figures));
       print(json ? JSON.stringify(figures) : id);
     });
 }

@@ -18,6 +18,8 @@ const defaultMaxRetryAfterMs = 3600_000;
 const maxFaults = 5;
 /** High, for a service may be killed for reasons of its own; not endless, for a job may be the reason. */
 const maxDeaths = 20;
+/** The longest pause after one: a service that was killed for reasons of its own is not to keep people waiting. */
+const maxDeathPauseMs = 60_000;
 
 /** What keeps a job from being done this time: a fault around it, which spends none of its attempts, or its own failure, which does. */
 export class JobFailure extends Error {
@@ -112,7 +114,7 @@ export function createRunner(options: RunnerOptions) {
   function takeBack(tx: Tx, lease: Lease): boolean {
     if (lease.deaths + 1 >= maxDeaths)
       return fail(tx, lease, `infrastructure: the service went away ${maxDeaths} times while this was under way`);
-    const delayMs = lease.deaths === 0 ? 0 : backoffMs(lease.deaths);
+    const delayMs = lease.deaths === 0 ? 0 : Math.min(backoffMs(lease.deaths), maxDeathPauseMs);
     const reason = "the process that held it went away";
     return putBack(tx, lease, { ended: "lost", counts: "deaths", delayMs, reason });
   }

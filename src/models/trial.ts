@@ -58,3 +58,14 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     await gateway.close();
   }
 }
+
+type Trial = Awaited<ReturnType<typeof tryModel>>;
+
+/** What came of a trial, without a full stop. */
+export function trialWords({ model, ms, inputTokens, outputTokens, costUsd }: Trial): string {
+  const answered = `${model} answered after ${ms} ms`;
+  if (inputTokens + outputTokens === 0)
+    return `${answered}: it does not say what the call used, so no limit of its tokens or money can hold`;
+  const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
+  return `${answered}: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
+}

@@ -1,6 +1,6 @@
 import { Elysia } from "elysia";
 import { AppError, badRequest } from "../../errors.ts";
-import { tryModel } from "../../models/trial.ts";
+import { trialWords, tryModel } from "../../models/trial.ts";
 import { type ModelProvider, modelProviders } from "../../modelsettings.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
@@ -176,12 +176,8 @@ export const settingsPages = ({ deps, orgs, keys, models, money }: Service, fron
       "/settings/models/test",
       ({ request }) =>
         act(request, "models", modelsPage, async (viewer, form, site) => {
-          const { model, ms, inputTokens, outputTokens, costUsd } = await tryModel(
-            models.getModel(viewer.org, form.get("model") ?? ""),
-            now,
-          );
-          const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
-          const done = `${model} answered after ${ms} ms: ${inputTokens} tokens in, ${outputTokens} out, ${cost}.`;
+          const model = models.getModel(viewer.org, form.get("model") ?? "");
+          const done = `${trialWords(await tryModel(model, now))}.`;
           return modelsPage(viewer, site, { done, typed: form });
         }),
       page("tryModel", "Make one small call of a model, by its form", { needsKey: true, refuses: true }),
