@@ -19,8 +19,8 @@ test(
     while (killed < kills || load.accepted.size < kills * 100) {
       const service = await world.start();
       expect(world.count(ofOthers, service.pid)).toBe(0);
-      const { ended } = load.run(service.url, 16);
-      await Bun.sleep(50 + random() * 350);
+      const { ended } = load.run(service.url, 48);
+      await Bun.sleep(50 + random() * 600);
       await service.stop("SIGKILL");
       await ended;
       killed++;
