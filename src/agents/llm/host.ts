@@ -1,4 +1,5 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AllowRule } from "../../config.ts";
 import { type AgentEvent, AgentFailure, addressesOf, type EventSource, type Means, type Task } from "../agent.ts";
@@ -62,7 +63,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     browser ??= sandbox.then(detectBrowser);
     const found = await browser;
     const missing = { missing: "missing" in found ? found.missing : detail };
-    if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: () => {} };
+    if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: async () => {} };
     egress ??= listen();
     const way = await egress;
     const workspace = makeWorkspace(way.home);
@@ -81,10 +82,10 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
       sandbox: { workspace, egress: wayOf(session) },
       browser: "program" in found && ofPages ? { program: found.program, egress: wayOf(ofPages) } : missing,
       secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
-      close() {
+      async close() {
         session.close();
         ofPages?.close();
-        remove(workspace);
+        await remove(workspace);
       },
     };
   }
@@ -117,14 +118,13 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
         secrets: [token, ...place.secrets],
         warn: session.warn,
         async close() {
-          place.close();
-          await session.close();
+          await Promise.all([place.close(), session.close()]);
         },
       };
     },
     /** Removes what a service left when it was killed. Call it under the data lock. */
     async sweep(): Promise<void> {
-      if (folder) remove(folder);
+      if (folder) await remove(folder);
       await sweepSockets(now());
     },
     /** Call it when no run is under way. */
@@ -132,17 +132,17 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
       const way = await egress;
       egress = undefined;
       await way?.egress.close();
-      if (way) rmSync(way.home, { recursive: true, force: true });
+      if (way) await remove(way.home);
     },
   };
 }
 
-/** What commands left may be closed to its own owner. */
-function remove(path: string): void {
+/** Beside the service's own work: a folder may hold ten thousand files. What commands left may be closed to its own owner. */
+async function remove(path: string): Promise<void> {
   try {
-    rmSync(path, { recursive: true, force: true });
+    await rm(path, { recursive: true, force: true });
   } catch {
-    Bun.spawnSync(["chmod", "-R", "u+rwX", "--", path]);
-    Bun.spawnSync(["rm", "-rf", "--", path]);
+    await Bun.spawn(["chmod", "-R", "u+rwX", "--", path]).exited;
+    await Bun.spawn(["rm", "-rf", "--", path]).exited;
   }
 }
