@@ -112,43 +112,45 @@ function memoryOf(pid: number): number | null {
   }
 }
 
-/** Marks whose processes are to end, with the looks that each had. One look at all processes serves all of them: many runs may end at once. */
-const toEnd = new Map<string, { looks: number; done: () => void }>();
 const maxLooks = 10;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+/** The marks of all whose processes are to end. */
+const sought = new Set<string>();
+/** A look that has not begun yet serves all who wait for one: many runs may end at once. */
+let nextLook: Promise<Set<string>> | null = null;
+let lastLook: Promise<unknown> = Promise.resolve();
 
 /** Ends every process with a mark in its environment: what left its group is known by it. New ones may appear meanwhile, so it looks again. */
-function killMarked(mark: string): Promise<void> {
-  return new Promise((done) => {
-    toEnd.set(mark, { looks: 0, done });
-    if (toEnd.size === 1) void endMarked();
-  });
+async function killMarked(mark: string): Promise<void> {
+  sought.add(mark);
+  try {
+    for (let looks = 0; looks < maxLooks; looks++) {
+      nextLook ??= lastLook.then(turn, turn).then(killSought);
+      lastLook = nextLook;
+      if (!(await nextLook).has(mark)) return;
+    }
+  } finally {
+    sought.delete(mark);
+  }
 }
 
-async function endMarked(): Promise<void> {
-  while (toEnd.size > 0) {
-    await turn();
-    // A mark that comes during this look has missed a part of it.
-    const sought = new Map(toEnd);
-    const found = new Set<string>();
-    for (const [index, pid] of listProcesses().entries()) {
-      // Some microseconds each, too few to be worth a turn of the service; a machine may have thousands.
-      if (index % 25 === 24) await turn();
-      const mark = environmentOf(pid).find((entry) => sought.has(entry));
-      if (mark === undefined) continue;
-      found.add(mark);
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // Gone already.
-      }
-    }
-    for (const [mark, each] of sought) {
-      if (found.has(mark) && ++each.looks < maxLooks) continue;
-      toEnd.delete(mark);
-      each.done();
+/** One look at all processes; answers with the marks that it met. */
+async function killSought(): Promise<Set<string>> {
+  nextLook = null;
+  const found = new Set<string>();
+  for (const [index, pid] of listProcesses().entries()) {
+    // Some microseconds each, too few to be worth a turn of the service; a machine may have thousands.
+    if (index % 25 === 24) await turn();
+    const mark = environmentOf(pid).find((entry) => sought.has(entry));
+    if (mark === undefined) continue;
+    found.add(mark);
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // Gone already.
     }
   }
+  return found;
 }
 
 const listProcesses = (): number[] =>

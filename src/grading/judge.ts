@@ -63,7 +63,7 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
 
 /** The JSON object in a text: models that no provider holds to a schema think aloud before it, or put it in a fence. undefined: there is none. */
 export function objectIn(text: string): unknown {
-  const said = text.slice(text.lastIndexOf("</think>") + 1);
+  const said = text.split("</think>").at(-1) ?? "";
   try {
     return JSON.parse(said.slice(said.indexOf("{"), said.lastIndexOf("}") + 1));
   } catch {

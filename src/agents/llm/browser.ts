@@ -5,7 +5,7 @@ import { addressesOf, type Means, type Task } from "../agent.ts";
 import { failureHeader } from "../egress/forward.ts";
 import { BrowserLost, createBrowsing, type Happened } from "./browserpage.ts";
 import { type PageText, toPageText } from "./browsertree.ts";
-import { type Call, type Result, shortened, spec } from "./tool.ts";
+import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
 /** Of one look at a page. */
 const lookChars = 12_000;
@@ -13,8 +13,6 @@ const loadMs = 15_000;
 const elementMs = 8_000;
 const maxImageBytes = 512 * 1024;
 const maxScreenshots = 20;
-/** A page may give itself an address of any length. */
-const maxUrlChars = 8_000;
 
 type Place = Means & { browser: Extract<Means["browser"], { program: string }> };
 

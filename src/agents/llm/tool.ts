@@ -50,6 +50,9 @@ export function toTools(
   return Object.fromEntries(entries);
 }
 
+/** Of an address that is asked for or told: a page may give itself one of any length. */
+export const maxUrlChars = 8_000;
+
 /** The most of what a tool takes or answers that is told of it, in characters of JSON: of a hostile page or folder it may be any amount. */
 const maxToldChars = 120_000;
 

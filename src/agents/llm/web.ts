@@ -6,12 +6,11 @@ import { createMapping } from "../../net/mapping.ts";
 import { type AgentContext, addressesOf, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
 import { isReadable, readPage } from "../docs.ts";
 import { createLibrary } from "./library.ts";
-import { type Call, type Result, shortened, spec } from "./tool.ts";
+import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
 const pageChars = 20_000;
 const bodyChars = 8_000;
 const requestMs = 30_000;
-const maxUrlChars = 8_000;
 const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
 type Asked = { method?: GuardedRequest["method"]; headers?: Record<string, string>; body?: string };

@@ -1,7 +1,12 @@
 import type { ComponentChildren } from "preact";
+import { line } from "../../grading/words.ts";
 
 /** A prompt as it is offered in a list. */
 export type PromptName = { id: string; title: string | null };
+
+/** Prompts as the children of a Choice. */
+export const promptChoices = (prompts: PromptName[]) =>
+  prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const);
 
 type Props = {
   name: string;

@@ -6,7 +6,7 @@ import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { numberWords, plain, timeWords } from "../words.ts";
-import { Choice, Filter, type PromptName } from "./choice.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "./choice.tsx";
 import { Wide } from "./figures.tsx";
 
 export const frictionShown = 50;
@@ -49,7 +49,7 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
           <Filter action={here}>
             <Choice name="of" label="Prompt or provider" value={promptId ?? providerId}>
               {[
-                ...prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const),
+                ...promptChoices(prompts),
                 ...providers.map(({ id, name }) => [id, `All of ${line(name, 60)}`] as const),
               ]}
             </Choice>

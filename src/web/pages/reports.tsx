@@ -8,7 +8,7 @@ import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { When } from "../when.tsx";
 import { agentWords, numberWords, outcomeWords, plain } from "../words.ts";
-import { Choice, Filter, type PromptName } from "./choice.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "./choice.tsx";
 import { GradeMark } from "./figures.tsx";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
@@ -59,7 +59,7 @@ export function ReportsPage({
       {(isFiltered || total > 0) && (
         <Filter action={here} all={isFiltered && "Show all reports"}>
           <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
-            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+            {promptChoices(prompts)}
           </Choice>
           <Choice name="status" label="Status" all="Any status" value={query.status}>
             {reportStatuses.map((each) => [each, each])}

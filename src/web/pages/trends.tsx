@@ -4,7 +4,7 @@ import type { Trends } from "../../reports/trends.ts";
 import { Layout } from "../layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { Choice, Filter, type PromptName } from "./choice.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "./choice.tsx";
 import { figureHeads, Heads, Wide } from "./figures.tsx";
 import { dayOf, TrendChart } from "./trendchart.tsx";
 
@@ -37,7 +37,7 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
       {prompts.length > 0 && (
         <Filter action={here}>
           <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
-            {prompts.map(({ id, title }) => [id, line(title ?? id, 60)])}
+            {promptChoices(prompts)}
           </Choice>
           <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
             {agents.map((each) => [each, each])}
