@@ -2,32 +2,38 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
-import { errors, type OrgOf, operation, scopes } from "./api.ts";
 import { notePeer, type Peer } from "./auth/address.ts";
 import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
-import { closeUnread, refuseLargeBody } from "./body.ts";
+import { comparisonRoutes } from "./comparisons/routes.ts";
+import { comparisonTools } from "./comparisons/tools.ts";
 import { type DiskFault, isBusy } from "./db/fault.ts";
 import { AppError, badRequest, errorStatus, notFound, unavailable } from "./errors.ts";
 import { exchangeRoutes } from "./exchange/routes.ts";
+import { frictionRoutes } from "./friction/routes.ts";
 import { gateRoutes } from "./gates/routes.ts";
-import { historyRoutes } from "./history/routes.ts";
+import { closeUnread, refuseLargeBody } from "./http/body.ts";
+import { toOpenApi } from "./http/openapi.ts";
+import { errors, type OrgOf, operation, scopes } from "./http/operation.ts";
+import { readQueryNumbers } from "./http/paging.ts";
 import type { Endpoint, Surface } from "./mcp/endpoint.ts";
 import { mcpPath, mcpRoutes } from "./mcp/routes.ts";
 import type { toSurface } from "./mcp/surface.ts";
-import { refuseMethod } from "./mcp/tool.ts";
-import { toOpenApi } from "./openapi.ts";
-import { readQueryNumbers } from "./paging.ts";
+import { refuseMethod, type Tool } from "./mcp/tool.ts";
 import { promptRoutes } from "./prompts/routes.ts";
 import { promptTools } from "./prompts/tools.ts";
 import { providerRoutes } from "./providers/routes.ts";
 import { regradeRoutes } from "./regrades/routes.ts";
+import { reportResources } from "./reports/resources.ts";
 import { reportRoutes } from "./reports/routes.ts";
 import { reportTools } from "./reports/tools.ts";
+import { workPrompts } from "./reports/work-prompts.ts";
 import { runRoutes } from "./runs/routes.ts";
 import { runTools } from "./runs/tools.ts";
-import { explain, Nullable, OneOf } from "./schema.ts";
+import { invalidInput, Nullable, OneOf } from "./schema.ts";
 import type { Service } from "./service.ts";
 import { shareRoutes } from "./shares/routes.ts";
+import { trendRoutes } from "./trends/routes.ts";
+import { trendTools } from "./trends/tools.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
@@ -43,7 +49,7 @@ export function createApp(service: Service, surface?: Surface) {
   const isApi = ({ url }: Request) => url.startsWith(apiPrefix, url.indexOf("/", 11));
   const callerOfApi = (request: Request) => {
     const caller = callers.get(request);
-    if (!caller) throw new Error("a route under /api/ was reached without passing the gate");
+    if (!caller) throw new Error("a route under /api/ was reached without authentication");
     return caller;
   };
   /** The router takes a slash at the end for none. */
@@ -56,9 +62,9 @@ export function createApp(service: Service, surface?: Surface) {
 
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
-  /** Reads that succeed are many and say little: debug. What an MCP tool changes is logged by the tool. (Not in Elysia's onAfterResponse: that hook alone costs a fifth of a read.) */
+  /** Logs successful reads at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
   function logRequest(request: Request, path: string, status: unknown): void {
-    const isRead = request.method === "GET" || isMcp(path);
+    const isRead = request.method === "GET" || request.method === "HEAD" || isMcp(path);
     const level = isRead && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     const seen = begun.get(request);
@@ -77,7 +83,7 @@ export function createApp(service: Service, surface?: Surface) {
     ]);
     return createEndpoint(surface ?? toSurface(offerOf(service)), {
       ownUrl: deps.baseUrl,
-      onError: (error) => deps.log.debug({ err: error }, "an MCP request was refused"),
+      onError: (error) => deps.log.debug({ err: error }, "MCP request rejected"),
     });
   }
   let endpoint: Promise<Endpoint> | undefined;
@@ -90,12 +96,14 @@ export function createApp(service: Service, surface?: Surface) {
       .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
       .use(reportRoutes(service, deps, orgOf))
       .use(shareRoutes(service.shares, orgOf))
-      .use(historyRoutes({ ...service, nameOf }, orgOf))
+      .use(comparisonRoutes(service.compare, orgOf))
+      .use(frictionRoutes({ ...service, nameOf }, orgOf))
+      .use(trendRoutes(deps, orgOf))
       .use(gateRoutes(service.gates, orgOf))
       .use(exchangeRoutes(service.exports, orgOf))
       .use(regradeRoutes({ ...service, nameOf }, orgOf))
       .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
-        ...operation("System", "whoami", "Tell which organisation and key a request speaks for", {
+        ...operation("System", "whoami", "Get the organization and API key of the request", {
           200: Whoami,
           ...errors(),
         }),
@@ -103,7 +111,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(mcpRoutes(() => (endpoint ??= loadEndpoint()), callerOfApi))
       .use(pageRoutes(service, openApi))
       .get("/openapi.json", openApi, {
-        ...operation("System", "openapi", "This description of the API", { 200: OpenApi }, { security: [] }),
+        ...operation("System", "openapi", "Get the OpenAPI document", { 200: OpenApi }, { security: [] }),
       });
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {
@@ -121,7 +129,7 @@ export function createApp(service: Service, surface?: Surface) {
       begun.set(request, { id, at: performance.now() });
       set.headers["x-request-id"] = id;
       if (!isApi(request)) return;
-      if (service.isBroken()) throw unavailable("the disk under the service has failed; it is being restarted");
+      if (service.isBroken()) throw unavailable("The disk failed. The service is restarting.");
       callers.set(request, callerOf(request, keys));
       refuseLargeBody(request);
       if (request.method !== "POST" && isMcp(new URL(request.url).pathname)) return refuseMethod();
@@ -131,7 +139,7 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .onError(async ({ error, code, request, path, set }) => {
       const answer = toAppError(error, service.onError(error), code);
-      if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "a request failed");
+      if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
       logRequest(request, path, set.status);
       const page = await findErrorPage(service, request, answer);
@@ -155,29 +163,41 @@ export function createApp(service: Service, surface?: Surface) {
   return { handle, routes: app.routes };
 }
 
+/** Every MCP tool. */
+export const toTools = (service: Service): Tool[] => [
+  ...reportTools(service),
+  ...comparisonTools(service.compare),
+  ...trendTools(service),
+  ...promptTools(service.prompts),
+  ...runTools(service),
+];
+
 /** What agents are offered over MCP. */
-const offerOf = (service: Service): Parameters<typeof toSurface>[0] => ({
-  ...service,
-  onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "a tool was called"),
-  tools: [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)],
-  toAppError(error) {
-    const told = toAppError(error, service.onError(error), undefined);
-    if (told.code === "internal") service.deps.log.error({ err: error }, "an MCP request failed");
-    return told;
-  },
-});
+function offerOf(service: Service): Parameters<typeof toSurface>[0] {
+  const resources = reportResources(service.reports);
+  return {
+    onChange: (tool, { keyId }) => service.deps.log.info({ tool, key: keyId }, "MCP tool called"),
+    tools: toTools(service),
+    methods: { ...resources.handlers, ...workPrompts({ ...service, resources }) },
+    toAppError(error) {
+      const answer = toAppError(error, service.onError(error), undefined);
+      if (answer.code === "internal") service.deps.log.error({ err: error }, "MCP request failed");
+      return answer;
+    },
+  };
+}
 
 const Whoami = Type.Object({
   organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
   key: Type.Object({
     id: Type.String({ format: "uuid" }),
     name: Type.String(),
-    scopes: Nullable(Type.Array(OneOf(scopes), { description: "What it is held to; null: it may do everything" })),
+    scopes: Nullable(Type.Array(OneOf(scopes), { description: "Scopes of the key; null: all" })),
   }),
 });
 
 function whoami({ orgs }: Service, caller: Caller | undefined) {
-  if (!caller) throw notFound("no such address");
+  if (!caller) throw notFound("Not found.");
   const { id, name, timeZone } = orgs.getOrg(caller.org);
   return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name, scopes: caller.scopes } };
 }
@@ -189,7 +209,7 @@ const Health = Type.Object({ status: Type.String(), detail: Type.Optional(Type.S
 const systemRoutes = (service: Service) =>
   new Elysia({ name: "system" })
     .get("/healthz", () => ({ status: "alive" }), {
-      ...operation("System", "healthz", "Whether the process is alive", { 200: Health }, { security: [] }),
+      ...operation("System", "healthz", "Check that the process is alive", { 200: Health }, { security: [] }),
     })
     .get(
       "/readyz",
@@ -202,7 +222,7 @@ const systemRoutes = (service: Service) =>
       operation(
         "System",
         "readyz",
-        "Whether the database can be written, the runner is alive and the service is not stopping",
+        "Check that the service is ready: the database is writable, the job runner works and no shutdown is in progress",
         { 200: Health, 503: Health },
         { security: [] },
       ),
@@ -211,18 +231,18 @@ const systemRoutes = (service: Service) =>
 /** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
 function toAppError(error: unknown, fault: DiskFault | null, code: unknown): AppError {
   if (error instanceof AppError) return error;
-  if (fault === "full") return unavailable("the disk is full or read-only; what is stored can be read meanwhile");
-  if (fault === "broken") return unavailable("the disk under the service has failed; it is being restarted");
-  if (isBusy(error)) return unavailable("another process holds the database; try again when it is done");
+  if (fault === "full") return unavailable("The disk is full or read-only. Stored data can still be read.");
+  if (fault === "broken") return unavailable("The disk failed. The service is restarting.");
+  if (isBusy(error)) return unavailable("The database is locked by another process. Try again in a few seconds.");
   const internal = new AppError(
     "internal",
-    "something went wrong here; the log has the details under the id in X-Request-Id",
+    "Something went wrong. The server log has the details; search it for the ID in X-Request-Id.",
   );
-  if (code === "NOT_FOUND") return notFound("no such address; /openapi.json lists them all");
+  if (code === "NOT_FOUND") return notFound("Not found. See /openapi.json for all endpoints.");
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
   // An id or slug that no address can hold names nothing.
-  if (type === "params") return notFound("no such address; /openapi.json lists them all");
-  return badRequest(valueError ? explain(valueError, `the ${type}`) : `the ${type} is not valid`);
+  if (type === "params") return notFound("Not found. See /openapi.json for all endpoints.");
+  return valueError ? invalidInput(valueError, type ?? "request") : badRequest("The request is not valid.");
 }

@@ -14,19 +14,33 @@ export const errorStatus = {
 
 export type ErrorCode = keyof typeof errorStatus;
 
-/** An error meant for the caller: `code` is stable, `detail` is one sentence that says what to do. */
+type Extra = {
+  /** The input that is wrong, as a dotted path: `additionalUrls.0.url`. */
+  field?: string;
+  /** What is wrong with it, without its name: `must be an absolute URL`. */
+  problem?: string;
+  retryAfterSeconds?: number;
+};
+
+/** An error meant for the caller: `code` is stable, `detail` says in full sentences what happened and what to do. */
 export class AppError extends Error {
   override readonly name = "AppError";
+  readonly field: string | undefined;
+  readonly problem: string | undefined;
+  readonly retryAfterSeconds: number | undefined;
   constructor(
     readonly code: ErrorCode,
     readonly detail: string,
-    readonly retryAfterSeconds?: number,
+    { field, problem, retryAfterSeconds }: Extra = {},
   ) {
     super(`${code}: ${detail}`);
+    this.field = field;
+    this.problem = problem;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 }
 
-/** A setting that cannot be used; `message` names it and says what would be right. */
+/** A setting that cannot be used; `message` names it and says which values are valid. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
@@ -34,5 +48,9 @@ export class ConfigError extends Error {
 export const badRequest = (detail: string) => new AppError("bad_request", detail);
 export const notFound = (detail: string) => new AppError("not_found", detail);
 export const conflict = (detail: string) => new AppError("conflict", detail);
-/** What cannot be done now, and may be in five seconds. */
-export const unavailable = (detail: string) => new AppError("unavailable", detail, 5);
+/** For what may work again in five seconds. */
+export const unavailable = (detail: string) => new AppError("unavailable", detail, { retryAfterSeconds: 5 });
+
+/** A bad_request about one input: `problem` completes "Invalid FIELD: …" and has no period at its end. */
+export const invalidField = (field: string, problem: string) =>
+  new AppError("bad_request", `Invalid ${field}: ${problem}.`, { field, problem });

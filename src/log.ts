@@ -1,37 +1,89 @@
+import { styleText } from "node:util";
 import pino, { type Logger } from "pino";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import { redactKeys, redactSecrets } from "./schema.ts";
 
 const flushMs = 100;
-const maxWaiting = 1024 * 1024;
+const maxBufferedBytes = 1024 * 1024;
+
+type LogSettings = Pick<Config, "logLevel" | "logFormat">;
 
 /**
- * Structured lines on stderr, written every 100 ms or 8 KiB: a write for each line would cost more than most requests. API keys never reach
- * them: their shape is replaced wherever it stands, and so is each of `secrets`.
+ * Logs to stderr: readable lines on a terminal, JSON elsewhere. Lines are written every 100 ms or 8 KiB, since a write per line would cost more
+ * than most requests. API keys and `secrets` are redacted from every line.
  */
-export function createLog(level: Config["logLevel"], secrets: readonly string[] = []): Logger {
-  const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024, maxLength: maxWaiting });
-  // What a full or closed stderr does not take may be lost: the service goes on, and ends, where the last flush would try for ever.
+export function createLog({ logLevel, logFormat }: LogSettings, secrets: readonly string[] = []): Logger {
+  const stderr = pino.destination({ fd: 2, sync: false, minLength: 8 * 1024, maxLength: maxBufferedBytes });
+  // Drops what a full or closed stderr rejects: the last flush would retry forever and keep the process from exiting.
   stderr.on("error", () => {
     stderr.flushSync = () => {};
   });
-  let isDue = false;
-  const redacting = {
+  const isText = logFormat === "text" || (logFormat === "auto" && process.stderr.isTTY === true);
+  let isScheduled = false;
+  const destination = {
     write(line: string): void {
-      stderr.write(redactSecrets(redactKeys(line), secrets));
-      if (isDue) return;
-      isDue = true;
+      const clean = redactSecrets(redactKeys(line), secrets);
+      stderr.write(isText ? formatLine(clean) : clean);
+      if (isScheduled) return;
+      isScheduled = true;
       setTimeout(() => {
-        isDue = false;
-        // Not the logger's own flush: it asks the disk for a sync each time.
+        isScheduled = false;
+        // Not the logger's own flush, which syncs to disk each time.
         stderr.flush();
       }, flushMs).unref();
     },
     flush: (done?: (error?: Error) => void) => stderr.flush(done),
   };
-  return pino({ level, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, redacting);
+  return pino({ level: logLevel, base: { pid: process.pid }, timestamp: pino.stdTimeFunctions.isoTime }, destination);
 }
 
-/** Ends once all that was logged is written; after a second in any case, where stderr takes nothing. A process that exits before may lose its last lines. */
+/** The log of a command that prints its own progress: silent unless a level other than the default is set. */
+export const createCommandLog = (settings: LogSettings, secrets: readonly string[]): Logger =>
+  createLog({ ...settings, logLevel: settings.logLevel === "info" ? "silent" : settings.logLevel }, secrets);
+
+/** Resolves once everything logged is written, or after one second if stderr does not accept it. Await it before exiting. */
 export const flushed = (log: Logger): Promise<unknown> =>
   Promise.race([new Promise<void>((done) => log.flush(() => done())), Bun.sleep(1000)]);
+
+type Entry = { level: number; time: string; msg?: string; err?: { message?: string; stack?: string } } & Record<
+  string,
+  unknown
+>;
+
+/** Names and colors of pino's levels. */
+const levels: Record<number, [name: string, color: "gray" | "green" | "yellow" | "red"]> = {
+  10: ["TRACE", "gray"],
+  20: ["DEBUG", "gray"],
+  30: ["INFO", "green"],
+  40: ["WARN", "yellow"],
+  50: ["ERROR", "red"],
+  60: ["FATAL", "red"],
+};
+
+const hidden = new Set(["level", "time", "pid", "msg", "err"]);
+
+/**
+ * Formats one JSON line of pino for people: `2026-11-22T09:30:00Z INFO  run graded run=… score=93`, with the stack of an error below it. Colored
+ * if stderr is a terminal and NO_COLOR is not set.
+ */
+function formatLine(json: string): string {
+  const entry = JSON.parse(json) as Entry;
+  const [name, color] = levels[entry.level] ?? [String(entry.level), "gray"];
+  const level = styleText(color, name.padEnd(5), { stream: process.stderr });
+  const facts = Object.entries(entry)
+    .filter(([key, value]) => !hidden.has(key) && value !== null)
+    .map(([key, value]) => `${key}=${toText(value)}`);
+  const time = entry.time.replace(/\.\d+Z$/, "Z");
+  const stack = entry.err?.stack ?? entry.err?.message;
+  const below = stack === undefined ? "" : `\n${printable(stack).replace(/^/gm, "  ")}`;
+  return `${[time, level, printable(entry.msg ?? ""), ...facts].join(" ")}${below}\n`;
+}
+
+/** A value as it stands after `key=`: quoted if it has spaces, quotes or control characters. */
+function toText(value: unknown): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);
+}
+
+/** Removes control characters, which logged text could use to manipulate the terminal. */
+const printable = (text: string) => text.replace(/(?![\n\t])\p{Cc}/gu, "");

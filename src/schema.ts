@@ -1,14 +1,14 @@
 import { Kind, type TSchema, Type, TypeRegistry } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
-import { badRequest } from "./errors.ts";
+import { AppError, invalidField } from "./errors.ts";
 
 export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 
-/** A moment that somebody asks by; `toInstant` reads it. */
+/** A date or time in a query; `toInstant` reads it. */
 export const Moment = (description: string) =>
-  Type.String({ maxLength: 40, description: `${description}: 2026-11-21 or 2026-11-21T09:30:00Z` });
+  Type.String({ maxLength: 40, description: `${description}, such as 2026-11-21 or 2026-11-21T09:30:00Z` });
 
 /** Epoch milliseconds of a date, or of a date and time with its offset. Throws bad_request that names the field. */
 export function toInstant(field: string, text: string): number {
@@ -18,39 +18,47 @@ export function toInstant(field: string, text: string): number {
     : Number.NaN;
   // Date.parse takes the 31st of February for the 3rd of March.
   if (Number.isNaN(at) || !new Date(Date.parse(day)).toISOString().startsWith(day))
-    throw badRequest(
-      `${field} must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z`,
+    throw invalidField(
+      field,
+      "must be a date, or a date and time with an offset, such as 2026-11-21 or 2026-11-21T09:30:00Z",
     );
   return at;
 }
 
+/** A moment as it is sent, ISO 8601 in UTC; a number is epoch milliseconds. */
+export function toIso(at: number | Date): string;
+export function toIso(at: number | Date | null): string | null;
+export function toIso(at: number | Date | null): string | null {
+  return at === null ? null : new Date(at).toISOString();
+}
+
 TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
 
-/** An id in a path. It is told as a uuid and not checked: any other text names nothing, and that is what the answer says. */
+/** An ID in a path. It is documented as a UUID but not checked: any other text is simply not found. */
 export const PathId = (description: string) =>
   Type.Unsafe<string>({ [Kind]: "PathId", type: "string", format: "uuid", description });
 
-/** An absolute http(s) address; `checkHttpUrl` tells the rest that a pattern cannot. */
+/** An absolute http(s) URL; `checkHttpUrl` checks what a pattern cannot. */
 export const HttpUrl = (description: string) =>
   Type.String({ format: "uri", pattern: "^[hH][tT][tT][pP][sS]?://", maxLength: 2000, description });
 
-/** An absolute http(s) address with a host, read; null for anything else. */
+/** Parses an absolute http(s) URL with a host; null for anything else. */
 export const httpUrl = (address: string): URL | null =>
   /^https?:\/\/[^/?#\\]/i.test(address) ? URL.parse(address) : null;
 
-/** Throws bad_request that names the field unless the value is an absolute http(s) address with a host. */
+/** Throws bad_request that names the field unless the value is an absolute http(s) URL with a host. */
 export function checkHttpUrl(field: string, value: string): void {
-  if (!httpUrl(value)) throw badRequest(`${field}: ${JSON.stringify(value)} must be an http or https address`);
+  if (!httpUrl(value)) throw invalidField(field, `${JSON.stringify(value)} is not an absolute http or https URL`);
 }
 
-/** The name that a person gives to something, trimmed. Throws bad_request unless it has 1 to 200 characters. */
+/** A name that a person chose, trimmed. Throws bad_request unless it has 1 to 200 characters. */
 export function toName(text: string): string {
   const name = text.trim();
-  if (name === "" || name.length > 200) throw badRequest("the name must have 1 to 200 characters");
+  if (name === "" || name.length > 200) throw invalidField("name", "must be 1 to 200 characters long");
   return name;
 }
 
-/** What an API key looks like, wherever it stands in a text. */
+/** Matches an API key anywhere in a text. */
 export const keyShape = /evals_[0-9A-Za-z]{36}/;
 const everyKey = new RegExp(keyShape, "g");
 
@@ -61,12 +69,12 @@ export const redactKeys = (text: string): string => text.replace(everyKey, "eval
 export const redactSecrets = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((clean, secret) => clean.replaceAll(secret, "[redacted]"), text);
 
-/** A value or null; the key is always there. */
+/** A value or null; the key is always present. */
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 
 TypeRegistry.Set<{ enum: readonly unknown[] }>("OneOf", (schema, value) => schema.enum.includes(value));
 
-/** One of a closed list of words. */
+/** One of a closed list of strings. */
 export const OneOf = <const T extends string>(values: readonly T[], description?: string) =>
   Type.Unsafe<T>({
     [Kind]: "OneOf",
@@ -75,18 +83,23 @@ export const OneOf = <const T extends string>(values: readonly T[], description?
     ...(description === undefined ? {} : { description }),
   });
 
-/** Why a value does not fit its schema, as a sentence that names the place and what would be right. `whole`: the name of the value itself. */
-export function explain(error: ValueError, whole: string): string {
+/** A bad_request that names the input that does not fit its schema and says what it must be. `whole` names the value itself: `body`. */
+export function invalidInput(error: ValueError, whole: string): AppError {
   const { path, schema, value } = innermost(error);
   const steps = path
     .split("/")
     .slice(1)
     .map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"));
-  const place = steps.join(".").slice(0, 200) || whole;
-  return `${place} ${value === undefined ? "is required: it " : ""}must be ${expected(schema)}`;
+  const field = steps.join(".").slice(0, 200) || whole;
+  const problem = `must be ${expected(schema)}`;
+  if (value !== undefined) return invalidField(field, problem);
+  return new AppError("bad_request", `${field} is required: it ${problem}.`, {
+    field,
+    problem: `required; ${problem}`,
+  });
 }
 
-/** Of a value that may also be null, what is wrong with it as the other thing. */
+/** For a value that may also be null: the error against its other type. */
 function innermost(error: ValueError): ValueError {
   if (error.value === null || error.value === undefined) return error;
   const choices = error.errors.map((each) => each.First()).filter((each) => each?.schema.type !== "null");
@@ -108,21 +121,23 @@ function expected(schema: TSchema): string {
     case "string": {
       const what =
         format === "uuid"
-          ? "a uuid"
+          ? "a UUID"
           : format === "uri"
-            ? `an absolute ${pattern?.includes("[tT]") ? "http(s) " : ""}URL`
+            ? `an absolute ${pattern?.includes("[tT]") ? "http or https " : ""}URL`
             : format === "date-time"
-              ? "a date and time, as in 2026-11-21T09:30:00Z"
+              ? "a date and time, such as 2026-11-21T09:30:00Z"
               : minLength > 0
-                ? "a text that is not blank"
+                ? "a non-empty string"
                 : pattern
-                  ? `a text that matches ${pattern}`
-                  : "a text";
-      return maxLength === undefined ? what : `${what}, of at most ${maxLength} characters`;
+                  ? `a string that matches ${pattern}`
+                  : "a string";
+      return maxLength === undefined ? what : `${what} of at most ${maxLength} characters`;
     }
     case "array":
-      if (maxItems === undefined) return "a list";
-      return minItems === undefined ? `a list of at most ${maxItems}` : `a list of ${minItems} to ${maxItems}`;
+      if (maxItems === undefined) return "an array";
+      return minItems === undefined
+        ? `an array of at most ${maxItems} items`
+        : `an array of ${minItems} to ${maxItems} items`;
     case "boolean":
       return "true or false";
     case "null":

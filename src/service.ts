@@ -7,27 +7,31 @@ import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import { createPeople } from "./auth/people.ts";
-import type { AllowRule, Config } from "./config.ts";
-import { createCommit } from "./db/commit.ts";
+import { createCompare } from "./comparisons/compare.ts";
+import { createLatest } from "./comparisons/latest.ts";
+import type { AllowRule } from "./config/allow-rules.ts";
+import type { Config } from "./config/config.ts";
+import { type Commit, createCommit } from "./db/commit.ts";
 import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
 import { createExports } from "./exchange/export.ts";
 import { createImports } from "./exchange/import.ts";
+import { createFriction } from "./friction/friction.ts";
+import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
-import { createQueue } from "./jobs/queue.ts";
+import { createQueue, type Queue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
-import { createPromptLists } from "./prompts/lists.ts";
 import { createPrompts } from "./prompts/prompts.ts";
 import { createProviders } from "./providers/providers.ts";
 import { createRegradeJob } from "./regrades/job.ts";
 import { createRegrades } from "./regrades/regrades.ts";
-import { createCompare } from "./reports/compare.ts";
+import { createBaselines } from "./reports/baseline.ts";
+import { createCounts } from "./reports/counts.ts";
 import { createGradings } from "./reports/gradings.ts";
-import { createLatest } from "./reports/latest.ts";
-import { createRecommendations } from "./reports/recommendations.ts";
+import { reportMarkdown } from "./reports/markdown.ts";
 import { createReports } from "./reports/reports.ts";
 import { createTimelines } from "./reports/timeline.ts";
 import { createEndings } from "./runs/endings.ts";
@@ -36,13 +40,12 @@ import { createEvals } from "./runs/evals.ts";
 import { createRunJob } from "./runs/execute.ts";
 import { createFollow } from "./runs/follow.ts";
 import { createJudging } from "./runs/judging.ts";
-import { createRunLists } from "./runs/lists.ts";
 import { createRequests } from "./runs/requests.ts";
 import { createRuns } from "./runs/runs.ts";
 import { createSlots } from "./runs/slots.ts";
 import { createSpending } from "./runs/spending.ts";
 import { createShares } from "./shares/shares.ts";
-import { reportMarkdown } from "./web/markdown.ts";
+import { createScoreCounts } from "./trends/score-days.ts";
 
 const userAgent = `evald/${version} (agent-experience evaluation)`;
 
@@ -66,23 +69,9 @@ type Options = {
   onBroken?: (error: unknown) => void;
 };
 
-/** Every part of the service, made of one database and joined up. Nothing listens and no job runs yet. */
-export function createService(options: Options) {
-  const {
-    db,
-    config,
-    log,
-    agents,
-    baseUrl,
-    alsoAllow = () => [],
-    backoffMs,
-    maxRetryAfterMs,
-    leaseMs,
-    onBroken = () => {},
-  } = options;
-  const now = options.now ?? Date.now;
-  const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
-  const deps: Deps = { db, config, log, now, newId, baseUrl };
+/** What is stored and read: everything that needs no job. */
+function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agents"> & { onScheduled: () => void }) {
+  const { config } = deps;
   const orgs = createOrgs(deps);
   const keys = createKeys(deps);
   const people = createPeople(deps);
@@ -98,40 +87,81 @@ export function createService(options: Options) {
     agents: agentChoices.filter(({ objection }) => objection === null),
     agentModel: config.agentModel,
     checkModel: models.getModel,
-    onScheduled: () => slots.wake(),
+    onScheduled,
   });
-  const promptLists = createPromptLists(deps);
-  const reports = createReports(deps);
-  const compare = createCompare(deps, reports);
+  const friction = createFriction(deps);
+  const countReport = createCounts(deps, [createScoreCounts(deps)]);
+  const baselines = createBaselines(deps);
+  const reports = createReports(deps, { friction, baselines, countReport });
+  const compare = createCompare(deps, { reports, baselines });
   const shares = createShares(deps);
   const getTimeline = createTimelines(deps);
   const gradings = createGradings(deps, reports);
-  const latest = createLatest(deps, compare);
+  const latest = createLatest(baselines, compare);
   const runs = createRuns(deps);
   const exports = createExports(deps, { reports, models, toMarkdown: reportMarkdown });
-  const imports = createImports(deps);
+  const imports = createImports(deps, countReport);
   const evals = createEvals(deps);
-  const runLists = createRunLists(deps);
-  const stopping = new AbortController();
-  const follow = createFollow(deps, { runs, stopping: stopping.signal });
-  const queue = createQueue(deps);
-  const commit = createCommit(db);
-  const { filename } = db.$client;
+  return {
+    orgs,
+    keys,
+    people,
+    providers,
+    models,
+    agentChoices,
+    prompts,
+    friction,
+    baselines,
+    reports,
+    compare,
+    shares,
+    getTimeline,
+    gradings,
+    latest,
+    runs,
+    exports,
+    imports,
+    evals,
+  };
+}
+
+/** Tells errors of the disk from all others. After one that cannot be recovered from, the service is broken for good. */
+function createDiskHealth(
+  { db, log }: Pick<Deps, "db" | "log">,
+  { halt, onBroken = () => {} }: Pick<Options, "onBroken"> & { halt: () => void },
+) {
   let broken: string | null = null;
 
   /** Notes an error that may come from the disk, and tells what it means. After one that cannot be recovered from, the service is broken for good. */
   function onError(error: unknown): DiskFault | null {
-    const fault = diskFault(nameFault(error, dirname(filename)));
+    const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
     if (broken !== null || fault !== "broken") return fault;
     broken = error instanceof Error ? error.message : String(error);
-    log.fatal({ err: error }, "the disk under the database cannot be trusted any more; the service ends");
-    runner.halt();
+    log.fatal({ err: error }, "the database disk has failed; shutting down");
+    halt();
     // Whatever is still under way can read, and write no more: a second try could make good data bad.
     db.$client.run("pragma query_only = on");
     onBroken(error);
     return fault;
   }
 
+  return { onError, broken: (): string | null => broken };
+}
+
+type JobParts = {
+  features: ReturnType<typeof createFeatures>;
+  queue: Queue;
+  commit: Commit;
+  onError: (error: unknown) => void;
+  options: Options;
+};
+
+/** What is done by jobs and by the clock: runs, regrades, schedules, gates. */
+function createWork(deps: Deps, { features, queue, commit, onError, options }: JobParts) {
+  const { db, config, log, now } = deps;
+  const { agents, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
+  const { orgs, providers, models, prompts, compare, reports, gradings, baselines } = features;
+  const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const host = createHost({
     now,
@@ -187,69 +217,74 @@ export function createService(options: Options) {
     onEnded: runner.dropLost,
   });
   const slots = createSlots(deps, { prompts, requests, commit, onError });
-  const gates = createGates(deps, { prompts, requests, evals, compare, commit, onError });
+  const gates = createGates(deps, { prompts, requests, baselines, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
+  return {
+    gateway,
+    host,
+    money,
+    estimates,
+    runner,
+    endings,
+    requests,
+    recommendations,
+    regrades,
+    slots,
+    gates,
+    upkeep,
+  };
+}
+
+/** Every part of the service, made of one database and joined up. Nothing listens and no job runs yet. */
+export function createService(options: Options) {
+  const { db, config, log, agents, baseUrl } = options;
+  const now = options.now ?? Date.now;
+  const newId = options.newId ?? ((atMs) => Bun.randomUUIDv7("hex", atMs));
+  const deps: Deps = { db, config, log, now, newId, baseUrl };
+  const features = createFeatures(deps, { agents, onScheduled: () => work.slots.wake() });
+  const stopping = new AbortController();
+  const follow = createFollow(deps, { runs: features.runs, stopping: stopping.signal });
+  const queue = createQueue(deps);
+  const commit = createCommit(db);
+  const { onError, broken } = createDiskHealth(deps, { halt: () => work.runner.halt(), onBroken: options.onBroken });
+  const work = createWork(deps, { features, queue, commit, onError, options });
+  const { gateway, host, ...parts } = work;
+  const { runner, gates, slots } = parts;
 
   let sweeping: Promise<void> | undefined;
 
   /** Why the service is not ready, in words; null if it is. */
   async function trouble(): Promise<string | null> {
-    if (broken !== null) return `the disk under the database cannot be trusted any more: ${broken}`;
+    const why = broken();
+    if (why !== null) return `the database disk has failed: ${why}`;
     const ofRunner = runner.trouble();
-    if (ofRunner !== null) return `the runner is not taking work: ${ofRunner}`;
+    if (ofRunner !== null) return `the job runner is not taking jobs: ${ofRunner}`;
     try {
       // A small write that is really done: a transaction that is taken back asks nothing of the disk.
       await commit(() => db.$client.run("pragma user_version = 0"));
       return null;
     } catch (error) {
       onError(error);
-      return `the database cannot be written: ${error instanceof Error ? error.message : String(error)}`;
+      return `the database is not writable: ${error instanceof Error ? error.message : String(error)}`;
     }
   }
 
   return {
     deps,
-    orgs,
-    keys,
-    people,
-    providers,
-    models,
-    agentChoices,
-    prompts,
-    promptLists,
-    reports,
-    compare,
-    shares,
-    getTimeline,
-    gradings,
-    latest,
-    runs,
-    evals,
-    runLists,
+    ...features,
+    ...parts,
     follow,
-    endings,
-    money,
-    estimates,
-    requests,
-    recommendations,
-    gates,
-    regrades,
-    exports,
-    imports,
-    slots,
     queue,
-    runner,
-    upkeep,
     commit,
     onError,
-    isBroken: () => broken !== null,
+    isBroken: () => broken() !== null,
     trouble,
     /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       // What is left in temporary folders is in nobody's way meanwhile.
       sweeping = host
         .sweep()
-        .catch((error) => log.warn({ err: error }, "what a killed service left could not be removed"));
+        .catch((error) => log.warn({ err: error }, "could not remove leftovers of a killed process"));
       await runner.start();
       gates.start();
       slots.start();

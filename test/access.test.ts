@@ -132,8 +132,7 @@ describe.each(names(forms))("POST %s", (path) => {
     const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {
       if (rank >= least) continue;
-      const { status, body } = await people[who].post(pathOf(path));
-      expect([who, status, body.includes("This takes the role")]).toEqual([who, 403, true]);
+      expect([who, (await people[who].post(pathOf(path))).status]).toEqual([who, 403]);
     }
     if (path.includes(":")) {
       const { status } = await people.foreigner.post(pathOf(path));
@@ -141,7 +140,7 @@ describe.each(names(forms))("POST %s", (path) => {
     }
     // Last, for it may do it: whoever has the role is not refused for it.
     const who = (["member", "admin", "owner"] as const)[least] ?? "owner";
-    expect((await people[who].post(pathOf(path))).body).not.toContain("This takes the role");
+    expect((await people[who].post(pathOf(path))).status).not.toBe(403);
   });
 });
 

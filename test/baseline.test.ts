@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import type { Grade } from "../src/grading/score.ts";
-import { Comparison } from "../src/reports/compare.ts";
+import { Comparison } from "../src/comparisons/compare.ts";
+import { ReportsComparison } from "../src/comparisons/side-by-side.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { Report } from "../src/reports/schema.ts";
-import { ReportsComparison } from "../src/reports/sidebyside.ts";
 import { EvalRequest } from "../src/runs/schema.ts";
-import { testApp } from "./support/app.ts";
+import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -19,9 +19,9 @@ const moved = (score: number): Grade =>
   });
 
 function setUp() {
-  const app = testApp();
+  const app = testApp({ agents: noisy });
   const prompt = (text = "Upload a file. https://docs.example.com") =>
-    app.service.prompts.createPrompt(app.a.org, { text }).id;
+    app.service.prompts.createPrompt(app.a.org, { text, agent: "noisy" }).id;
   const promptId = prompt();
   const get = async (path: string) => (await app.send("GET", path)).body;
   const evaluate = (ends: (Grade | string)[], of = promptId, more = {}) => {
@@ -112,7 +112,7 @@ describe("two sides", () => {
       verdict: "regressed",
       evidence: {
         method:
-          "two-sided permutation test of the mean scores (all 252 splits); Welch's 95 % interval of their difference",
+          "two-sided permutation test of the mean scores (all 252 splits); Welch's 95% interval of their difference",
         level: 0.05,
         seed: null,
         delta: { value: -10, low: -12.3, high: -7.7 },
@@ -162,7 +162,7 @@ describe("two sides", () => {
     const { verdict, evidence } = await app.compare(before, app.evaluate(scores(62, 71, 79, 93)).id);
     expect(verdict).toBe("inconclusive");
     // R: power.t.test(delta = 5, sd = 13.15, power = 0.8, strict = TRUE)
-    expect(evidence.reason).toEndWith("; at this spread it takes 110 runs a side to show 5 points");
+    expect(evidence.reason).toEndWith("; with this spread, 110 runs per side are needed to detect 5 points");
   });
 
   test("share friction, lose it and gain it", async () => {
@@ -188,6 +188,7 @@ describe("two sides", () => {
   test("may be reports, evaluations or prompts, narrowed by agent, model and arguments", async () => {
     const app = setUp();
     const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+      agent: "noisy",
       text: "Use {{language}}. https://docs.example.com",
     });
     const of = (language: string, ...values: number[]) =>
@@ -197,20 +198,22 @@ describe("two sides", () => {
     const args = (language: string) => encodeURIComponent(JSON.stringify({ language }));
     const byArgs = await app.compare(promptId, promptId, `&baseArgs=${args("Python")}&headArgs=${args("Rust")}`);
     expect(byArgs.comparability.differences).toEqual([
-      'templateArgs: [["language","Python"]] against [["language","Rust"]]',
+      'templateArgs: [["language","Python"]] vs. [["language","Rust"]]',
     ]);
     expect(byArgs.verdict).toBe("not_comparable");
     // The same on both sides are paired, in whatever order their names come.
     const [mixed, again] = [of("Python", 60, 61, 62, 63), of("Rust", 70, 71, 72, 73)];
     const paired = await app.compare(`${python.id},${rust.id}`, `${again.id},${mixed.id}`);
-    expect([paired.comparability.same, paired.verdict]).toEqual([true, "insufficient_data"]);
-    expect(paired.evidence.reason).toStartWith("2 prompts in common; it takes one, or 6");
+    // They are of one prompt: its runs change sides within their arguments.
+    expect([paired.comparability.same, paired.verdict]).toEqual([true, "no_change"]);
+    expect(paired.evidence.method).toStartWith("two-sided permutation test of the mean scores (all 4900 splits)");
     // A run is never held against itself.
     expect(await app.compare(rust.id, rust.id)).toMatchObject({
-      detail: "base: all of its runs are the head's too; name others, or baseline",
+      error: "bad_request",
+      detail: expect.stringContaining("base"),
     });
     expect((await app.compare(promptId, again.id)).base.evalRequestIds).toEqual([rust.id]);
-    // The newest cell of the prompt: Rust's.
+    // The newest variant of the prompt: Rust's.
     expect(await app.compare(python.id, promptId)).toMatchObject({
       head: { evalRequestIds: [again.id, rust.id], runs: 8 },
     });
@@ -218,7 +221,7 @@ describe("two sides", () => {
     expect([bySlugs.base.runs, bySlugs.evidence.delta.value]).toEqual([2, 2]);
     expect(await app.compare(rust.id, rust.id, "&headAgent=llm")).toEqual({
       error: "bad_request",
-      detail: `${rust.id}: no run that counts; see GET /api/v1/reports`,
+      detail: expect.stringContaining(rust.id),
     });
     expect(await app.compare(rust.id, rust.id, "&headArgs=x")).toMatchObject({ error: "bad_request" });
     expect(await app.compare(rust.id, "nowhere-00000000")).toMatchObject({ error: "not_found" });
@@ -227,7 +230,7 @@ describe("two sides", () => {
     expect((await app.send("GET", `/api/v1/compare?base=${rust.id}&head=${rust.id}`, stranger)).status).toBe(404);
   });
 
-  test("of six prompts are paired: five show nothing, six do", async () => {
+  test("of six prompts are paired; of five their runs are, and the prompts must agree", async () => {
     const app = setUp();
     const [before, after]: [string[], string[]] = [[], []];
     for (let i = 0; i < 6; i++) {
@@ -239,15 +242,14 @@ describe("two sides", () => {
     }
     const six = await app.compare(before.join(), after.join());
     const { p, smallestP, successP } = six.evidence;
-    expect([six.verdict, p, smallestP, successP]).toEqual(["regressed", 0.0313, 0.0313, 0.0313]);
+    expect([six.verdict, p, smallestP, successP]).toEqual(["regressed", 0.0313, 0.0313, 0.00004]);
     expect(six.evidence.method).toBe(
-      "two-sided sign-flip test of the differences of 6 prompts (all 64 signs); t 95 % interval of their mean",
+      "two-sided sign-flip test of the differences of 6 prompts (all 64 signs); t 95% interval of their mean",
     );
     const five = await app.compare(before.slice(1).join(), after.slice(1).join());
-    expect([five.verdict, five.evidence.reason]).toEqual([
-      "insufficient_data",
-      "5 prompts in common; it takes one, or 6, to tell a change from chance",
-    ]);
+    // Every run of the head is worse than those of the base of its prompt: the least of 6^5 splits, and its mirror image.
+    expect([five.verdict, five.evidence.withinP, five.evidence.smallestP]).toEqual(["regressed", 0.0003, 0.0003]);
+    expect(five.evidence.causes).toEqual(["score", "success"]);
   });
 
   test("as named reports have one answer over REST and MCP", async () => {
@@ -313,8 +315,7 @@ describe("the baseline", () => {
     const pinned = app.evaluate(scores(50, 52, 54, 56)).id;
     app.evaluate(scores(90, 90, 90, 90));
     const patched = await pin(pinned.toUpperCase());
-    const warning =
-      "1 of 4 runs: fewer cannot tell a change from the pinned baseline from chance; set runsPerEval to 5";
+    const warning = expect.stringContaining("runsPerEval");
     expect([patched.body.baselineRequestId, patched.body.warnings]).toEqual([pinned, [warning]]);
     expect((await rpc(app).call("request_eval", { promptId: app.promptId, runs: 1 })).warnings).toEqual([warning]);
     expect((await rpc(app).call("request_eval", { promptId: app.promptId, runs: 4 })).warnings).toEqual([]);
@@ -330,7 +331,7 @@ describe("the baseline", () => {
       score: { mean: 53, change: 4, isUsual: true },
     });
     expect(await baselineOf(app, unlike)).toMatchObject({
-      differences: ["methodology: 1 3f9c0a17 in the baseline against 2 ffffffff"],
+      differences: ["methodology: 1 3f9c0a17 vs. 2 ffffffff"],
       score: null,
       dimensions: [],
     });
@@ -346,11 +347,9 @@ describe("the baseline", () => {
       (await app.send("PATCH", `/api/v1/prompts/${app.promptId}`, { body: { baselineRequestId: id } })).body.detail;
     const one = app.evaluate(scores(50)).id;
     const other = app.evaluate(scores(50, 60), app.prompt("Another. https://docs.example.com")).id;
-    expect(await refused(one)).toBe(
-      `baselineRequestId: the eval request ${one} has 1 runs of this prompt with a score; a baseline needs 2, and 4 to tell a change from chance`,
-    );
-    expect(await refused(other)).toContain("has 0 runs of this prompt");
-    expect(await refused("x")).toBe("baselineRequestId must be a uuid");
-    expect((await app.compare("baseline", one)).detail).toStartWith("baseline: there are not two comparable");
+    expect(await refused(one)).toMatch(/^Invalid baselineRequestId: .* 1 scored runs/);
+    expect(await refused(other)).toMatch(/^Invalid baselineRequestId: .* 0 scored runs/);
+    expect(await refused("x")).toStartWith("Invalid baselineRequestId: must be");
+    expect((await app.compare("baseline", one)).detail).toStartWith("Invalid baseline: ");
   });
 });

@@ -1,35 +1,28 @@
-import { beforeAll, describe, expect, test } from "bun:test";
-import { dirname, join } from "node:path";
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
-import { settingTable } from "../src/config.ts";
+import { toTools } from "../src/app.tsx";
+import { createProgram } from "../src/cli/program.ts";
+import { readConfig, settingTable } from "../src/config/config.ts";
 import { errorStatus } from "../src/errors.ts";
-import { toHtml } from "../src/web/docs.ts";
+import { rowTypes } from "../src/exchange/rows.ts";
+import { ApiError } from "../src/http/operation.ts";
+import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
+import { JudgeVariance } from "../src/reports/judge-variance.ts";
+import { RunReport } from "../src/reports/schema.ts";
+import { RunRequest, RunResponse } from "../src/runs/schema.ts";
+import { docs, toHtml } from "../src/web/docs.ts";
+import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
-import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "./support/executable.ts";
-
-beforeAll(buildExecutable, 120_000);
+import { commandsOf, commandsTable, docFile, partOf, settingsTable, toolsTable } from "./support/generated.ts";
 
 const csp =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
-const slugs = [
-  "start",
-  "prompts",
-  "schedules",
-  "runs",
-  "reports",
-  "gates",
-  "regrading",
-  "exports",
-  "history",
-  "mcp",
-  "rest",
-  "keys",
-  "explorer",
-  "scoring",
-  "configuration",
-  "models",
-  "operations",
-];
+const slugs = docs.map(({ slug }) => slug);
+const root = join(import.meta.dir, "..");
 const none = { authorization: "" };
 type App = ReturnType<typeof testApp>;
 const get = (app: App, path: string, headers: Record<string, string> = {}) =>
@@ -41,9 +34,9 @@ const codeOf = (markdown: string, language: string) =>
     .filter(([, name]) => name === language)
     .map(([, , code = ""]) => code);
 
-describe("documentation", () => {
-  const app = testApp();
+const app = testApp();
 
+describe("documentation", () => {
   test.each(slugs)("%s is a page, and Markdown under .md and for Accept", async (slug) => {
     const page = await get(app, `/docs/${slug}`);
     const markdown = await get(app, `/docs/${slug}.md`);
@@ -59,7 +52,7 @@ describe("documentation", () => {
     );
     expect(page.body).toContain('<a href="/llms.txt">http://localhost:3000/llms.txt</a>');
     expect(page.body).not.toMatch(/<script(?! src="\/client\.js)/);
-    expect(page.body).not.toContain("%EVALD_URL%");
+    expect(page.body.match(/&lt;!--|href="[a-z]+\.md/)).toBeNull();
     expect(markdown.status).toBe(200);
     expect(markdown.headers.get("content-type")).toBe("text/markdown; charset=utf-8");
     expect(markdown.body).toMatch(/^# .+\n\n> .+\n\nFor agents: \[http:\/\/localhost:3000\/llms\.txt\]/);
@@ -71,9 +64,10 @@ describe("documentation", () => {
     const { body } = await get(app, `/docs/${slug}.md`);
     const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
     expect(
-      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|toml|nginx)$/.test(name ?? "")),
+      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|toml|nginx|yaml)$/.test(name ?? "")),
     ).toEqual([]);
     expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
+    for (const code of codeOf(body, "yaml")) expect(() => Bun.YAML.parse(code), code).not.toThrow();
     for (const code of codeOf(body, "toml")) expect(() => Bun.TOML.parse(code), code).not.toThrow();
     for (const code of codeOf(body, "json")) expect(() => JSON.parse(code), code).not.toThrow();
     for (const code of codeOf(body, "bash")) expect(parse(code).errors ?? [], code).toEqual([]);
@@ -97,22 +91,14 @@ describe("documentation", () => {
     expect((await get(app, "/docs/runs", { "if-none-match": '"other"' })).status).toBe(200);
   });
 
-  test("the settings are those of the configuration, in its order", async () => {
-    const { body } = await get(app, "/docs/configuration.md");
-    const names = [...(body as string).matchAll(/^\| `(EVALD_[A-Z_]+)` \| (.+?) \| (.+) \|$/gm)].map(
-      ([, ...row]) => row,
-    );
-    expect(names).toEqual(settingTable.map((s) => [s.name, s.default === "" ? "none" : `\`${s.default}\``, s.means]));
-    expect(names.length).toBeGreaterThan(10);
-  });
-
   test("the error codes are those that are thrown; the others are called reserved", async () => {
     const body = (await get(app, "/docs/rest.md")).body as string;
     const told = [...body.matchAll(/^\| `(\w+)` +\| (\d{3}) /gm)].map(([, code, status]) => [code, Number(status)]);
     const reserved = [...body.matchAll(/`(\w+)` \((\d{3})\)/g)].map(([, code, status]) => [code, Number(status)]);
     expect(Object.fromEntries([...told, ...reserved])).toEqual(errorStatus);
-    const root = join(import.meta.dir, "..", "src");
-    const sources = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(root)].map((file) => Bun.file(join(root, file)).text());
+    const sources = [...new Bun.Glob("**/*.{ts,tsx}").scanSync(join(root, "src"))].map((file) =>
+      Bun.file(join(root, "src", file)).text(),
+    );
     const thrown = (await Promise.all(sources)).flatMap((text) =>
       [...text.matchAll(/new AppError\(\s*"(\w+)"/g)].map(([, code]) => code as string),
     );
@@ -124,14 +110,14 @@ describe("documentation", () => {
     const page = await get(app, "/nothing", { accept: "text/html" });
     expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
     expect(page.headers.get("content-security-policy")).toBe(csp);
-    expect(page.body).toContain("Nothing is here");
+    expect(page.body).toContain('data-error="not_found"');
     expect((await get(app, "/nothing", { accept: "application/json" })).body.error).toBe("not_found");
     expect((await get(app, "/api/nothing", { accept: "text/html" })).body.error).toBe("unauthorized");
   });
 });
 
 test("HTML in the text of a page stays text", () => {
-  const body = "<script>alert(1)</script>\n\nAn <img src=x> and [a link](/docs/runs).";
+  const body = "<script>alert(1)</script>\n\nAn <img src=x> and [a link](runs.md).";
   const doc = { slug: "test", section: "Test", title: "Test", description: "Test.", body };
   expect(toHtml(doc, { baseUrl: "https://example.com/evals", base: "/evals" })).toBe(
     '<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n<p>An &lt;img src=x&gt; and <a href="/evals/docs/runs">a link</a>.</p>\n',
@@ -197,119 +183,188 @@ test("under a base path nothing answers outside of it", async () => {
   expect(robots).toContain("Sitemap: https://example.com/evals/sitemap.xml\n");
 });
 
-/** What each bash sample of a page prints, in the order of the page. */
-const samples: Record<string, RegExp[]> = {
-  "start.md": [
-    /^$/,
-    /"organisation":\{"id":"[^"]+","name":"Test"/,
-    /"title": "First report"/,
-    /"statusUrl": "http/,
-    /"status": "completed",\n {2}"score": \d/,
-    /^# [A-F][+-]? \(\d/,
+/** A value without the fields that its schema does not have, to see that it has no others. */
+function expectShape(schema: TSchema, value: unknown): void {
+  expect([...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`)).toEqual([]);
+  expect(Value.Clean(schema, structuredClone(value))).toEqual(value);
+}
+
+/** The same with other values: every leaf is its type. */
+const shapeOf = (value: unknown): unknown =>
+  value !== null && typeof value === "object"
+    ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shapeOf(each)]))
+    : typeof value;
+
+const isMcpConfig = (value: unknown) =>
+  expect(Object.values(((v) => v.mcpServers ?? v.servers)(value as Record<string, object>) ?? {})).toEqual([
+    expect.objectContaining({ url: "http://localhost:3000/api/mcp", headers: expect.anything() }),
+  ]);
+const isShape = (schema: TSchema) => (value: unknown) => expectShape(schema, value);
+
+/** What each JSON sample of a page is, in its order. */
+const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
+  start: [async (value) => expect(shapeOf(value)).toEqual(shapeOf((await app.send("GET", "/api/v1/whoami")).body))],
+  prompts: [isShape(RunRequest), isShape(PromptPatch)],
+  runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest)],
+  reports: [isShape(RunReport.properties.dimensions.items)],
+  regrading: [
+    (value) => expect(readConfig({ EVALD_METHODOLOGY: JSON.stringify(value) }).methodology?.id).toBe("acme-1"),
+    isShape(JudgeVariance),
   ],
-  "rest.md": [
-    /^x-total-count: 1\r$/m,
-    /"name":"Test"/,
-    /^\[\{"id":"[^"]+","title":"First report"/,
-    /^\{"id":"[^"]+","title":null,"text":"Find out/,
-    /^\{"id":"[^"]+","title":null,"text":"Find out/,
-    /^\{"id":"[^"]+","title":"Error codes","text":"Find out/,
-    /^\{"runId":"[^"]+","statusUrl":"http/,
-    /^\[\{"runId":"[^"]+","status":"completed"/,
-    /^\{"runId":"[^"]+","status":"completed"/,
-    /^\[\{"slug":"error-codes-/,
-    /^\{"slug":"error-codes-/,
-    /^error-codes-\w+ published\n$/,
-    /^revoked\n$/,
-    /^\{"events":\[\{"seq":\d+,.*"type":"http"/,
-    /"ready"[\s\S]*^\/api\/v1\/runs$/m,
+  mcp: [isMcpConfig, isMcpConfig, isMcpConfig],
+  rest: [
+    (value) => {
+      expectShape(ApiError, value);
+      expect((value as { error: string }).error).toBe("missing_template_vars");
+    },
+    (value) => (value as unknown[]).forEach(isShape(PromptSummary)),
   ],
-  "runs.md": [
-    /^\{\n {2}"slug": "error-codes-/,
-    / event\n +\d+ run\n$/,
-    /"ended": "done"/,
-    /^(cancelled: by the API key "test"|the run has ended already: it is completed)$/m,
-    /^http\S+\/api\/v1\/runs\/\S+$/m,
-    /^\{"runId":"[^"]+","statusUrl":"http/,
-    /\tcompleted\tA\S*\tError codes\n/,
+  keys: [
+    async (value) => {
+      const { body } = await app.send("GET", "/api/v1/whoami", { headers: { authorization: "" } });
+      expectShape(ApiError, value);
+      expect((value as { error: string }).error).toBe(body.error);
+    },
   ],
-  "reports.md": [/^# [A-F][+-]? \([\s\S]*"outcome": "not_judged"/, /^\d+\tend\t\w/m],
-  "regrading.md": [
-    /^\{\n {2}"status": "planned",\n {2}"total": \d+,\n {2}"graded": 0,/,
-    /^[0-9a-f-]{36}\n$/,
-    /^1\tno judge\tA\S*\ttrue\n$/,
-  ],
-  "exports.md": [/^acme\.jsonl\nslug,createdAt,/, /^error-codes-[0-9a-f]{8}\t\d/m, /^0\n$/],
-  "gates.md": [
-    /^## Gate passed: Error codes\n\n\*\*the mean score \S+ is not below 20; /,
-    /^\{\n {2}"status": "running",[\s\S]*"warnings": \[/,
-    /^\{\n {2}"verdict": /,
-  ],
-  "history.md": [
-    /^$|^(high|medium|low)\t(new|open)\t\d+ of \d+\t/,
-    /"n": \d+,\n {2}"mean": \d/,
-    /"totals": \{\n {4}"pages": [1-9]/,
-  ],
-  "mcp.md": [
-    /"structuredContent":\{"reports":\[\{"slug":"error-codes-/,
-    /^\{\n {2}"grade": "[A-F][+-]?",\n {2}"keyFinding": "/,
-  ],
-  "prompts.md": [
-    /^\{"id":"[^"]+","title":"Upload a file"/,
-    /^[0-9a-f-]{36}\n$/,
-    /^[0-9a-f-]{36}\n$/,
-    /"status":"paused"[\s\S]*"status":"active"/,
-  ],
-  "scoring.md": [/^82\.5\n$/],
-  "keys.md": [
-    /^[0-9a-f-]{36}\nevals_\w{36}\n$/,
-    /^$/,
-    /^$/,
-    /"name":"Test"/,
-    /^<!doctype html>[\s\S]*<title>Run: /,
-    /^ID +KEY[\s\S]* laptop [\s\S]* ci /,
-    /^[0-9a-f-]{36}\n$/,
-  ],
-  "schedules.md": [/^[0-9a-f-]{36}\n$/, /^[0-9a-f-]{36}\n$/, /^\[\]\n$/],
-  "people.md": [/^[0-9a-f-]{36}\nhttp\S+\/setup\/\S+\n$/],
 };
 
-test("every sample that bash can run prints what it should, page after page, against the executable", async () => {
-  const cwd = emptyFolder();
-  const service = await serve({ cwd });
-  await call(["org", "create", "Test"], { cwd });
-  const key = (await call(["key", "create", "--name", "test"], { cwd })).stdout.trim();
-  const ask = client(service.url, key);
-  const env = { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_URL: service.url, EVALD_KEY: key };
+test.each(slugs)("every JSON sample of %s has the shape of what it shows", async (slug) => {
+  const codes = codeOf((await get(app, `/docs/${slug}.md`)).body, "json");
+  const checks = jsonSamples[slug] ?? [];
+  expect([slug, codes.length]).toEqual([slug, checks.length]);
+  for (const [i, code] of codes.entries()) await checks[i]?.(JSON.parse(code));
+});
 
-  async function run(sample: string): Promise<string> {
-    const code = sample
-      .replace("evals_your_key_here", key)
-      .replace("http://127.0.0.1:3000", service.url)
-      .replace(/https:\/\/docs\.(example\.com|acme\.example)/, `${service.url}/docs`);
-    const shell = Bun.spawn(["bash", "-euo", "pipefail", "-c", code], { cwd, env, stdout: "pipe", stderr: "pipe" });
-    const outputs = [new Response(shell.stdout).text(), new Response(shell.stderr).text(), shell.exited] as const;
-    const [stdout, stderr, exit] = await Promise.all(outputs);
-    expect([code, exit, exit === 0 || stderr]).toEqual([code, 0, true]);
-    for (const { runId } of (await ask("GET", "/api/v1/runs")).body) await untilRun(ask, runId, "completed", "failed");
-    return stdout;
-  }
+/** Every text that shows commands, fields and addresses. */
+const readmes = await Promise.all(
+  ["README.md", "CONTRIBUTING.md"].map(async (name) => {
+    // The worked examples name what is not there yet.
+    const [text = ""] = (await Bun.file(join(root, name)).text()).split("\n## Examples\n");
+    return [name, text] as const;
+  }),
+);
+const texts = [...docs.map(({ slug, body }) => [slug, body] as const), ...readmes];
 
-  for (const [page, prints] of Object.entries(samples)) {
-    const codes = codeOf(await (await fetch(`${service.url}/docs/${page}`)).text(), "bash");
-    expect([page, codes.length]).toEqual([page, prints.length]);
-    for (const [i, code] of codes.entries()) expect(await run(code), code).toMatch(prints[i] as RegExp);
-  }
-  const readme = await Bun.file(join(import.meta.dir, "..", "README.md")).text();
-  const rest = codeOf(readme, "sh").filter((code) => code.includes("curl"));
-  expect(rest.length).toBe(1);
-  for (const code of rest) expect(await run(code)).toMatch(/^\{\n {2}"status": "(pending|running|completed)",/);
-  expect(await service.stop()).toBe(0);
-}, 120_000);
+const commands = new Map(commandsOf(createProgram({})));
+/** The commands in a text, each as its words: from `evald` to what ends a command in a shell. */
+function callsOf(text: string): string[][] {
+  const shells = [...text.matchAll(/^```(?:bash|text|sh|yaml)\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
+  const inline = [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
+  return [...shells.flatMap((code) => code.replaceAll("\\\n", " ").split("\n")), ...inline].flatMap((line) =>
+    [...line.matchAll(/(?:^|[\s(])evald (?!evald|http)(?=[a-z-])([^|<>;)]*)/g)].map(
+      ([, words = ""]) => words.match(/"[^"]*"|'[^']*'|\S+/g) ?? [],
+    ),
+  );
+}
+
+test.each(texts)("every command in %s exists, with its options", (_, text) => {
+  const wrong = callsOf(text).flatMap((words) => {
+    const rest = words[0] === "--data" ? words.slice(2) : words;
+    const name = [rest.slice(0, 2).join(" "), rest[0] ?? ""].find((each) => commands.has(each));
+    const known = commands.get(name ?? "")?.options.map(({ long }) => long);
+    if (rest[0] === "help" || rest[0] === "COMMAND") return [];
+    if (!known) return [words.join(" ")];
+    const options = rest.filter((word) => word.startsWith("--")).map((word) => word.replace(/=.*/, ""));
+    return options.filter((each) => ![...known, "--help"].includes(each)).map((each) => `${name} ${each}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+test.each(texts)("every address, setting and field in %s exists", async (_, text) => {
+  const document = (await get(app, "/openapi.json")).body;
+  const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{[^}]+\}/g, "[^/?]+")}$`));
+  const addresses = [...text.matchAll(/(?<![\w.-])\/api\/(?:v1|mcp)[\w/{}$.…-]*/g)].map(([path]) =>
+    path.replace(/[.…]+$/, ""),
+  );
+  const isPrefix = (path: string) => ["/api/v1", "/api/v1/"].includes(path);
+  expect(addresses.filter((path) => !isPrefix(path) && !paths.some((each) => each.test(path)))).toEqual([]);
+
+  const settings = [...text.matchAll(/\bEVALD_[A-Z_]+\b/g)].map(([name]) => name);
+  const known = [...settingTable.map(({ name }) => name), "EVALD_URL", "EVALD_KEY", "EVALD_CI_KEY", "EVALD_PROT"];
+  expect(settings.filter((name) => !known.includes(name))).toEqual([]);
+
+  const names = new Set<string>();
+  const collect = (value: unknown): void => {
+    if (value === null || typeof value !== "object") return;
+    const { properties = {}, name } = value as { properties?: object; name?: unknown };
+    for (const key of [...Object.keys(properties), name]) if (typeof key === "string") names.add(key);
+    Object.values(value).forEach(collect);
+  };
+  collect(document);
+  for (const { input, output } of toTools(app.service)) collect([input, output]);
+  const fields = [...text.matchAll(/^\| ((?:`[A-Za-z]+`(?:, )?)+) +\|/gm)]
+    .flatMap(([, cell = ""]) => cell.match(/[A-Za-z]+/g) ?? [])
+    .filter((word) => /[a-z][A-Z]/.test(word));
+  expect(fields.filter((field) => !names.has(field))).toEqual([]);
+});
+
+test("every test that the docs name is there", () => {
+  const named = texts.flatMap(([, text]) =>
+    [...text.matchAll(/`((?:test|src)\/[\w./-]+\.[a-z]+)`/g)].map(([, file]) => file),
+  );
+  expect(named.filter((file) => !existsSync(join(root, file as string)))).toEqual([]);
+});
+
+test("the README is short and its links lead to files", async () => {
+  const readme = await Bun.file(join(root, "README.md")).text();
+  expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(8 * 1024);
+  for (const [name, text] of readmes)
+    for (const [, file = ""] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
+      expect([name, file, existsSync(join(root, file))]).toEqual([name, file, true]);
+});
+
+test.each([
+  ["configuration.md", "settings", settingsTable()],
+  ["cli.md", "commands", commandsTable()],
+  ["mcp.md", "tools", toolsTable(toTools(app.service))],
+])("%s has the %s of the code; bun run docs writes them", async (file, name, table) => {
+  expect(partOf(await Bun.file(docFile(file)).text(), name)).toBe(table);
+});
+
+test("new figures take the place of the old ones of the same name", () => {
+  const old = withFigures(
+    "| a |\n| --- |\n",
+    [
+      ["one", "1", "2", "50%", ""],
+      ["two", "3", "", "", ""],
+    ],
+    "then",
+  );
+  const both = withFigures(
+    old,
+    [
+      ["two", "4", "", "", ""],
+      ["three", "5", "", "", ""],
+    ],
+    "now",
+  );
+  expect(both.trimEnd().split("\n").slice(2)).toEqual([
+    "| one | 1 | 2 | 50% |  | then |",
+    "| two | 4 |  |  |  | now |",
+    "| three | 5 |  |  |  | now |",
+  ]);
+});
+
+test("an export holds the types of rows that its page lists", async () => {
+  const [sample = ""] = codeOf(await Bun.file(docFile("exports.md")).text(), "text");
+  const types = [...sample.matchAll(/^\{"type":"(.+?)"/gm)].map(([, type]) => type);
+  expect(types).toEqual(["evald export", ...rowTypes, "end"]);
+});
+
+test("a wrong name of a setting is answered as its page shows", async () => {
+  const [sample] = codeOf(await Bun.file(docFile("configuration.md")).text(), "text");
+  expect(() => readConfig({ EVALD_PROT: "80" })).toThrow(sample?.replace("error: ", "").trim());
+});
+
+test("the pages name the version of the package", async () => {
+  const { version } = await Bun.file(join(root, "package.json")).json();
+  const named = texts.flatMap(([, text]) =>
+    [...text.matchAll(/evald\/(\d+\.\d+\.\d+)|"evald":"(\d+\.\d+\.\d+)"/g)].map((m) => m[1] ?? m[2]),
+  );
+  expect(new Set(named)).toEqual(new Set([version]));
+});
 
 describe("the API reference", () => {
-  const app = testApp();
-
   test("tells every operation but the pages, each with its method, path, parameters and answers", async () => {
     const { body } = await get(app, "/docs/api");
     const document = (await get(app, "/openapi.json")).body;

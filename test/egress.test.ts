@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import { type Egress, type EgressRun, type EgressSession, startEgress } from "../src/agents/egress/egress.ts";
-import type { CheckedAddress } from "../src/net/exchange.ts";
+import type { CheckedAddress } from "../src/net/http-request.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "evald-egress-"));
@@ -110,7 +110,7 @@ async function connect(session: EgressSession | null, place: string) {
   const socket = net.connect({ path: egress.socketPath, allowHalfOpen: true });
   stops.push(() => socket.destroy());
   socket.on("error", () => {});
-  const auth = session ? `Proxy-Authorization: Basic ${btoa(`any:${session.token}`)}\r\n` : "";
+  const auth = session ? `Proxy-Authorization: Basic ${btoa(`run:${session.token}`)}\r\n` : "";
   socket.write(`CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${auth}\r\n`);
   let text = "";
   let more = () => {};
@@ -136,7 +136,7 @@ async function connect(session: EgressSession | null, place: string) {
 }
 
 const refusal = (host: string, own = "docs.test") =>
-  `${host} is not among the hosts that this run may reach: ${own} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`;
+  `${host} is not allowed in this run. Allowed hosts: ${own} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`;
 
 const httpEvent = (fields: Partial<Extract<AgentEvent, { type: "http" }>>) => ({
   type: "http",
@@ -202,7 +202,7 @@ describe("the list of hosts", () => {
     await ask(session, "http://other.test/");
     await ask(session, "http://none.docs.test/");
     await connect(session, "other.test:443");
-    expect(await session.told(5)).toEqual([
+    expect(await session.told(5)).toMatchObject([
       httpEvent({ url: `${url}/page?q=1`, status: 200, bytes: 5, contentType: "text/plain" }),
       httpEvent({
         url: `${url}/gone`,
@@ -215,7 +215,7 @@ describe("the list of hosts", () => {
       httpEvent({ url: "http://other.test/", error: { kind: "refused", message: refusal("other.test") } }),
       httpEvent({
         url: "http://none.docs.test/",
-        error: { kind: "dns", message: "none.docs.test is not known to the name service" },
+        error: { kind: "dns", message: "none.docs.test cannot be found in DNS" },
       }),
       httpEvent({
         url: "https://other.test/",
@@ -227,7 +227,7 @@ describe("the list of hosts", () => {
 });
 
 describe("addresses", () => {
-  const remedy = "the operator can open private addresses with EVALD_ALLOW_PRIVATE";
+  const remedy = "the operator can allow private addresses with EVALD_ALLOW_PRIVATE";
 
   test.each([
     ["127.0.0.1", "127.0.0.1, which is a loopback address"],
@@ -314,7 +314,7 @@ describe("the urlMap", () => {
       urlMap: { "docs.test": "http://127.0.0.1:4000", "https://api.test": "http://127.0.0.1:4001/v1" },
     });
     const why = (host: string, instead: string) =>
-      `evald: the urlMap of this run sends ${host} elsewhere, which a tunnel cannot follow; ask for ${instead} instead\n`;
+      `evald: the urlMap of this run maps ${host} to another URL, which a tunnel cannot follow; request ${instead} instead\n`;
     const docs = await connect(session, "docs.test:443");
     const api = await connect(session, "api.test:443");
     expect([docs.status, await docs.whole()]).toEqual([403, why("docs.test", "http://docs.test/")]);
@@ -569,7 +569,7 @@ describe("bodies", () => {
       const [event] = await session.told(1);
       expect(event).toMatchObject({
         status: 200,
-        error: way === "absolute" ? { kind: "aborted", message: "The client went away" } : null,
+        error: way === "absolute" ? { kind: "aborted", message: "The client disconnected" } : null,
       });
     },
   );
@@ -591,7 +591,7 @@ describe("bodies", () => {
     const answer = await ask(session, "/path");
     expect(answer).toMatchObject({
       status: 400,
-      body: "This is the proxy of evald: ask for an absolute http or https address.\n",
+      body: "This is the evald proxy. Send an absolute http or https URL.\n",
     });
     expect((await connect(session, "docs.test")).status).toBe(400);
   });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
-import { serveFakeModel } from "./support/fakemodel.ts";
-import { call, finish, modelRuns } from "./support/modelruns.ts";
+import { serveFakeModel } from "./support/fake-model.ts";
+import { call, finish, modelRuns } from "./support/model-runs.ts";
 
 let fake: ReturnType<typeof serveFakeModel>;
 beforeAll(() => {

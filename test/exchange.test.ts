@@ -8,11 +8,11 @@ import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { artefacts } from "../src/db/tables.ts";
 import { shapes } from "../src/exchange/rows.ts";
 import type { Gate } from "../src/gates/schema.ts";
-import type { Grade } from "../src/grading/score.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
-import { answer, judgedApp, says } from "./support/judged.ts";
-import { evaluation, finishRuns, judge, niceGrade, runWithReport } from "./support/reports.ts";
+import { furnished, secret } from "./support/furnished.ts";
+import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 import { serveSite } from "./support/site.ts";
 
 type App = Pick<ReturnType<typeof testApp>, "send" | "service" | "a" | "b" | "db">;
@@ -68,68 +68,6 @@ function tablesOf(app: App) {
 const count = (app: App, table: string) =>
   app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n;
 
-/** The form of a key, as a person may have pasted it. */
-const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
-
-/** An organisation with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
-async function furnished() {
-  const env = {
-    EVALD_METHODOLOGY: JSON.stringify({
-      id: "acme-1",
-      weights: {
-        "Goal achievement": 50,
-        "Docs discoverability": 10,
-        "Docs quality": 10,
-        "Error recovery": 10,
-        Efficiency: 10,
-        Autonomy: 10,
-      },
-    }),
-  };
-  const app = judgedApp({ turns: [says(answer())], env });
-  const { service, a } = app;
-  const { report } = await app.run();
-  await app.send("POST", "/api/v1/regrades", {
-    body: { since: "2020-01-01", methodology: "1", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
-  });
-  await app.runJobs();
-  const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
-  await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
-  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
-  const prompt = service.prompts.createPrompt(a.org, {
-    title: "Nightly",
-    text: `Upload a {{thing}}. Key: ${secret}`,
-    frequency: "daily",
-    templateDefaults: { thing: "file" },
-    targetProviderId: provider.id,
-    additionalUrls: [{ url: "https://docs.acme.dev/llms.txt", ...{ note: { any: ["thing", 1, null] } } }],
-    declaredChecks: [{ url: "https://docs.acme.dev/", contains: "Acme" }],
-    reviewBeforePublishing: true,
-  });
-  const args = { templateArgs: { thing: "file" } };
-  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"], args);
-  service.prompts.updatePrompt(a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
-  evaluation(app, prompt.id, ["timeout: too long"], {
-    ...args,
-    urlMap: { "docs.acme.dev": "https://preview.example" },
-  });
-  evaluation(
-    app,
-    prompt.id,
-    [{ ...niceGrade, score: null, grade: null, nullNotice: "None.", outcome: "no_creds" }],
-    args,
-  );
-  const gate = (more: object) => app.send("POST", "/api/v1/gates", { body: { promptId: prompt.id, ...args, ...more } });
-  await gate({ urlMap: { "docs.acme.dev": "https://preview.example" }, runs: 2, minScore: 60 });
-  await gate({ runs: 1 });
-  finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
-  await service.gates.tick();
-  // Not ended: no part of an export.
-  await gate({ runs: 1 });
-  await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
-  return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
-}
-
 /** The export, in which a row of one run has the id of a row of another run. */
 function shared(kind: string): string {
   const rows = rowsIn(text);
@@ -158,8 +96,8 @@ describe("an export as JSON lines", () => {
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
     );
     expect(counts).toEqual({
-      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 11, event: 16 + 3 * 121, report: 9 },
-      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 9 },
+      ...{ provider: 1, prompt: 2, eval_request: 7, gate: 2, regrade: 2, run: 9, event: 16 + 3 * 121, report: 7 },
+      ...{ friction_point: counts.friction_point, recommendation: counts.recommendation, grading: 3, reach: 7 },
     });
     expect(counts.friction_point).toBeGreaterThan(2);
     const [header, ...rest] = text.split("\n").map((line) => line && JSON.parse(line));
@@ -181,14 +119,14 @@ describe("an export as JSON lines", () => {
   test("becomes the same in another instance, byte for byte; nothing of it runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
-    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 11, report: 9, gate: 2, regrade: 2 } });
+    expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 9, report: 7, gate: 2, regrade: 2 } });
     expect(withoutHeader(await exported(other))).toBe(withoutHeader(text));
     expect(tablesOf(other)).toEqual(tablesOf(source));
     for (const path of ["gates", "regrades"]) {
       const [there, here] = await Promise.all([source, other].map((app) => app.send("GET", `/api/v1/${path}`)));
       expect(here?.body).toEqual(there?.body.filter(({ status }: { status: string }) => status !== "running"));
     }
-    expect((await other.send("GET", "/api/v1/gates")).body.map(({ spentUsd }: Gate) => spentUsd)).toEqual([0.02, 0.08]);
+    expect((await other.send("GET", "/api/v1/gates")).body.map(({ spentUsd }: Gate) => spentUsd)).toEqual([0.02, 0.04]);
     expect(count(other, "jobs")).toBe(0);
     expect(other.db.$client.query("pragma foreign_key_check").all()).toEqual([]);
     for (const slug of [source.slug, source.draft]) {
@@ -203,7 +141,7 @@ describe("an export as JSON lines", () => {
     expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
     // Of the other one, two have not ended.
-    expect([await runs(other), await runs(source)]).toEqual(["11", "13"]);
+    expect([await runs(other), await runs(source)]).toEqual(["9", "11"]);
     const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
     const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
     expect(nightly).toMatchObject({
@@ -212,9 +150,9 @@ describe("an export as JSON lines", () => {
       nextRunsAt: expect.any(Array),
     });
     // What was imported can be graded again.
-    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "1" } });
+    await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "2" } });
     await other.runJobs();
-    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 9 });
+    expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });
 
   test("twice, or one that is newer, adds what is not there and changes nothing", async () => {
@@ -254,10 +192,10 @@ describe("an export as JSON lines", () => {
     importInto(testApp(), await exported(source, "?since=2999-01-01"));
     expect(rowsIn(await exported(source, "", source.b.key))).toEqual([]);
     for (const [query, status, detail] of [
-      ["?format=xml", 400, "format must be one of jsonl, csv, junit, markdown"],
-      ["?since=now", 400, "since must be a date"],
-      ["?minScore=80", 400, "minScore: only the format junit tells what fails"],
-      ["?promptId=0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20", 404, "no prompt has the id"],
+      ["?format=xml", 400, "Invalid format: must be one of jsonl, csv, junit, markdown"],
+      ["?since=now", 400, "Invalid since: must be a date"],
+      ["?minScore=80", 400, "minScore"],
+      ["?promptId=0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20", 404, "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
     ] as const) {
       const { status: got, body } = await source.send("GET", `/api/v1/export${query}`);
       expect([got, body.detail]).toEqual([status, expect.stringContaining(detail)]);
@@ -352,7 +290,7 @@ test("what many runs say together, a picture and what was marked done are the sa
   const bad = rowsIn(file).map((each) =>
     each.type === "artefact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
   );
-  expect(() => importInto(testApp(), sealed(bad))).toThrow(/artefact: data must be a text that matches/);
+  expect(() => importInto(testApp(), sealed(bad))).toThrow(/artefact: Invalid data: must be/);
   // A part of it has no more than what belongs to it.
   const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
   expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);
@@ -361,7 +299,7 @@ test("what many runs say together, a picture and what was marked done are the sa
 
 test("a folder is no file to import", () => {
   const app = testApp();
-  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\); name a file/);
+  expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
 });
 
 describe("a file that is refused stores nothing", () => {
@@ -382,9 +320,9 @@ describe("a file that is refused stores nothing", () => {
     const cuts = [...Array.from({ length: 150 }, (_, i) => i * step), bytes.length - 2, bytes.length - 1];
     for (const cut of cuts) {
       const said = refused(app, bytes.subarray(0, cut));
-      expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is cut off here; copy it again/)]);
+      expect([cut, said]).toEqual([cut, expect.stringMatching(/line \d+: the file is truncated here; copy it again/)]);
     }
-    expect(importInto(app, bytes).rows.run).toBe(11);
+    expect(importInto(app, bytes).rows.run).toBe(9);
   }, 60_000);
 
   test("damaged by a single bit anywhere behind the header", () => {
@@ -412,130 +350,154 @@ describe("a file that is refused stores nothing", () => {
     [
       "no export",
       () => "slug,score\n",
-      /line 1: this is no export of evald; name a file that evald export wrote, unpacked/,
+      /line 1: this is not an evald export; pass a file created by evald export, uncompressed/,
     ],
-    ["a packed one", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is no export of evald/],
-    ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is no export of evald/],
-    ["empty", () => "", /line 1: the file is cut off here/],
+    ["a packed one", () => Bun.gzipSync(new TextEncoder().encode(text)), /line 1: this is not an evald export/],
+    ["a backup", () => `SQLite format 3\0${"\0".repeat(100)}\n`, /line 1: this is not an evald export/],
+    ["empty", () => "", /line 1: the file is truncated here/],
     [
       "a newer one",
       () => sealed([], { type: "evald export", version: 2, evald: "9.0.0" }),
-      /line 1: the file is of format 2, written by evald 9.0.0, and this one reads up to 1; import it with that version$/,
+      /line 1: the file has format 2, written by evald 9.0.0, but this version reads formats up to 1;/,
     ],
     [
       "rows that were left out",
       () => text.split("\n").toSpliced(4, 1).join("\n"),
-      /the file is damaged, export it again$|does not stand before it/,
+      /the file is damaged, export it again$|must come earlier in the file/,
     ],
     [
       "a huge line",
       () => `{"type":"evald export","version":1}\n{"type":"${"x".repeat(9 * 1024 * 1024)}`,
-      /line 2: it is longer than 8 MiB/,
+      /line 2: the line is longer than 8 MiB/,
     ],
-    [
-      "deep JSON",
-      () => `{"type":"evald export","version":1}\n${deep(100)}\n`,
-      /line 2: it must not be nested deeper than 64 levels/,
-    ],
-    ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /line 2: it must /],
+    ["deep JSON", () => `{"type":"evald export","version":1}\n${deep(100)}\n`, /line 2: .*64 levels/],
+    ["very deep JSON", () => `{"type":"evald export","version":1}\n${deep(500_000)}\n`, /line 2: .* nested/],
     [
       "no UTF-8",
       () => Buffer.concat([Buffer.from('{"type":"evald export","version":1}\n'), Buffer.from([0xff, 0xfe, 10])]),
-      /line 2: it is no UTF-8/,
+      /line 2: the line is not valid UTF-8/,
     ],
-    ["an unknown kind of row", () => sealed([{ type: "api_key", row: {} }]), /line 2: "api_key" is no kind of row/],
-    ["a row of nothing", () => sealed([{ type: "prompt" }]), /line 2: prompt: the row is required/],
+    [
+      "an unknown kind of row",
+      () => sealed([{ type: "api_key", row: {} }]),
+      /line 2: "api_key" is not a known row type/,
+    ],
+    ["a row of nothing", () => sealed([{ type: "prompt" }]), /line 2: prompt: row is required/],
     [
       "__proto__",
       () => '{"type":"evald export","version":1}\n{"type":"prompt","row":{"__proto__":{}}}\n',
-      /line 2: the key __proto__ must not stand in it/,
+      /line 2: .*__proto__/,
     ],
-    ["something behind the end", () => `${text}{}\n`, /something stands after the end/],
-    [
-      "a path in a slug",
-      () => at("report", { slug: "../../etc/passwd-0123abcd" }),
-      /report: slug must be a text that matches/,
-    ],
-    ["an id that is none", () => at("run", { id: "1' or 1" }), /run: id must be a text that matches/],
-    ["an organisation in a row", () => at("prompt", { orgId: source.b.org }), /prompt: orgId/],
+    ["something behind the end", () => `${text}{}\n`, /unexpected data after the end/],
+    ["a path in a slug", () => at("report", { slug: "../../etc/passwd-0123abcd" }), /report: Invalid slug: /],
+    ["an id that is none", () => at("run", { id: "1' or 1" }), /run: Invalid id: /],
+    ["an organisation in a row", () => at("prompt", { orgId: source.b.org }), /prompt: Invalid orgId/],
     [
       "a run that would be executed",
       () => at("run", { status: "pending", completedAt: null }),
-      /run: status must be one of completed, failed, superseded/,
+      /run: Invalid status: must be one of completed, failed, superseded/,
     ],
-    ["a run without its end", () => at("run", { completedAt: null }), /a run that has not ended cannot be imported/],
+    [
+      "a failed run without a cause",
+      () => at("run", { status: "failed", failureCause: null, failureDetail: null }),
+      /a failed run must have failureCause and failureDetail/,
+    ],
+    [
+      "a cause without its detail",
+      () => at("run", { status: "failed", failureCause: "timeout", failureDetail: null }),
+      /a failed run must have failureCause and failureDetail/,
+    ],
+    [
+      "a completed run with a cause",
+      () => at("run", { status: "completed", failureCause: "timeout", failureDetail: "too long" }),
+      /a completed run must not have failureCause and failureDetail/,
+    ],
+    [
+      "an unknown cause",
+      () => at("run", { status: "failed", failureCause: "luck", failureDetail: "bad" }),
+      /run: Invalid failureCause: must be one of timeout, /,
+    ],
+    ["a run without its end", () => at("run", { completedAt: null }), /an unfinished run cannot be imported/],
     [
       "a completed run without a report",
       () => sealed(rowsIn(text).filter(({ type }) => !/report|friction|recomm|grading/.test(type))),
-      /a completed run must have a report, and no other may/,
+      /only a completed run has a report, and it must have one/,
     ],
-    ["a time beyond all", () => at("report", { createdAt: 9e15 }), /report: createdAt must be an integer from 0 to/],
+    [
+      "a time beyond all",
+      () => at("report", { createdAt: 9e15 }),
+      /report: Invalid createdAt: must be an integer from 0 to/,
+    ],
     [
       "a frequency that never comes",
       () => at("prompt", { frequency: "0 0 30 2 *", status: "active" }),
-      /frequency: "0 0 30 2 \*" never comes around/,
+      /frequency: "0 0 30 2 \*"/,
     ],
     [
       "variables that are not there",
       () => at("prompt", { templateVars: ["other"] }),
-      /templateVars must be those of its text and endGoal/,
+      /templateVars must match the variables in text and endGoal/,
     ],
     [
       "a foreign prompt",
       () => at("run", { promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
-      /its prompt 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 does not stand before it/,
+      /its prompt 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 must come earlier in the file/,
     ],
     [
       "a foreign baseline",
       () => at("prompt", { baselineRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
-      /its baseline 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 does not stand in the file/,
+      /its baseline 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20 is not in the file/,
     ],
     [
       "an event of another run",
       () => at("event", { runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
-      /runId must be that of the rows before it/,
+      /runId must match the rows above it/,
     ],
     [
       "an event that claims a source",
       () => at("event", { data: { source: "runner" } }),
-      /source must not stand in the data of an event/,
+      /source is not allowed in the data of an event/,
     ],
-    ["a score above all", () => at("report", { score: 101 }), /report: score must be a number from 0 to 100/],
+    ["a score above all", () => at("report", { score: 101 }), /report: Invalid score: must be a number from 0 to 100/],
     [
       "advice for nothing",
       () => at("recommendation", { frictionIds: ["0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"] }),
-      /its friction point 0199f3a2-.* is not there/,
+      /its friction point 0199f3a2-.* is missing/,
     ],
     [
       "a grading of another methodology",
       () => at("grading", { hash: "0".repeat(64) }),
-      /hash must be that of the methodology in its grade/,
+      /hash must match the methodology in its grade/,
     ],
     ["a missing column", () => at("report", {}, ["verdict"]), /report: verdict is required/],
-    ["a row twice", () => sealed([...rowsIn(text).slice(0, 1), ...rowsIn(text)]), /stands twice/],
+    ["a row twice", () => sealed([...rowsIn(text).slice(0, 1), ...rowsIn(text)]), /appears twice/],
     ...(["report", "friction_point", "recommendation", "grading"] as const).map(
       (type): [string, () => string, RegExp] => [
         `a ${type} of two runs`,
         () => shared(type),
-        new RegExp(`the ${type.replace("_", " ")} [0-9a-f-]{36} stands twice`),
+        new RegExp(`the ${type.replace("_", " ")} [0-9a-f-]{36} appears twice`),
       ],
     ),
-    ["a gate that runs", () => at("gate", { status: "running" }), /gate: status must be one of passed, failed, error/],
-    ["a gate without an end", () => at("gate", { decidedAt: null }), /a gate that has not ended cannot be imported/],
+    [
+      "a gate that runs",
+      () => at("gate", { status: "running" }),
+      /gate: Invalid status: must be one of passed, failed, error/,
+    ],
+    ["a gate without an end", () => at("gate", { completedAt: null }), /an unfinished gate cannot be imported/],
     ["a gate that says nothing", () => at("gate", { reason: null }), /a gate must have a reason/],
     ["a gate of anything", () => at("gate", { comparison: {} }), /gate: comparison\.\w+ is required/],
     [
       "a gate of a foreign head",
       () => at("gate", { headRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
-      /its eval request 0199f3a2-.* does not stand before it/,
+      /its eval request 0199f3a2-.* must come earlier in the file/,
     ],
     [
       "a regrade that would be done",
       () => at("regrade", { status: "pending", completedAt: null }),
-      /regrade: status must be one of completed, failed, cancelled/,
+      /regrade: Invalid status: must be one of completed, failed, cancelled/,
     ],
-    ["a regrade without its end", () => at("regrade", { completedAt: null }), /a regrade that has not ended cannot/],
-    ["events out of order", () => at("event", { seq: 7 }), /the events of a run must stand in their order/],
+    ["a regrade without its end", () => at("regrade", { completedAt: null }), /an unfinished regrade cannot/],
+    ["events out of order", () => at("event", { seq: 7 }), /the events of a run must be in order/],
   ])("%s", (_, body, expected) => {
     expect(refused(testApp(), body())).toMatch(expected);
   });
@@ -544,9 +506,7 @@ describe("a file that is refused stores nothing", () => {
     const app = testApp();
     importInto(app, text, app.b.org);
     const before = await exported(app, "", app.b.key);
-    expect(() => importInto(app, text)).toThrow(
-      /line 2: the provider .* belongs to another organisation here; ids stay what they are, so import the file into another data folder/,
-    );
+    expect(() => importInto(app, text)).toThrow(/line 2: the provider .* belongs to another organization/);
     const [first, second] = rowsIn(text).filter(({ type }) => type === "prompt");
     expect(() =>
       importInto(
@@ -611,6 +571,7 @@ describe("for other programs", () => {
           "{}",
           outcome,
           score,
+          "goal",
           grade,
           "0.45",
           "1",
@@ -625,7 +586,7 @@ describe("for other programs", () => {
         ...["1", "", "88.2", "64.3", "", "", "", finding],
       ].join(",");
     expect(body.split("\r\n")).toEqual([
-      "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
+      "slug,createdAt,status,promptId,promptTitle,runId,evalRequestId,agent,agentVersion,model,urlMap,outcome,score,scope,grade,coverage,methodology,methodologyHash,judge,timeSeconds,costUsd,errors,toolCalls,interruptions,frictionPoints,Goal achievement,Docs discoverability,Docs quality,Error recovery,Efficiency,Autonomy,keyFinding",
       line(met, "succeeded", "78.4", "C+", '"Fine,\nreally."'),
       line(missed, "goal_not_met", "55", "C+", "'-2+3 & <script>\u0000\u001b[0m]]>"),
       line(below, "not_judged", "60", "C+", "'＠SUM(A1)"),
@@ -647,7 +608,7 @@ describe("for other programs", () => {
       <failure type="goal_not_met" message="-2+3 &#38; &#60;script&#62;\ufffd\ufffd[0m]]&#62;">${verdict}</failure>
     </testcase>
     <testcase name="${below}" classname="explorer" time="4.2">
-      <failure type="score" message="The score of 60 is below 70. ＠SUM(A1)">${verdict}</failure>
+      <failure type="score" message="Score 60 is below 70. ＠SUM(A1)">${verdict}</failure>
     </testcase>
     <testcase name="${none}" classname="explorer" time="4.2">
       <error type="no_creds" message="No key.">${verdict}</error>

@@ -5,6 +5,7 @@ import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
+import { cpuMsOf } from "./support/cpu.ts";
 import { wideLimits } from "./support/limits.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
 
@@ -43,7 +44,7 @@ async function explore(task: PartOfTask, signal = new AbortController().signal):
     explorer.run(whole, {
       signal,
       now,
-      begunAt: now(),
+      startedAt: now(),
       allow: [{ host: "127.0.0.1", port: null }],
       userAgent: "evald/test",
       means: null,
@@ -66,6 +67,16 @@ const checksOf = (events: AgentEvent[], id?: string): Check[] =>
     .filter((check) => !id || check.id === id);
 const milestone = (events: AgentEvent[], name: string) =>
   events.flatMap((event) => (event.type === "milestone" && event.name === name ? [event.detail] : []));
+/** Where a goal is likely to be answered, of the sessions that say so. */
+const likely = (events: AgentEvent[]) =>
+  milestone(events, "goal_answer").flatMap(({ state, sections, nearest }) =>
+    state === "likely"
+      ? (
+          nearest as { url: string; terms: string[]; share: number; line: number; heading: string; clicks: number }[]
+        ).slice(0, Number(sections))
+      : [],
+  );
+const unclear = (events: AgentEvent[]) => milestone(events, "goal_answer").filter(({ state }) => state === "unclear");
 const ofType = <T extends AgentEvent["type"]>(events: AgentEvent[], type: T) =>
   events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type);
 const output = (events: AgentEvent[], tool: string) =>
@@ -117,7 +128,7 @@ function goodSite(): Site {
 }
 
 describe("a site where everything is in order", () => {
-  test("is walked over its llms.txt to the section that covers the goal", async () => {
+  test("is walked over its llms.txt to the section that is likely to answer the goal", async () => {
     const site = goodSite();
     const events = await explore({
       text: "Use widgets",
@@ -142,32 +153,47 @@ describe("a site where everything is in order", () => {
       {
         type: "thought",
         by: "rule",
-        text: "I work by rules, not by a model. I look for a page that speaks of verify, signature, webhook, event and shows how.",
+        text: "I follow rules and use no model. I'm looking for a page about verify, signature, webhook, event that shows how.",
       },
     ]);
     expect(milestone(events, "page_read")).toEqual([
       { url: `${site.url}/docs/start.md`, chars: expect.any(Number), form: "markdown", title: "Start" },
       { url: `${site.url}/docs/webhooks.md`, chars: expect.any(Number), form: "markdown", title: "Webhooks" },
     ]);
-    expect(milestone(events, "goal_covered")).toEqual([
+    expect(milestone(events, "goal_answer")).toEqual([
       {
-        url: `${site.url}/docs/webhooks.md`,
-        heading: "Webhooks > Verify a signature",
-        line: 5,
-        terms: ["verify", "signature", "webhook", "event"],
-        share: 1,
-        headingShare: 1,
-        sections: [
+        state: "likely",
+        sections: 1,
+        nearest: [
           {
             url: `${site.url}/docs/webhooks.md`,
+            title: "Webhooks",
             heading: "Webhooks > Verify a signature",
             line: 5,
             terms: ["verify", "signature", "webhook", "event"],
-            share: 1,
-            headingShare: 1,
+            missing: [],
+            synonyms: expect.any(Array),
+            share: expect.any(Number),
+            headingShare: expect.any(Number),
+            hasSample: true,
+            clicks: 2,
           },
         ],
+        unseen: [],
+        fit: expect.any(Number),
+        clicks: 2,
+        noSample: false,
         pages: 2,
+        budget: "found",
+        wordings: [
+          {
+            text: "Verify the signature of a webhook event",
+            state: "likely",
+            fit: expect.any(Number),
+            url: expect.any(String),
+          },
+          { text: "Use widgets", state: "unclear", fit: expect.any(Number), url: expect.any(String) },
+        ],
       },
     ]);
     expect(
@@ -243,7 +269,7 @@ describe("start addresses that cannot be read", () => {
   });
 
   test.each([
-    ["file:///etc/passwd", /file: address/],
+    ["file:///etc/passwd", /file: URL/],
     ["http://169.254.169.254/latest/meta-data/", /169\.254\.169\.254/],
     ["http://10.0.0.1/", /10\.0\.0\.1/],
   ])("%s is refused for good", async (url, words) => {
@@ -271,7 +297,7 @@ describe("start addresses that cannot be read", () => {
         retryable: true,
       },
     ]);
-    expect(milestone(events, "goal_covered").length).toBe(1);
+    expect(likely(events).length).toBe(1);
   });
 
   test("all ask to wait: for as long as the one that asks for longest, in seconds or until a date", async () => {
@@ -325,7 +351,7 @@ describe("start addresses that cannot be read", () => {
     expect(
       ofType(events, "http").find(({ url, purpose }) => url === `${site.url}/` && purpose === "way")?.provenance,
     ).toBe("guessed");
-    expect(milestone(events, "goal_covered").length).toBe(1);
+    expect(likely(events).length).toBe(1);
   });
 
   test("behind a sign-in: a person would be needed", async () => {
@@ -344,7 +370,7 @@ describe("pages that are hard to read", () => {
     );
     const site = open({ "/": { type: "text/html; charset=iso-8859-1", body: new Uint8Array(body) } });
     const events = await explore({ text: "Größe ändern", startUrls: [`${site.url}/`] });
-    expect(milestone(events, "goal_covered").map(({ terms }) => terms)).toEqual([["größe", "ändern"]]);
+    expect(likely(events).map(({ terms }) => terms)).toEqual([["größe", "ändern"]]);
   });
 
   test("an error page with a status of success and a shell of scripts are told of, not read", async () => {
@@ -356,8 +382,8 @@ describe("pages that are hard to read", () => {
     });
     const events = await explore({ text: "Install the client", startUrls: [`${site.url}/lost`, `${site.url}/app`] });
     expect(ofType(events, "error").map(({ message }) => message)).toEqual([
-      'The page says that it does not exist ("Page not found"), yet its status is one of success',
-      "The page holds no text until its scripts have run; a reader without a browser sees nothing",
+      'The page says that it does not exist ("Page not found"), but its status indicates success',
+      "The page has no text until its scripts have run, so readers without a browser see nothing",
     ]);
     expect(output(events, "fetch_page").map(({ problem }) => problem)).toEqual(["soft_404", "empty_shell"]);
     expect(milestone(events, "page_read")).toEqual([]);
@@ -367,28 +393,33 @@ describe("pages that are hard to read", () => {
   test("a goal in another language is said to be beyond words", async () => {
     const site = open({ "/": page("Webhooks", `${prose("verifying signatures")}<pre>verify()</pre>`) });
     const events = await explore({ text: "署名を検証する", startUrls: [`${site.url}/`] });
-    expect(milestone(events, "goal_not_covered")).toEqual([
+    expect(unclear(events)).toMatchObject([
       {
-        covered: [],
-        missing: ["署名", "検証"],
+        nearest: [],
         unseen: ["署名", "検証"],
+        fit: 0,
+        clicks: null,
         pages: 1,
         budget: "links",
-        bestSection: null,
-        noSample: false,
         noOverlap: true,
         docsLanguage: "en",
+        otherScript: { goal: "Han", docs: "Latin" },
       },
     ]);
-    expect(
-      ofType(events, "thought").some(({ text }) =>
-        text.startsWith("No word of the goal occurs in the 1 pages read, whose language is en"),
-      ),
-    ).toBe(true);
   });
 });
 
 describe("manners and limits", () => {
+  test("another host that does not answer is asked once", async () => {
+    const links = ["a", "b", "c"].map((name) => `<a href="http://192.0.2.1:81/${name}">See ${name}</a>`).join(" ");
+    const site = open({ "/": page("Install", `${prose("installing the client")}${links}`) });
+    const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
+    expect(ofType(events, "http").filter(({ url }) => url.startsWith("http://192.0.2.1"))).toMatchObject([
+      { url: "http://192.0.2.1:81/a", error: { kind: "refused" } },
+    ]);
+    expect(output(events, "check_links")[0]).toMatchObject({ targets: 3, dead: 0, notJudged: 3, notTried: 2 });
+  });
+
   test("robots.txt keeps us from pages that were not given, and only from those", async () => {
     const site = open({
       "/robots.txt": { body: "User-agent: *\nDisallow: /secret\n" },
@@ -408,7 +439,7 @@ describe("manners and limits", () => {
     expect(output(events, "fetch_page")[1]).toEqual({
       url: `${site.url}/secret/install`,
       error: "disallowed",
-      message: "robots.txt of the host asks not to fetch this page",
+      message: "disallowed by robots.txt of the host",
     });
   });
 
@@ -428,11 +459,11 @@ describe("manners and limits", () => {
     const whole = await task(open(many), 400, 3);
     const cut = await task(open(many), 12, 3);
     expect(ofType(whole, "limit")).toEqual([{ type: "limit", limit: "pages", value: 3, unit: "pages" }]);
-    expect(milestone(whole, "goal_not_covered")[0]?.budget).toBe("pages");
+    expect(unclear(whole)[0]?.budget).toBe("pages");
     expect(ofType(cut, "limit")).toContainEqual({ type: "limit", limit: "requests", value: 12, unit: "requests" });
     expect(ofType(cut, "http").length).toBe(12);
-    const statusOf = new Map(checksOf(whole).map((check) => [check.id, check.status]));
-    const worse = checksOf(cut).filter(({ id, status }) => status !== "skip" && status !== statusOf.get(id));
+    const known = new Set(checksOf(whole).map(({ id, status }) => `${id} ${status}`));
+    const worse = checksOf(cut).filter(({ id, status }) => /fail|warn/.test(status) && !known.has(`${id} ${status}`));
     expect(worse).toEqual([]);
     expect(checksOf(cut).some(({ status, message }) => status === "skip" && message.includes("limit"))).toBe(true);
     expect(cut.at(-1)?.type).toBe("end");
@@ -492,8 +523,8 @@ describe("checks of single things", () => {
     expect(
       links.map(({ id, status, subject, url, line, weight }) => ({ id, status, subject, url, line, weight })),
     ).toEqual([
-      { id: "link-resolves", status: "fail", subject: `${site.url}/gone`, url: `${site.url}/`, line: 3, weight: 1 },
-      { id: "link-resolves", status: "pass", subject: `${site.url}/`, url: `${site.url}/`, line: null, weight: 1 },
+      { id: "link-resolves", status: "fail", subject: `${site.url}/gone`, url: `${site.url}/`, line: 3, weight: 2 },
+      { id: "link-resolves", status: "pass", subject: `${site.url}/`, url: `${site.url}/`, line: null, weight: 0.2 },
       {
         id: "anchor-resolves",
         status: "warn",
@@ -546,7 +577,7 @@ describe("checks of single things", () => {
         status: "fail",
         subject: `${site.url}/api/openapi.json`,
         message:
-          'The API description is not valid (1 fault): Missing $ref pointer "#/components/schemas/Nope". Token "components" does not exist.',
+          'The API description is not valid (1 error): Missing $ref pointer "#/components/schemas/Nope". Token "components" does not exist.',
       },
       { status: "pass", subject: `${site.url}/other/swagger.json`, message: "The OpenAPI document is valid" },
     ]);
@@ -571,6 +602,34 @@ describe("checks of single things", () => {
 });
 
 test.each([
+  ["### Incorrect\n\n```json\n{'a': }\n```", null],
+  ["The following JSON is invalid:\n\n```json\n{'a': }\n```", null],
+  ["Don't do this:\n\n```json\n{'a': }\n```", null],
+  ["```json example-bad\n{'a': }\n```", null],
+  ["### Errors\n\nIf the token is invalid, the API returns an error:\n\n```json\n{'a': }\n```", "fail"],
+  ["```json title=error.json\n{'a': }\n```", "fail"],
+])("only the context says that a sample is wrong on purpose: %j", async (text, expected) => {
+  const site = open({ "/": md(`# Install\n\n${text}\n`) });
+  const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
+  expect(checksOf(events, "sample-parses").map(({ status }) => status)).toEqual(
+    expected === null ? [] : [expected as never],
+  );
+});
+
+test("a plain <pre> and a synopsis do not count as code without a language", async () => {
+  const site = open({
+    "/": page("get(1)", `${prose("get")}<pre>get [--all] FILE</pre><pre><code class="language-sh">get a</code></pre>`),
+    "/b": md("# get\n\n## Synopsis\n\n```\nget [--all] FILE\n```\n"),
+    "/c": page("list(1)", `${prose("list")}<pre><code>list a</code></pre>`),
+  });
+  const events = await explore({ text: "get", startUrls: ["/", "/b", "/c"].map((path) => site.url + path) });
+  expect(checksOf(events, "sample-labelled").map(({ url, status, share }) => [url, status, share])).toEqual([
+    [`${site.url}/`, "pass", 1],
+    [`${site.url}/c`, "fail", 0],
+  ]);
+});
+
+test.each([
   ["js", "const a = 1;", "fine"],
   ["js", "return await x();", "fine"],
   ["ts", "{ a: 1, b() {} }", "fine"],
@@ -580,7 +639,7 @@ test.each([
   ["js", "const a = {\n  ...\n}; f(", "unknown"],
   ["js", "f(a);\n\n{ a: 1, b: 2 }", "unknown"],
   ["js", "const a = 1;\nconst a = 2;", "fine"],
-  ["js", 'import x from "y" with { type: "macro" };\nx(}', "unknown"],
+  ["js", 'import x from "y" with { type: "macro" };\nx(}', "broken"],
   ["js", "[a][0]\n['b', , 'c'][1]", "fine"],
   ["js", "const r = parse(a[, b]);\nrun(r);", "unknown"],
   ["js", "const a = [\n  1,\n  2\n;\nconst b = 3;", "broken"],
@@ -591,6 +650,11 @@ test.each([
   ["json", '{\n  "a": ...\n}', "unknown"],
   ["json", '{ "a": string }', "unknown"],
   ["json", "{ 'a': 1 }", "broken"],
+  ["json", '{"broken": }', "broken"],
+  ["json", '{"error": "not_found", "detail": }', "broken"],
+  ["json", '{"valid": "do not", "bad": }', "broken"],
+  ["js", "const invalid = [\n  1,\n  wrong(\n;", "broken"],
+  ["bash", 'echo "an error', "broken"],
   ["yaml", "a:\n  - b", "fine"],
   ["yaml", "a: {{ b }}\n c: 1", "unknown"],
   ["yaml", "a:\n\tb: 1", "broken"],
@@ -633,11 +697,9 @@ describe("the way", () => {
     });
     const events = await explore({ text: "Undo a commit", startUrls: [`${site.url}/`] });
     expect(wayOf(events, site)).toEqual(["/", ...paths]);
-    expect(milestone(events, "goal_covered").map(({ url }) => url)).toEqual([`${site.url}/p11`]);
+    expect(likely(events).map(({ url }) => url)).toEqual([`${site.url}/p11`]);
     const none = await explore({ text: "Bake bread", startUrls: [`${site.url}/`] });
-    expect(milestone(none, "goal_not_covered").map(({ budget, pages }) => ({ budget, pages }))).toEqual([
-      { budget: "links", pages: 13 },
-    ]);
+    expect(unclear(none).map(({ budget, pages }) => ({ budget, pages }))).toEqual([{ budget: "links", pages: 13 }]);
   });
 
   test("goes by what stands around a link, to maps and beginners' pages first, and stays near the start", async () => {
@@ -660,11 +722,11 @@ describe("the way", () => {
         .map(({ text }) => text.replaceAll(site.url, ""))
         .filter((text) => text.includes("(/")),
     ).toEqual([
-      'Next I open "tool-b" (/b), from a link on /: what stands around the link speaks of commit, introduced, fault.',
-      'Little speaks for any one page yet. I try "tutorial" (/tutorial), from a link on /: pages like it lead further.',
-      'Little speaks for any one page yet. I try "Documentation" (/docs), from a link on /: pages like it lead further.',
-      'Nothing left names a word of the goal. I try "tool-a" (/a), from a link on /.',
-      'Nothing left names a word of the goal. I try "Deep" (/deep), from a link on /tutorial.',
+      'Next I open "tool-b" (/b), from a link on /: the text around the link mentions commit, introduced, fault.',
+      'No page stands out yet. I try "tutorial" (/tutorial), from a link on /, because such pages often link to others.',
+      'No page stands out yet. I try "Documentation" (/docs), from a link on /, because such pages often link to others.',
+      'No remaining link mentions a word of the goal. I try "tool-a" (/a), from a link on /.',
+      'No remaining link mentions a word of the goal. I try "Deep" (/deep), from a link on /tutorial.',
     ]);
   });
 
@@ -680,21 +742,9 @@ describe("the way", () => {
       text: "Serve HTTP requests and select a row from a database",
       startUrls: [`${site.url}/`],
     });
-    expect(
-      milestone(events, "goal_covered").map(({ url, terms, sections }) => ({
-        url,
-        terms,
-        sections: (sections as { url: string; terms: string[] }[]).map((each) => [each.url, each.terms]),
-      })),
-    ).toEqual([
-      {
-        url: `${site.url}/http`,
-        terms: ["serve", "http", "requests", "select", "row", "database"],
-        sections: [
-          [`${site.url}/http`, ["serve", "http", "requests"]],
-          [`${site.url}/sql`, ["select", "row", "database"]],
-        ],
-      },
+    expect(likely(events).map(({ url, terms }) => [url, terms])).toEqual([
+      [`${site.url}/http`, ["serve", "http", "requests"]],
+      [`${site.url}/sql`, ["select", "row", "database"]],
     ]);
   });
 
@@ -704,12 +754,12 @@ describe("the way", () => {
       text: "Serve HTTP requests to select a row from a database",
       startUrls: [`${site.url}/`],
     });
-    expect(milestone(one, "goal_covered")).toEqual([]);
+    expect(likely(one)).toEqual([]);
     const words = ["rotate", "secret", "webhook", "nightly"];
     const far = words.map((word) => `<p>${word} ${"some other words ".repeat(90)}</p>`).join("");
     const scattered = open({ "/": page("Rotate", `${far}<pre>rotate()</pre>`) });
     const events = await explore({ text: words.join(" "), startUrls: [`${scattered.url}/`] });
-    expect(milestone(events, "goal_covered")).toEqual([]);
+    expect(likely(events)).toEqual([]);
   });
 });
 
@@ -728,13 +778,18 @@ test("real docs in Markdown: a page of Bun's, found from the guides, in time", a
     routes[`/docs/${file.replace(/\.mdx$/, "")}`] = async () =>
       new Response(await Bun.file(`${root}/${file}`).text(), { headers: { "content-type": "text/markdown" } });
   const site = open(routes);
-  const begun = performance.now();
-  const events = await explore({
-    text: "Publish a message to a topic over a WebSocket",
-    startUrls: [`${site.url}/docs/`],
+  let events: AgentEvent[] = [];
+  const spentMs = await cpuMsOf(async () => {
+    events = await explore({
+      text: "Publish a message to a topic over a WebSocket",
+      startUrls: [`${site.url}/docs/`],
+    });
   });
-  const covered = milestone(events, "goal_covered");
-  expect(covered.map(({ url }) => String(url).includes("websocket"))).toEqual([true]);
-  expect(checksOf(events).filter(({ id, status }) => id === "sample-parses" && status === "fail")).toEqual([]);
-  expect(performance.now() - begun).toBeLessThan(3000);
+  expect(likely(events).map(({ url }) => url.includes("websocket"))).toEqual([true]);
+  // The one sample of these pages that is no JSON: a comma stands before its closing brace.
+  const broken = checksOf(events).filter(({ id, status }) => id === "sample-parses" && status === "fail");
+  expect(broken.map(({ url, line }) => [url.replace(site.url, ""), line])).toEqual([
+    ["/docs/runtime/environment-variables", 52],
+  ]);
+  expect(spentMs).toBeLessThan(3000);
 });

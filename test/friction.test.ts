@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
-import type { Grade } from "../src/grading/score.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -133,7 +133,7 @@ test("what only a preview met is told as that, after all that stands in the live
   const [link] = await dead();
   expect(things.at(-1)).toEqual(link as Thing);
   const pages = [`/friction?promptId=${prompt.id}`, `/friction/${link?.fingerprint}?promptId=${prompt.id}`];
-  for (const path of pages) expect((await app.send("GET", path)).body).toContain("on a preview only");
+  for (const path of pages) expect((await app.send("GET", path)).body).toContain('data-preview="true"');
   // Once it is live it is no preview's any more.
   await run();
   expect((await dead()).map(previewed)).toEqual([false]);
@@ -160,7 +160,7 @@ describe("what counts", () => {
   const [point] = niceGrade.frictions as [Grade["frictions"][number]];
   const withPoint: Grade = niceGrade;
   const without: Grade = { ...niceGrade, frictions: [], recommendations: [] };
-  const byModel = (grade: Grade): Grade => ({ ...grade, reach: { ...grade.reach, byRules: false } });
+  const byModel = (grade: Grade): Grade => ({ ...grade, exposure: { ...grade.exposure, byRules: false } });
 
   function prompted() {
     const app = testApp();
@@ -208,8 +208,8 @@ describe("what counts", () => {
   test("a run of another model, one ended by a limit and one that could not be made say nothing", async () => {
     const { app, id, evaluate, told } = prompted();
     evaluate(withPoint);
-    evaluate({ ...without, reach: { ...without.reach, isComplete: false } });
-    evaluate({ ...without, reach: { ...without.reach, visits: [], done: [] } });
+    evaluate({ ...without, exposure: { ...without.exposure, isComplete: false } });
+    evaluate({ ...without, exposure: { ...without.exposure, visits: [], done: [] } });
     evaluate("infrastructure: the host is gone");
     expect(await told()).toEqual(["new", 1, 1]);
     const model = evaluation(app, id, [withPoint]);
@@ -234,14 +234,14 @@ describe("what counts", () => {
       return [status, body.detail];
     };
     const unknown = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
-    const one = "give promptId, for one prompt, or providerId, for all prompts of a provider";
+    const one = expect.stringMatching(/promptId.*providerId/);
     expect(await got("")).toEqual([400, one]);
     expect(await got(`?promptId=${id}&providerId=${unknown}`)).toEqual([400, one]);
-    expect(await got(`?promptId=${id}`, b.key)).toEqual([404, `no prompt has the id ${id}`]);
-    expect(await got(`?providerId=${unknown}`)).toEqual([404, `no provider has the id ${unknown}`]);
+    expect(await got(`?promptId=${id}`, b.key)).toEqual([404, `No prompt has the ID ${id}.`]);
+    expect(await got(`?providerId=${unknown}`)).toEqual([404, `No provider has the ID ${unknown}.`]);
     expect(await got(`/${point.fingerprint}?promptId=${id}`)).toEqual([
       404,
-      `no friction point has the fingerprint ${point.fingerprint} here`,
+      `No friction point has the fingerprint ${point.fingerprint}.`,
     ]);
   });
 });

@@ -1,17 +1,23 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
 import { Gate } from "../src/gates/schema.ts";
-import { testApp } from "./support/app.ts";
+import type { Grade } from "../src/grading/grade.ts";
+import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { normal, randomOf } from "./support/random.ts";
-import { finishRuns } from "./support/reports.ts";
+import { finishRuns, judge, niceGrade } from "./support/reports.ts";
 
 const preview = { "docs.example.com": "https://preview.example.com" };
 
 /** A prompt whose runs end as a test says: with a score, or with the reason why there is none. `side`: head has a urlMap. */
-function setUp(end: (side: "base" | "head", nth: number) => number | string, costUsd: number | null = 0) {
-  const app = testApp();
+function setUp(
+  end: (side: "base" | "head", nth: number) => number | string | Grade,
+  costUsd: number | null = 0,
+  agent = "noisy",
+) {
+  const app = testApp({ agents: noisy });
   const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
+    agent,
     title: "Upload",
     text: "Upload a file. https://docs.example.com",
   });
@@ -58,9 +64,9 @@ describe("a gate", () => {
     expect(gate).toMatchObject({
       status: "failed",
       reason:
-        "regressed: -10.0 points (95 % from -11.2 to -8.8), p 0.008; a change counts from 5 points and p below 0.05",
+        "regressed: -10.0 points (95% from -11.2 to -8.8), p 0.008; a change needs at least 5 points and p below 0.05",
       progress: { ended: 10, of: 10 },
-      comparison: { verdict: "regressed", base: { evalRequestIds: [asked.baseRequestId], runs: 5 } },
+      comparison: { verdict: "regressed", base: { evalRequestIds: [asked.prompts[0].baseRequestId], runs: 5 } },
       head: { label: "5 runs", score: { mean: 70.8 } },
       warnings: [],
     });
@@ -71,34 +77,58 @@ describe("a gate", () => {
     ["nothing changed", 80, 80, {}, "passed", "no_change: 0.0 points"],
     ["it is better", 70, 80, {}, "passed", "improved: +10.0 points"],
     ["it is a little worse", 80, 77, {}, "passed", "soft_regression: -3.0 points"],
-    ["it is below the bar", 70, 70, { minScore: 75 }, "failed", "the mean score 70.8 is below 75; no_change: "],
-    ["it is at the bar", 70, 70, { minScore: 70.8 }, "passed", "the mean score 70.8 is not below 70.8; no_change: "],
-    ["three runs can tell nothing", 80, 60, { runs: 3 }, "passed", "insufficient_data: 3 against 3 runs"],
+    [
+      "it is below the bar",
+      70,
+      70,
+      { minScore: 75 },
+      "failed",
+      "the mean score 70.8 is below the minimum of 75; no_change: ",
+    ],
+    [
+      "it is at the bar",
+      70,
+      70,
+      { minScore: 70.8 },
+      "passed",
+      "the mean score 70.8 meets the minimum of 70.8; no_change: ",
+    ],
+    ["three runs can tell nothing", 80, 60, { runs: 3 }, "error", "insufficient_data: 3 against 3 runs"],
+    [
+      "a bar decides where runs cannot",
+      80,
+      60,
+      { runs: 3, minScore: 50 },
+      "passed",
+      "the mean score 61 meets the minimum of 50; ",
+    ],
   ])("%s", async (_, base, head, more, status, reason) => {
     const gate = await setUp(steady(base, head)).gate({ urlMap: preview, ...more });
     expect(gate.status).toBe(status);
     expect(gate.reason).toStartWith(reason);
   });
 
-  test("of which a fifth of the runs could not be made is decided by the others, a timeout among them", async () => {
-    const ends = (side: string, nth: number) =>
-      side === "head" && nth < 5
-        ? nth < 2
+  test("of which a fifth of the runs could not be made is decided by the others; where more were lost, it cannot be told", async () => {
+    const ends = (timeouts: number) => (side: string, nth: number) =>
+      side === "head" && nth < timeouts + 1
+        ? nth < 1
           ? "infrastructure: the host is gone"
           : "timeout: too long"
         : 70 + (nth % 5);
-    expect(await setUp(ends).gate({ urlMap: preview, runs: 10 })).toMatchObject({
+    expect(await setUp(ends(1)).gate({ urlMap: preview, runs: 10 })).toMatchObject({
       status: "passed",
-      head: { n: 5, infraFailures: 2 },
+      head: { n: 8, infraFailures: 1 },
       comparison: { verdict: "no_change" },
+    });
+    expect(await setUp(ends(2)).gate({ urlMap: preview, runs: 10 })).toMatchObject({
+      status: "error",
+      reason: expect.stringMatching(/20% of the runs of the head .*: timeout: too long$/),
     });
   });
 
   test("of fewer than four runs warns", async () => {
     const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
-    expect(body.warnings).toEqual([
-      "3 runs a side: fewer than 4 cannot tell a change from chance; only minScore can fail this gate",
-    ]);
+    expect(body.warnings).toEqual([expect.stringMatching(/^3 runs .*minScore/)]);
   });
 
   test("warns, from then on, whoever evaluates its prompt with fewer than four runs", async () => {
@@ -108,9 +138,9 @@ describe("a gate", () => {
     const request = async (more: object) => (await rpc(app).call("request_eval", { promptId, ...more })).warnings;
     expect([await warnings(), await request({})]).toEqual([[], []]);
     await app.ask({ urlMap: preview });
-    const warning = "1 of 4 runs: fewer cannot tell a change from what its gates run from chance; set runsPerEval to 5";
+    const warning = expect.stringContaining("runsPerEval");
     expect([await warnings(), await request({}), await request({ runs: 4 })]).toEqual([[warning], [warning], []]);
-    expect((await send("GET", `/prompts/${promptId}`)).body).toContain(`<p class="notice">${warning}</p>`);
+    expect((await send("GET", `/prompts/${promptId}`)).body).toMatch(/<p class="notice">[^<]*runsPerEval/);
     await send("PATCH", base, { body: { runsPerEval: 5 } });
     expect(await warnings()).toEqual([]);
   });
@@ -121,7 +151,7 @@ describe("a gate", () => {
     const app = setUp(lost);
     expect(await app.gate({ urlMap: preview })).toMatchObject({
       status: "error",
-      reason: "over 20 % of the runs of the head could not be made: infrastructure: the host is gone",
+      reason: expect.stringMatching(/20% of the runs of the head .*: infrastructure: the host is gone$/),
       comparison: { friction: { shared: [{ after: { runs: 3, of: 3 } }], gone: [], new: [] } },
     });
     // An adaptive one sees it at its first look.
@@ -132,22 +162,25 @@ describe("a gate", () => {
     // Where no run of a side was made, nothing can be said to be gone or new.
     const away = setUp((side, nth) => (side === "base" ? `infrastructure: away${nth < 4 ? "" : ", and late"}` : 70));
     expect(await away.gate({ urlMap: preview })).toMatchObject({
-      reason: "over 20 % of the runs of the base could not be made: infrastructure: away",
+      reason: expect.stringMatching(/20% of the runs of the base .*: infrastructure: away$/),
       comparison: { friction: { shared: [], gone: [], new: [] } },
     });
     const timeouts = setUp((side, nth) => (side === "head" ? "timeout: too long" : 70 + (nth % 3)));
-    expect((await timeouts.gate({ urlMap: preview })).reason).toBe("no run of the head has a score: timeout: too long");
+    expect(await timeouts.gate({ urlMap: preview })).toMatchObject({
+      status: "failed",
+      comparison: { evidence: { causes: ["unfinished"] } },
+    });
   });
 
   test("without a urlMap is held against the baseline, which counts as it was when the gate was asked for", async () => {
     const app = setUp((_, nth) => (nth < 10 ? 80 + (nth % 3) : 60 + (nth % 3)));
-    expect((await app.ask({})).body.detail).toStartWith("there is nothing to compare with: give urlMap");
+    expect((await app.ask({})).body).toEqual({ error: "bad_request", detail: expect.stringContaining("urlMap") });
     await app.gate({ runs: 5, minScore: 50 });
     await app.gate({ runs: 5, minScore: 50 });
     const gate = await app.gate({ runs: 5 });
     expect(gate).toMatchObject({
       status: "failed",
-      baseRequestId: null,
+      prompts: [{ baseRequestId: null }],
       progress: { of: 5 },
       comparison: { verdict: "regressed", base: { runs: 10 } },
     });
@@ -156,30 +189,38 @@ describe("a gate", () => {
   test("adaptive stops when the verdict is plain, and says at which look", async () => {
     const worse = await setUp(steady(80, 60)).gate({ urlMap: preview, adaptive: true });
     expect([worse.status, worse.progress.of]).toEqual(["failed", 10]);
-    expect(worse.reason).toEndWith("; a change counts from 5 points and p below 0.02699; plain after 5 runs a side");
+    expect(worse.reason).toEndWith("; clear after 5 runs per side");
     expect(worse.comparison.evidence.level).toBe(0.02699);
     const random = randomOf(3);
     const wide = await setUp(() => normal(random, 70, 8)).gate({ urlMap: preview, adaptive: true });
     expect([wide.status, wide.progress.of, wide.comparison.evidence.level]).toEqual(["passed", 24, 0.02168]);
     const { body } = await setUp(steady(1, 1)).ask({ urlMap: preview, adaptive: true, runs: 13 });
-    expect(body.detail).toBe("runs: an adaptive gate makes at most 12 runs a side");
+    expect(body.detail).toMatch(/^Invalid runs: .*12/);
   });
 
-  test.each<[string, number | null, object, number, string]>([
+  test.each<[string, number | null, object, number, string, string?]>([
     [
       "makes what fits",
       0.1,
       { budgetUsd: 0.75 },
       6,
-      "; 3 runs a side cost $0.60, and more would not fit the budget of $0.75",
+      "; 3 runs per side cost $0.60, and more would exceed the budget of $0.75",
+      "error",
     ],
     ["makes all that is asked for", 0.1, { budgetUsd: 5 }, 10, "p below 0.05"],
-    ["does not begin a look that it cannot end", 0.1, { budgetUsd: 0.9, adaptive: true }, 6, "the budget of $0.9"],
-    ["stops where nobody knows what runs cost", null, { budgetUsd: 5 }, 2, "so that the budget cannot be kept"],
+    [
+      "does not begin a look that it cannot end",
+      0.1,
+      { budgetUsd: 0.9, adaptive: true },
+      6,
+      "the budget of $0.9",
+      "error",
+    ],
+    ["stops where nobody knows what runs cost", null, { budgetUsd: 5 }, 2, "so the budget cannot be enforced", "error"],
     ["counts no cost where there is none", 0, { budgetUsd: 0.01 }, 10, "p below 0.05"],
-  ])("with a budget %s", async (_, costUsd, more, runs, reason) => {
+  ])("with a budget %s", async (_, costUsd, more, runs, reason, status = "passed") => {
     const gate = await setUp(steady(80, 79), costUsd).gate({ urlMap: preview, ...more });
-    expect([gate.progress.of, gate.status]).toEqual([runs, "passed"]);
+    expect([gate.progress.of, gate.status]).toEqual([runs, status]);
     expect(gate.reason).toContain(reason);
     expect(gate.spentUsd).toEqual(costUsd === null ? null : expect.closeTo(costUsd * runs, 9));
   });
@@ -205,11 +246,59 @@ describe("a gate", () => {
     finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 70 : 80));
     app.db.$client.run(
       "update reports set dimensions = 'x' where run_id in (select id from runs where eval_request_id = ?)",
-      [broken.headRequestId],
+      [broken.prompts[0].headRequestId],
     );
     await app.service.gates.tick();
-    const defect = "a defect of the service; its log says more";
+    const defect = "internal error; see the server log";
     expect(await app.get(broken.id)).toMatchObject({ status: "error", reason: defect, comparison: null });
     expect((await app.get(whole.id)).status).toBe("failed");
+  });
+});
+
+describe("a gate that must not pass", () => {
+  const stamp = { ...niceGrade.methodology, judge: "openai/gpt-5" };
+  const won: Grade = { ...niceGrade, methodology: stamp, outcome: "succeeded", score: 90 };
+  const missed: Grade = { ...won, outcome: "goal_not_met", score: 55 };
+  const unclear: Grade = { ...won, outcome: "not_judged", scope: "conduct_only", grade: null, judge };
+
+  test("where 5 of 5 reach the goal, and then 4 miss it and 1 is unclear", async () => {
+    const app = setUp((side, nth) => (side === "base" ? won : nth < 4 ? missed : unclear));
+    const gate = await app.gate({ urlMap: preview });
+    expect([gate.status, gate.comparison.evidence.ends.success.after]).toEqual(["failed", { k: 0, n: 5 }]);
+    expect(gate.comparison.evidence.causes).toContain("success");
+  });
+
+  test.each([
+    ["4 of 5 runs time out", 4, 5, "failed"],
+    ["7 of 10 runs time out", 7, 10, "failed"],
+  ])("where %s", async (_, lost, runs, status) => {
+    const app = setUp((side, nth) => (side === "head" && nth < lost ? "timeout: too long" : 80 + (nth % 3)));
+    expect((await app.gate({ urlMap: preview, runs })).status).toBe(status);
+  });
+
+  test("where the explorer falls by 40 points, or meets something new", async () => {
+    const explorer = (end: Parameters<typeof setUp>[0]) => setUp(end, 0, "explorer").gate({ urlMap: preview, runs: 3 });
+    const fell = await explorer((side) => (side === "base" ? 90 : 50));
+    expect([fell.status, fell.progress.of, fell.comparison.evidence.p]).toEqual(["failed", 2, null]);
+    const [friction] = niceGrade.frictions as [Grade["frictions"][number]];
+    const met = { ...niceGrade, recommendations: [], frictions: [{ ...friction, fingerprint: "b".repeat(16) }] };
+    expect((await explorer((side) => (side === "base" ? niceGrade : met))).status).toBe("failed");
+    expect((await explorer(() => niceGrade)).status).toBe("passed");
+  });
+
+  test("where five prompts all fall by 30 points", async () => {
+    const app = setUp(steady(80, 50));
+    const text = "Upload a file. https://docs.example.com";
+    const others = [1, 2, 3, 4].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
+    const asked = await app.ask({ promptId: undefined, promptIds: [app.promptId, ...others], urlMap: preview });
+    const gate = await app.decided(asked.body.id);
+    expect([gate.status, gate.prompts.length, gate.progress.of]).toEqual(["failed", 5, 50]);
+  });
+
+  test("where a bar is for tested goals and the score is of the docs alone", async () => {
+    const docs: Grade = { ...niceGrade, scope: "docs_only", grade: null };
+    const app = setUp(() => docs);
+    expect((await app.gate({ urlMap: preview, minScore: 50 })).status).toBe("error");
+    expect((await app.gate({ urlMap: preview, minScore: 50, scope: "docs_only" })).status).toBe("passed");
   });
 });

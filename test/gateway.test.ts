@@ -10,9 +10,9 @@ import { z } from "zod";
 import type { AgentEvent, AgentFailure } from "../src/agents/agent.ts";
 import type { ModelLimits } from "../src/agents/gateway/budget.ts";
 import { createGateway, type GatewaySession } from "../src/agents/gateway/gateway.ts";
-import { readConfig } from "../src/config.ts";
-import { type ModelProvider, modelProviders } from "../src/modelsettings.ts";
-import { serveFakeModel } from "./support/fakemodel.ts";
+import { readConfig } from "../src/config/config.ts";
+import { type ModelProvider, modelProviders } from "../src/config/model-settings.ts";
+import { serveFakeModel } from "./support/fake-model.ts";
 
 const key = "sk-the-real-key-0123456789";
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -196,7 +196,7 @@ describe.each(names)("%s", (name) => {
     const { session, events } = openRun(provider, "text");
     const before = fake.requests.length;
     const failed = generateText({ model: make(session, "think"), prompt: "Hi.", maxRetries: 0 });
-    await expect(failed).rejects.toThrow("this run may call text and no other model");
+    await expect(failed).rejects.toThrow("this run may only call the model text");
     expect([fake.requests.length, events]).toEqual([before, []]);
     await session.close();
   });
@@ -236,7 +236,7 @@ describe.each(names)("%s", (name) => {
     expect(usage()).toMatchObject([{ costUsd: null }]);
     expect(events).toContainEqual({
       type: "message",
-      text: "A call of half ended without a word on what it used; its cost is not known.",
+      text: "The response of half did not report its token usage, so the cost of this call is unknown.",
     });
     expect(events).toContainEqual(expect.objectContaining({ type: "error", where: "model", retryable: true }));
     expect(session.spent().unpriced).toBe(1);
@@ -251,7 +251,7 @@ describe.each(names)("%s", (name) => {
     expect(events).toContainEqual({
       type: "error",
       where: "model",
-      message: `${provider} gave no whole answer: the answer has no end`,
+      message: `${provider} sent an incomplete response: the response ended early`,
       url: null,
       retryable: true,
     });
@@ -264,7 +264,7 @@ describe.each(names)("%s", (name) => {
       const model = make(session, scenario);
       await expect(generateText({ model, prompt: "Hi." })).rejects.toThrow();
       expect(failures).toMatchObject([{ failureCause: "credentials", options: { retryable: false } }]);
-      expect(failures[0]?.detail).toStartWith(`${provider} refused the key (${status}): `);
+      expect(failures[0]?.detail).toStartWith(`${provider} rejected the API key (${status}): `);
       await expect(generateText({ model, prompt: "Hi." })).rejects.toThrow(/the run has ended/);
       expect([failures.length, usage()]).toEqual([1, []]);
       await session.close();
@@ -284,7 +284,7 @@ describe.each(names)("%s", (name) => {
     expect(failures).toMatchObject([
       { failureCause: "infrastructure", options: { retryable: true, retryAfterMs: 7000 } },
     ]);
-    expect(failures[0]?.detail).toBe(`${provider} answered 429: slow down (5 failures in a row)`);
+    expect(failures[0]?.detail).toBe(`${provider} returned 429: slow down (5 failures in a row)`);
     expect(events.filter(({ type }) => type === "error").length).toBe(5);
     expect(usage()).toEqual([]);
     await session.close();
@@ -309,10 +309,10 @@ describe("failures of a provider", () => {
       [
         "garbage",
         200,
-        `openai gave no whole answer: what came is no answer of a model; is ${fake.baseUrls.openai} its address?`,
+        `openai sent an incomplete response: the response is not from a model API; check the base URL ${fake.baseUrls.openai}`,
       ],
-      ["silent", 502, "openai gave no whole answer: no byte came for 0.2 seconds"],
-      ["broken", 500, "openai answered 500: something broke"],
+      ["silent", 502, "openai sent an incomplete response: no data for 0.2 seconds"],
+      ["broken", 500, "openai returned 500: something broke"],
     ] as const) {
       const strict = createGateway({ now, silenceMs: scenario === "silent" ? 200 : 60_000 });
       const { session, failures } = openRun("openai", scenario, { of: strict });
@@ -325,7 +325,7 @@ describe("failures of a provider", () => {
     }
     const { session, failures } = openRun("openai", "text", { of: createGatewayTo("http://127.0.0.1:1") });
     for (let i = 0; i < 5; i++) expect((await ask(session, "text")).status).toBe(502);
-    expect(failures[0]?.detail).toContain("openai did not answer: ");
+    expect(failures[0]?.detail).toContain("openai did not respond: ");
     await session.close();
   });
 
@@ -392,7 +392,7 @@ describe("budgets", () => {
       "calls",
       { calls: 5 },
       5,
-      "the run has used its budget of 5 calls for the model",
+      "the run has used its model budget of 5 calls",
       { limit: "model_calls", value: 5, unit: "calls" },
       0.8,
     ],
@@ -400,7 +400,7 @@ describe("budgets", () => {
       "tokens",
       { tokens: 360 },
       3,
-      "the run has used its budget of 360 tokens for the model",
+      "the run has used its model budget of 360 tokens",
       { limit: "model_tokens", value: 360, unit: "tokens" },
       1,
     ],
@@ -408,7 +408,7 @@ describe("budgets", () => {
       "costUsd",
       { costUsd: 0.006 },
       3,
-      "the run has used its budget of $0.006 for the model",
+      "the run has used its model budget of $0.006",
       { limit: "model_cost", value: 0.006, unit: "USD" },
       0.88,
     ],
@@ -465,7 +465,7 @@ describe("budgets", () => {
     expect(events.filter(({ type }) => type === "message")).toEqual([
       {
         type: "message",
-        text: "Nobody says what text costs, so its budget of $0.001 cannot hold; its tokens are counted, up to 1000000. EVALD_MODEL_PRICES states prices.",
+        text: "The price of text is unknown, so its budget of $0.001 cannot be enforced. Tokens are limited to 1000000. Set prices in EVALD_MODEL_PRICES.",
       },
     ]);
     expect(session.spent()).toEqual({ calls: 3, tokens: 360, costUsd: 0, unpriced: 3 });
@@ -604,7 +604,7 @@ describe("the door", () => {
     const refused = await call(session, path, { model: "text", messages: [], ...more });
     expect([refused.status, await refused.json()]).toMatchObject([
       403,
-      { error: { message: `a run may not have its provider do this: ${what}` } },
+      { error: { message: `tools that run at the provider are not allowed: ${what}` } },
     ]);
     expect(fake.requests.length).toBe(before);
     await session.close();

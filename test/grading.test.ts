@@ -1,7 +1,8 @@
 import { expect, test } from "bun:test";
 import type { AgentEvent, Check, Outcome, SessionEvent } from "../src/agents/agent.ts";
+import type { Friction } from "../src/grading/grade.ts";
 import { listMethodologies, table } from "../src/grading/methodology.ts";
-import { type Friction, gradeSession } from "../src/grading/score.ts";
+import { gradeSession } from "../src/grading/score.ts";
 import {
   call,
   check,
@@ -43,232 +44,80 @@ test("an llms.txt that a tool looked for by itself is no error, one that the age
 });
 
 test("a session becomes this grade", () => {
-  const friction = { quote: null, lostSeconds: null, lostUsd: null };
-  expect(gradeSession(bad)).toEqual({
+  const grade = gradeSession(bad);
+  expect(grade).toMatchObject({
     outcome: "not_judged",
-    // (77.5 × 20 + 75 × 15 + 86.7 × 10) / 45
-    score: 78.7,
-    grade: "C+",
+    scope: "docs_only",
+    // (62.5 × 20 + 75 × 15 + 86.7 × 10) / 45
+    score: 72,
+    grade: null,
     nullNotice: null,
-    keyFinding:
-      "The words of the goal were found after 8 pages under “npm” on Install. Most to gain (6.7 points): shorten the way to the section that answers the goal.",
-    verdict:
-      "78.7 of 100 (C+), from the 45% of the weights that could be measured: Docs discoverability 77.5, Docs quality 75 and Efficiency 86.7. Whether the goal can be met was not judged: a rule-based explorer read the docs.",
-    summary: {
-      whatWorked:
-        "The words of the goal were found after 8 pages under “npm” on Install. 2 pages read on the way. 2 of 4 static checks of the site passed. 2 of 3 links tested lead somewhere.",
-      whatDidnt:
-        "5 friction points (2 medium, 3 low). The worst: Dead link on Acme docs: /instal/ (404). No llms.txt to start from. Slow page: Install took 3.5s.",
-    },
-    metrics: {
-      time: "18s",
-      timeDetail: "From start to end; 3 requests on the way took 4.1s.",
-      timeSeconds: 18,
-      errors: 1,
-      errorsDetail: "1 request on the way failed (1 × 404).",
-      toolCalls: 4,
-      toolCallsDetail: "3 × fetch_page, 1 × check_site.",
-      cost: "$0.00",
-      costDetail: "No model was used, so nothing was spent.",
-      costUsd: 0,
-      interruptions: 0,
-    },
-    dimensions: [
-      {
-        name: "Docs discoverability",
-        weight: "20%",
-        score: 77.5,
-        grade: "C+",
-        desc: "Way to the goal (50%): the words of the goal were covered after 8 pages (100 at 2 pages or fewer, 40 at 32 or more on a log scale, under 40 if not covered) = 70. Missed addresses (20%): 0 of 3 requests brought no page, 0 of those guessed and counted 2 times; 1 dead link charged to Docs quality instead (100 at none, 0 at 50% or more) = 100. Site checks (30%): 75% of what was checked is in order, by weight (100 if all, 0 if none) = 75.",
-      },
-      {
-        name: "Docs quality",
-        weight: "15%",
-        score: 75,
-        grade: "C",
-        desc: "Pages (66.7%): 75% of what was checked is in order, by weight (100 if all, 0 if none) = 75. Links (33.3%): 75% of the links tested or followed lead somewhere (100 if all, 0 if none) = 75. Not measured, weight spread over the rest: code samples, sample labels, API description.",
-      },
-      {
-        name: "Efficiency",
-        weight: "10%",
-        score: 86.7,
-        grade: "B",
-        desc: "Waste (66.7%): 0 repeated requests and 0 pages without a section on the goal or a link to one, of 2 requests (100 at none, 0 at 80% or more) = 100. Waiting (33.3%): 2.0s for each request answered on the way (100 at 0.5 s or less, 0 at 16 s or more on a log scale) = 60.",
-      },
-    ],
+    metrics: { timeSeconds: 18, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
     coverage: 0.45,
-    methodology: {
-      id: "1",
-      hash: "68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f",
-      judge: null,
-    },
+    methodology: { id: table.id, judge: null },
     judge: null,
-    frictions: [
-      {
-        // SHA-256 of "dead_link\nhttp://docs.acme.dev/instal": the check and the request on the way are one thing.
-        fingerprint: "903bde5bd93eaf3a",
-        lostPoints: 2.8,
-        grounds: ["tested http://docs.acme.dev"],
-        severity: "medium",
-        phase: "discovery",
-        category: "dead_link",
-        title: "Dead link on Acme docs: /instal/ (404)",
-        description: "link-resolves says so.",
-        quote: "Install it",
-        url: "http://docs.acme.dev/",
-        events: [8, 9, 10, 18],
-        lostSeconds: 0.1,
-        lostUsd: null,
-      },
-      {
-        ...friction,
-        fingerprint: "b3cb358e00b33c4e",
-        lostPoints: 3.3,
-        grounds: ["check llms-txt-exists http://docs.acme.dev"],
-        severity: "medium",
-        phase: "discovery",
-        category: "missing_docs",
-        title: "No llms.txt to start from",
-        description: "llms-txt-exists says so.",
-        url: "http://docs.acme.dev/",
-        events: [18],
-      },
-      {
-        ...friction,
-        fingerprint: "0914fe74be9c880b",
-        lostPoints: 3,
-        grounds: ["asked http://docs.acme.dev/install"],
-        severity: "low",
-        phase: "discovery",
-        category: "slow",
-        title: "Slow page: Install took 3.5s",
-        description: "GET http://docs.acme.dev/install was answered after 3.5s; pages should take 3 s at most.",
-        url: "http://docs.acme.dev/install",
-        events: [12],
-        lostSeconds: 3.5,
-      },
-      {
-        ...friction,
-        fingerprint: "3f1cf57c4ed60bef",
-        lostPoints: 6.7,
-        grounds: ["goal"],
-        severity: "low",
-        phase: "discovery",
-        category: "other",
-        title: "The goal is far from the start: 8 pages until its words were found",
-        description:
-          "The explorer opened 8 pages, first those whose links spoke of the goal, before it came to “npm” on Install.",
-        url: "http://docs.acme.dev/install",
-        events: [16],
-      },
-      {
-        ...friction,
-        fingerprint: "6df1a4af505891c9",
-        lostPoints: 5.6,
-        grounds: ["check page-size-html http://docs.acme.dev"],
-        severity: "low",
-        phase: "integration",
-        category: "unreadable_page",
-        title: "HTML pages are too long for one read",
-        description: "page-size-html says so.",
-        url: "http://docs.acme.dev/install",
-        events: [18],
-      },
-    ],
-    recommendations: [
-      {
-        priority: 1,
-        title: "Shorten the way to the section that answers the goal",
-        action:
-          "Link “npm” on Install from the start page or an index, in words that its readers have for the goal: install and client.",
-        url: "http://docs.acme.dev/install",
-        frictions: ["3f1cf57c4ed60bef"],
-        // The way 100 instead of 70: Docs discoverability 92.5, 85.4 in all
-        expectedGain: 6.7,
-      },
-      {
-        priority: 2,
-        title: "Shorten the long HTML pages",
-        action: "Shorten the long HTML pages. page-size-html says so. See http://docs.acme.dev/install.",
-        url: "http://docs.acme.dev/install",
-        frictions: ["6df1a4af505891c9"],
-        // Docs quality 91.7: 84.3 in all
-        expectedGain: 5.6,
-      },
-      {
-        priority: 3,
-        title: "Publish an llms.txt",
-        action: "Publish one. See http://docs.acme.dev/.",
-        url: "http://docs.acme.dev/",
-        frictions: ["b3cb358e00b33c4e"],
-        // Docs discoverability 85: 82 in all
-        expectedGain: 3.3,
-      },
-      {
-        priority: 4,
-        title: "Answer pages faster",
-        action: "Answer each page within 3 s. Concerned: /install (3.5s).",
-        url: "http://docs.acme.dev/install",
-        frictions: ["0914fe74be9c880b"],
-        // Efficiency 100: 81.7 in all
-        expectedGain: 3,
-      },
-      {
-        priority: 5,
-        title: "Mend dead links on Acme docs",
-        action:
-          "On http://docs.acme.dev/, links that lead nowhere: /instal/ (404). Point each to where its page is now, or drop it.",
-        url: "http://docs.acme.dev/",
-        frictions: ["903bde5bd93eaf3a"],
-        // Docs quality 83.3: 81.5 in all
-        expectedGain: 2.8,
-      },
-    ],
-    reach: {
-      visits: [
-        {
-          page: "http://docs.acme.dev",
-          url: "http://docs.acme.dev/",
-          reads: 1,
-          misses: 0,
-          guesses: 0,
-          errors: 1,
-          found: { given: 1 },
-        },
-        {
-          page: "http://docs.acme.dev/instal",
-          url: "http://docs.acme.dev/instal",
-          reads: 0,
-          misses: 1,
-          guesses: 0,
-          errors: 0,
-          found: {},
-        },
-        {
-          page: "http://docs.acme.dev/install",
-          url: "http://docs.acme.dev/install",
-          reads: 1,
-          misses: 0,
-          guesses: 0,
-          errors: 0,
-          found: { link: 1 },
-        },
-      ],
-      listed: [],
-      done: [
-        "run",
-        "goal",
-        "check llms-txt-exists http://docs.acme.dev",
-        "check llms-txt-coverage http://docs.acme.dev",
-        "check page-size-html http://docs.acme.dev",
-        "check rendering-strategy http://docs.acme.dev",
-        "tool fetch_page",
-        "tool check_site",
-      ],
-      isComplete: true,
-      byRules: true,
-    },
   });
+  expect(
+    grade.dimensions.map(({ name, weight, score, grade: letter, parts, unmeasured }): unknown[] => [
+      ...[name, weight, score, letter, unmeasured],
+      parts.map((part) => [part.name, Number(part.weight.toFixed(3)), part.value, part.unit, part.score]),
+    ]),
+  ).toEqual([
+    [
+      ...["Docs discoverability", 0.2, 62.5, "D-", []],
+      [
+        ["Path to the goal", 0.5, 1, "share", 40],
+        ["Failed page requests", 0.2, 0, "share", 100],
+        ["Site checks", 0.3, 0.75, "share", 75],
+      ],
+    ],
+    [
+      ...["Docs quality", 0.15, 75, "C", ["Code samples", "Sample labels", "API description"]],
+      [
+        ["Pages", 0.667, 0.75, "share", 75],
+        ["Links", 0.333, 0.75, "share", 75],
+      ],
+    ],
+    [
+      ...["Efficiency", 0.1, 86.7, "B", []],
+      [
+        ["Wasted requests", 0.667, 0, "share", 100],
+        ["Response time", 0.333, 2, "seconds", 60],
+      ],
+    ],
+  ]);
+  expect(grade.dimensions[0]!.parts[0]).toMatchObject({ counts: { likely: 1, linked: 1, clicks: 8 } });
+  expect(
+    grade.frictions.map(({ severity, category, events, lostPoints, lostSeconds, grounds }) => [
+      ...[severity, category, events, lostPoints, lostSeconds, grounds],
+    ]),
+  ).toEqual([
+    // The check and the request on the way are one thing.
+    ["medium", "dead_link", [8, 9, 10, 18], 2.8, 0.1, ["tested http://docs.acme.dev"]],
+    ["low", "slow", [12], 3, 3.5, ["asked http://docs.acme.dev/install"]],
+    ["low", "other", [16], 13.4, null, ["goal"]],
+    [
+      "low",
+      "other",
+      [18],
+      8.9,
+      null,
+      ["check llms-txt-exists http://docs.acme.dev", "check page-size-html http://docs.acme.dev"],
+    ],
+  ]);
+  const categoryOf = new Map(grade.frictions.map((each) => [each.fingerprint, each.category]));
+  expect(
+    grade.recommendations.map(({ priority, expectedGain, frictions }) => [
+      ...[priority, expectedGain, frictions.map((print) => categoryOf.get(print))],
+    ]),
+  ).toEqual([
+    // The path 100 instead of 40: Docs discoverability 92.5, 85.4 in all
+    [1, 13.4, ["other"]],
+    [2, 8.9, ["other"]],
+    // Efficiency 100: 75 in all
+    [3, 3, ["slow"]],
+    [4, 2.8, ["dead_link"]],
+  ]);
 });
 
 test("the same events give the same grade to the byte, also after a round trip through storage", () => {
@@ -279,12 +128,12 @@ test("the same events give the same grade to the byte, also after a round trip t
   expect(JSON.stringify(gradeSession(bad.toReversed()))).toBe(once);
 });
 
-test("methodology 1 is what it was; weights of one's own are another, and nothing else differs", () => {
+test("weights of one's own are another methodology, and nothing else differs", () => {
   const own = { id: "acme-1", weights: { ...table.weights, "Docs discoverability": 5, "Docs quality": 30 } };
   const { methodology, score, dimensions, ...one } = gradeSession(bad);
   const [first, second] = listMethodologies(own);
   const other = gradeSession(bad, first);
-  expect(methodology.hash).toBe("68050989e776e3d11b163462252033e96dbf3a4a46cf005dcc780b87b5f0b12f");
+  expect(methodology.hash).toMatch(/^[0-9a-f]{64}$/);
   expect(JSON.stringify(gradeSession(bad, second))).toBe(JSON.stringify(gradeSession(bad)));
   expect(other.methodology).toEqual({
     id: "acme-1",
@@ -292,7 +141,7 @@ test("methodology 1 is what it was; weights of one's own are another, and nothin
     judge: null,
   });
   const weighed = [5, 30, 10];
-  expect(other.dimensions).toEqual(dimensions.map((each, i) => ({ ...each, weight: `${weighed[i]}%` })));
+  expect(other.dimensions).toEqual(dimensions.map((each, i) => ({ ...each, weight: (weighed[i] ?? 0) / 100 })));
   const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
   expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
   expect(other.score).not.toBe(score);
@@ -303,28 +152,28 @@ test("methodology 1 is what it was; weights of one's own are another, and nothin
 });
 
 test.each<[Outcome, string]>([
-  ["no_creds", "No score: credentials that the evaluation needs were missing. Because of that."],
-  ["excluded", "No score: the evaluation could not be made. Because of that."],
+  ["no_creds", "No score: required credentials were missing. Because of that."],
+  ["excluded", "No score: the evaluation failed. Because of that."],
   ["scoring_failed", "No score: the session could not be graded. Because of that."],
 ])("%s has no score, but tells what it met", (outcome, nullNotice) => {
   const grade = gradeSession(session(...bad.slice(0, -1), end(outcome, "Because of that")));
   expect(grade).toMatchObject({ outcome, score: null, grade: null, nullNotice, dimensions: [], coverage: 0 });
   expect(grade.keyFinding).toBe(nullNotice);
-  expect(grade.frictions).toHaveLength(5);
-  expect(grade.recommendations.map((each) => each.expectedGain)).toEqual(Array(5).fill(null));
+  expect(grade.frictions).toHaveLength(4);
+  expect(grade.recommendations.map((each) => each.expectedGain)).toEqual(Array(4).fill(null));
 });
 
 test("a session without an end, or without any event, has no score", () => {
   expect(gradeSession(bad.slice(0, -1))).toMatchObject({
     outcome: "excluded",
-    nullNotice: "No score: the evaluation could not be made. The session has no end.",
+    nullNotice: "No score: the evaluation failed. The session has no end.",
   });
   expect(gradeSession([])).toMatchObject({
     score: null,
     frictions: [],
     metrics: { time: "unknown", timeSeconds: null, cost: "unknown", costUsd: null },
   });
-  expect(gradeSession(rules())).toMatchObject({ score: null, nullNotice: "No score: nothing was there to measure." });
+  expect(gradeSession(rules())).toMatchObject({ score: null, nullNotice: "No score: nothing could be measured." });
 });
 
 test("what the service itself refused to fetch is charged to nobody", () => {
@@ -342,25 +191,25 @@ test("what the service itself refused to fetch is charged to nobody", () => {
 });
 
 test("a goal that was not met caps the score at 55; each dimension keeps its own", () => {
-  const declared = [check("declared", "declared", 1), check("declared", "declared", 0, { subject: `${site}/b` })];
-  const of = (outcome: Outcome) =>
-    gradeSession(session(started(), ...startPage, covered(1), ...tested(...declared), end(outcome)));
-  // (50 × 30 + 100 × 20 + 100 × 10) / 60
-  expect(of("not_judged")).toMatchObject({ score: 75, coverage: 0.6 });
-  const missed = of("goal_not_met");
-  expect(missed).toMatchObject({ score: 55, grade: "F", coverage: 0.6 });
+  const invariant = { invariant: true };
+  const declared = [check("declared", "declared", 1, invariant)];
+  const failing = check("declared", "declared", 0, { ...invariant, subject: `${site}/b` });
+  const of = (...checks: Check[]) =>
+    gradeSession(session(started(), ...startPage, covered(1), ...tested(...checks), end("not_judged")));
+  expect(of(...declared)).toMatchObject({ outcome: "succeeded", scope: "goal", score: 100, coverage: 0.6 });
+  // (50 × 30 + 100 × 20 + 100 × 10) / 60 is 75
+  const missed = of(...declared, failing);
+  expect(missed).toMatchObject({ outcome: "goal_not_met", scope: "goal", score: 55, grade: "F", coverage: 0.6 });
   expect(missed.dimensions.map(({ score }) => score)).toEqual([50, 100, 100]);
-  expect(missed.verdict).toEndWith(
-    "The goal was not met, so the score is at most 55; understanding was not judged: a rule-based explorer read the docs.",
-  );
 });
 
-test("rules never claim a goal that no declared check proves", () => {
+test("rules claim a goal by invariants alone: they change nothing that could fail before and hold after", () => {
   const claim = (...checks: Check[]) =>
     gradeSession(session(started(), ...startPage, ...tested(...checks), end("succeeded"))).outcome;
   expect(claim()).toBe("not_judged");
   expect(claim(check("declared", "declared", 0))).toBe("not_judged");
-  expect(claim(check("declared", "declared", 1))).toBe("succeeded");
+  expect(claim(check("declared", "declared", 1))).toBe("not_judged");
+  expect(claim(check("declared", "declared", 1, { invariant: true }))).toBe("succeeded");
 });
 
 test("a model is graded on its recovery and autonomy too", () => {
@@ -400,11 +249,11 @@ test("a model is graded on its recovery and autonomy too", () => {
     interruptions: 1,
   });
   expect(grade.frictions.map(({ title, lostSeconds, lostUsd }) => ({ title, lostSeconds, lostUsd }))).toEqual([
-    { title: "A person was needed: Which account shall I use?", lostSeconds: null, lostUsd: null },
-    { title: "The tool shell failed: E404.", lostSeconds: 1, lostUsd: 0.1 },
-    { title: "The tool deploy failed", lostSeconds: 1, lostUsd: null },
+    { title: "Agent needed a person: Which account shall I use?", lostSeconds: null, lostUsd: null },
+    { title: "shell failed: E404.", lostSeconds: 1, lostUsd: 0.1 },
+    { title: "deploy failed", lostSeconds: 1, lostUsd: null },
   ]);
-  expect(grade.verdict).toEndWith("Whether the goal can be met was not judged.");
+  expect(grade.verdict).toEndWith("Whether the goal can be reached was not judged.");
 });
 
 test("an exit code and a status go before what an agent makes of them; what it notes counts nowhere by itself", () => {
@@ -434,7 +283,7 @@ test("a limit that ended a model's work is told with what it kept from being", (
   expect(outcome).toBe("goal_not_met");
   expect(frictions[0]).toMatchObject({
     title: "Stopped at a limit: model cost, 2 USD",
-    description: "The run was limited to 2 USD and reached it before the goal was reached.",
+    description: "The run reached its limit of 2 USD before the goal was reached.",
   });
 });
 
@@ -450,12 +299,10 @@ test("a cost that is not known is not zero", () => {
 test.each([
   [1, 100],
   [2, 100],
-  [4, 85],
-  [8, 70],
-  [16, 55],
-  [32, 40],
+  [4, 70],
+  [8, 40],
   [500, 40],
-])("a goal covered after %i pages is worth %i on the way", (pages, points) => {
+])("an answer %i clicks away is worth %i on the way", (pages, points) => {
   // 50 of 70 for the way, 20 of 70 for the request that did not miss
   const expected = Math.round((points * 50 + 100 * 20) / 7) / 10;
   expect(dimensionOf(rules(...startPage, covered(pages)), "Docs discoverability")).toBe(expected);
@@ -467,8 +314,17 @@ test("a goal that was not covered is worth less than one that was, by the share 
   // way 40 × 3/4, misses 100
   expect(dimensionOf(missed(["a", "b", "c"], ["d"]), "Docs discoverability")).toBe(50);
   expect(dimensionOf(missed([], ["a"]), "Docs discoverability")).toBe(28.6);
-  // Other words than the goal's are no fault of the docs.
-  expect(dimensionOf(missed([], ["a"], { noOverlap: true }), "Docs discoverability")).toBe(100);
+  expect(dimensionOf(missed([], ["a"], { noOverlap: true }), "Docs discoverability")).toBe(28.6);
+});
+
+test("a goal in another script than the docs leaves the path unmeasured where the docs can be read", () => {
+  const answer = milestone("goal_answer", {
+    ...{ state: "unclear", nearest: [], unseen: ["файл"], fit: 0, clicks: null, pages: 1, noOverlap: true },
+    otherScript: { goal: "Cyrillic", docs: "Latin" },
+  });
+  expect(dimensionOf(rules(...startPage, answer), "Docs discoverability")).toBe(100);
+  const dead = [1, 2, 3].map((i) => http(`p${i}`, `/p${i}`, { status: 404 }));
+  expect(dimensionOf(rules(...startPage, ...dead, answer), "Docs discoverability")).toBeLessThan(20);
 });
 
 test("docs that could not be read at all are worth nothing, whatever did not fail", () => {
@@ -531,11 +387,11 @@ test("a failure that several events tell of is one error", () => {
       result("t1", "fetch", false),
       error("/a"),
     ),
-  ).toMatchObject({ errors: 1, errorsDetail: "1 request on the way failed (1 × 403)." });
+  ).toMatchObject({ errors: 1, errorsDetail: "1 request on the path to the goal failed (1 × 403)." });
   expect(errors(call("t1", "fetch", { url: `${site}/a` }), error("/a"), result("t1", "fetch", false)).errors).toBe(1);
   expect(errors(http("t1", "/a", { status: null }), http("t2", "/b", refused), error("/c"))).toMatchObject({
     errors: 3,
-    errorsDetail: "2 requests on the way failed (1 × 403, 1 × without an answer) and 1 other error.",
+    errorsDetail: "2 requests on the path to the goal failed (1 × 403, 1 × without a response) and 1 other error.",
   });
   // A model that does not answer is no fault of the target.
   const told = rules(error("/a"), error("/c"));
@@ -575,9 +431,7 @@ test("what a check means in words: blocking, partly, unknown", () => {
   expect(severity(check("page", "rendering-strategy", 0.3, { status: "fail" }))).toEqual(["high"]);
   expect(severity(check("page", "page-size-html", 0.9, { status: "fail" }))).toEqual(["low"]);
   const unknown = gradeSession(rules(...startPage, ...tested(check("contract", "toString", 0)))).frictions;
-  expect(unknown).toMatchObject([
-    { severity: "high", category: "wrong_contract", title: "Check toString is not in order" },
-  ]);
+  expect(unknown).toMatchObject([{ severity: "high", category: "wrong_contract", title: "Check failed: toString" }]);
 });
 
 test("one of a hundred moves a dimension by a point at most", () => {
@@ -587,7 +441,6 @@ test("one of a hundred moves a dimension by a point at most", () => {
     ["link", "link-resolves"],
     ["sample", "sample-parses"],
     ["contract", "c"],
-    ["declared", "declared"],
   ] as const)
     for (const bad of [0, 1, 50, 98, 99]) {
       const scoreOf = (failing: number) => {
@@ -639,12 +492,12 @@ test("fifty frictions at most, the last of which says what else there is; every 
   expect(frictions).toHaveLength(50);
   expect(frictions.at(-1)).toMatchObject({
     severity: "medium",
-    title: "22 more friction points not listed here",
-    description: "A report lists 49 of them. Not listed: 21 × dead link and 1 × broken sample.",
+    title: "22 more friction points not listed",
+    description: "A report lists at most 49 friction points. Not listed: 21 × dead link and 1 × other.",
     events: [5],
   });
   expect(recommendations).toHaveLength(1);
-  expect(recommendations[0]).toMatchObject({ title: "Mend dead links on Acme docs (70)", priority: 1 });
+  expect(recommendations[0]).toMatchObject({ title: "Fix broken links on Acme docs (70)", priority: 1 });
   expect(recommendations[0]!.frictions).toHaveLength(49);
 });
 
@@ -695,11 +548,15 @@ test("one thing has one fingerprint, whatever the run, and another thing another
   const sample = (digest: string) => check("sample", "sample-parses", 0, { subject: `${site}/a#${digest}` });
   expect(new Set(prints(sample("aa"), sample("bb"))).size).toBe(2);
   // Two checks of one site are two things.
-  expect(prints(check("discovery", "llms-txt-exists", 0), check("discovery", "llms-txt-coverage", 0))).toHaveLength(2);
+  expect(
+    prints(check("discovery", "http-status-codes", 0), check("discovery", "bot-protection-interference", 0)),
+  ).toHaveLength(2);
+  // What helps agents and stops none is one list for a site.
+  expect(prints(check("discovery", "llms-txt-exists", 0), check("discovery", "llms-txt-coverage", 0))).toHaveLength(1);
 });
 
 test("advice is grouped by remedy and names pages, changes and what they gain", () => {
-  const { recommendations, frictions } = gradeSession(
+  const { recommendations } = gradeSession(
     rules(
       ...startPage,
       ...tested(
@@ -713,13 +570,12 @@ test("advice is grouped by remedy and names pages, changes and what they gain", 
   );
   expect(recommendations.map(({ title, action }) => ({ title, action }))).toEqual([
     {
-      title: "Name the language of code samples on 2 pages",
-      action: "/c line 3 and /d line 7. Write the language after each opening fence.",
+      title: "Adopt conventions that help agents",
+      action: `Adopt conventions that help agents. Optional, but helpful for agents: code samples without a language (2 pages). See ${site}.`,
     },
-    { title: "Mend dead links on Acme docs (2)", action: `On ${site}/, links that lead nowhere: /a and /b. Drop it.` },
+    { title: "Fix broken links on Acme docs (2)", action: `On ${site}/, links that don't work: /a and /b. Drop it.` },
   ]);
   expect(recommendations.map((each) => each.frictions.length)).toEqual([1, 2]);
-  expect(titles(frictions)).toContain("Code samples without a language on 2 pages");
 });
 
 test("samples without a language are one friction of the site, the same whatever pages were met, and none where few lack it", () => {
@@ -731,19 +587,13 @@ test("samples without a language are one friction of the site, the same whatever
       message: `${share * 100} of 100 code samples name their language`,
     });
   const of = (...checks: Check[]) => gradeSession(rules(...startPage, ...tested(...checks)));
-  // SHA-256 of "broken_sample\nsample-labelled http://docs.acme.dev"
   const one = of(labels("/a", 0));
   const more = of(labels("/b", 0.5), labels("/", 0.9), labels("/c", 0.91));
-  expect(one.frictions.map(({ title, fingerprint }) => [title, fingerprint])).toEqual([
-    ["Code samples without a language on /a", "8bea429e563b99a3"],
+  expect(one.frictions.map(({ title, severity }) => [title, severity])).toEqual([
+    ["Site conventions for agents: code samples without a language", "low"],
   ]);
-  expect(more.frictions.map(({ title, description, fingerprint }) => [title, description, fingerprint])).toEqual([
-    [
-      "Code samples without a language on 2 pages",
-      "Code samples that name their language, of all on the page: /b (50 of 100) and Acme docs (90 of 100).",
-      "8bea429e563b99a3",
-    ],
-  ]);
+  expect(more.frictions.map(({ fingerprint }) => fingerprint)).toEqual([one.frictions[0]!.fingerprint]);
+  expect(more.frictions[0]!.title).toContain("(2 pages)");
   expect(of(labels("/c", 0.91))).toMatchObject({ frictions: [], recommendations: [] });
   const scoreOf = (share: number) => of(labels("/c", share)).score!;
   expect(scoreOf(1)).toBeGreaterThan(scoreOf(0.91));
@@ -765,7 +615,7 @@ test("a goal that several sections cover is told with each of them, the main one
     ),
   );
   expect(grade.keyFinding).toBe(
-    "The words of the goal were found after 2 pages under “Serve” on Acme docs and under “Rows” on SQLite.",
+    "The answer is probably under “Serve” on Acme docs and under “Rows” on SQLite, 2 clicks from the start page.",
   );
   expect(grade.dimensions.find(({ name }) => name === "Efficiency")?.score).toBe(100);
 });
@@ -784,21 +634,20 @@ test("limits and goals that were not covered are told with their words", () => {
       { type: "limit", limit: "wall_clock", value: 60_000, unit: "ms" },
     ),
   );
-  expect(keyFinding).toBe("No section read holds the words of the goal; missing: webhook and retry.");
+  expect(keyFinding).toBe("No page clearly answers the goal.");
   expect(
     frictions.map(({ severity, title, description, events }) => ({ severity, title, description, events })),
   ).toEqual([
     {
       severity: "high",
-      title: "No section read holds the words of the goal; missing: webhook and retry",
-      description:
-        "After 1 page, the best section held 1 of the goal's 3 words; it lacked webhook and retry. On none of the pages read: retry.",
+      title: "No page clearly answers the goal.",
+      description: "1 page read. The word “retry” never appears in the pages that were read.",
       events: [4],
     },
     {
       severity: "medium",
       title: "Stopped at a limit: wall clock, 1m 0s",
-      description: "The run was limited to 1m 0s and reached it before the words of the goal were covered.",
+      description: "The run reached its limit of 1m 0s before a likely answer was found.",
       events: [5],
     },
   ]);

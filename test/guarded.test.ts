@@ -4,12 +4,12 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import zlib from "node:zlib";
-import type { AllowRule } from "../src/config.ts";
+import type { AllowRule } from "../src/config/allow-rules.ts";
 import { createGuard, type Guard, GuardError, type GuardedRequest, type GuardOptions } from "../src/net/guarded.ts";
 import { createRobots } from "../src/net/robots.ts";
 import { type Site, serveSite } from "./support/site.ts";
 
-const remedy = "the operator can open private addresses with EVALD_ALLOW_PRIVATE";
+const remedy = "the operator can allow private addresses with EVALD_ALLOW_PRIVATE";
 const stops: (() => void)[] = [];
 afterAll(() => stops.map((stop) => stop()));
 
@@ -88,17 +88,14 @@ describe("addresses", () => {
   });
 
   test.each([
-    ["file:///etc/passwd", "file:///etc/passwd is a file: address; only http and https are followed"],
-    ["data:text/plain,hi", "data:text/plain,hi is a data: address; only http and https are followed"],
-    ["s3://bucket/key", "s3://bucket/key is a s3: address; only http and https are followed"],
-    [
-      "http://user:pw@127.0.0.1/",
-      "127.0.0.1 is asked for with a user name or password in the address, which is refused",
-    ],
-    ["not an address", '"not an address" is not an address'],
+    ["file:///etc/passwd", "file:///etc/passwd is a file: URL; only http and https are allowed"],
+    ["data:text/plain,hi", "data:text/plain,hi is a data: URL; only http and https are allowed"],
+    ["s3://bucket/key", "s3://bucket/key is a s3: URL; only http and https are allowed"],
+    ["http://user:pw@127.0.0.1/", "The URL of 127.0.0.1 contains a user name or password, which is not allowed"],
+    ["not an address", '"not an address" is not a valid URL'],
     [
       "https://example.com:8443/",
-      "example.com is asked for on port 8443, but only 80 and 443 are open; the operator can open others with EVALD_ALLOW_PRIVATE",
+      "example.com cannot be reached on port 8443: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
     ],
   ])("%s is refused without a look-up", async (url, message) => {
     const lookup = () => Promise.reject(new Error("looked up"));
@@ -166,7 +163,7 @@ describe("addresses", () => {
     expect(await outcome(guard([{ host: "10.0.0.0/8", port: null }], { lookup }), "http://public.test:8080/")).toEqual(
       refused(
         "http://public.test:PORT/",
-        "public.test is asked for on port 8080, but only 80 and 443 are open; the operator can open others with EVALD_ALLOW_PRIVATE",
+        "public.test cannot be reached on port 8080: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
       ),
     );
   });
@@ -187,7 +184,7 @@ describe("addresses", () => {
 
   test("a range that is none is told at once", () => {
     expect(() => guard([{ host: "10.0.0.0/99", port: null }])).toThrow(
-      "10.0.0.0/99 is not a range: its length must be 0 to 32",
+      "10.0.0.0/99 is not a valid range: the prefix length must be 0 to 32",
     );
   });
 });
@@ -228,7 +225,7 @@ describe("redirects", () => {
       loop: {
         kind: "redirect",
         url: `${host}/a`,
-        message: "127.0.0.1:PORT redirects in a loop, back to http://127.0.0.1:PORT/a",
+        message: "127.0.0.1:PORT redirects in a loop back to http://127.0.0.1:PORT/a",
       },
       five: {
         url: `${host}/step7`,
@@ -239,15 +236,15 @@ describe("redirects", () => {
       six: {
         kind: "redirect",
         url: `${host}/step6`,
-        message: "127.0.0.1:PORT was the end of more than 5 redirects",
+        message: "More than 5 redirects, the last one to 127.0.0.1:PORT",
       },
-      file: refused("file:///etc/passwd", "file:///etc/passwd is a file: address; only http and https are followed"),
+      file: refused("file:///etc/passwd", "file:///etc/passwd is a file: URL; only http and https are allowed"),
       metadata: refused("http://169.254.169.254/latest/", `169.254.169.254 is a link-local address; ${remedy}`),
       port: refused(`${host}/`, `127.0.0.1 is a loopback address; ${remedy}`),
       bad: {
         kind: "redirect",
         url: `${host}/bad`,
-        message: '127.0.0.1:PORT redirects to "http://[", which is not an address',
+        message: '127.0.0.1:PORT redirects to "http://[", which is not a valid URL',
       },
     });
   });
@@ -369,12 +366,12 @@ describe("urlMap", () => {
     ).toEqual(
       refused(
         "https://docs.example.com/a",
-        `10.0.0.7 is a private address; ${remedy} (the urlMap sends docs.example.com there)`,
+        `10.0.0.7 is a private address; ${remedy} (urlMap maps docs.example.com to it)`,
       ),
     );
     for (const target of ["file:///srv", "http://user@127.0.0.1/", "here"])
       expect(() => guard([], { urlMap: { "docs.example.com": target } })).toThrow(
-        `bad_request: urlMap: the value for "docs.example.com" must be an absolute http(s) address without user info, not "${target}"`,
+        /^bad_request: Invalid urlMap: .*"docs\.example\.com"/,
       );
   });
 
@@ -428,7 +425,7 @@ describe("limits", () => {
     expect(await outcome(guard(), url, { timeoutMs: 4000 })).toEqual({
       kind: "too_large",
       url: "http://127.0.0.1:PORT/",
-      message: "127.0.0.1:PORT sent a body of more than the 5242880 bytes that are read",
+      message: "127.0.0.1:PORT sent a body larger than the limit of 5242880 bytes",
     });
     // What the socket buffers of both ends hold, and no more.
     expect(await closed).toBeLessThan(16 * 1024 * 1024);
@@ -479,7 +476,7 @@ describe("limits", () => {
     const late = (ms: number) => ({
       kind: "timeout",
       url: "http://127.0.0.1:PORT/",
-      message: `127.0.0.1:PORT did not finish its answer within ${ms / 1000} s`,
+      message: `127.0.0.1:PORT did not respond completely within ${ms / 1000} s`,
     });
     expect(await outcome(guard(), drip.url, { timeoutMs: 200 })).toEqual(late(200));
     expect(await outcome(guard(), silent.url, { timeoutMs: 50 })).toEqual(late(50));
@@ -495,7 +492,7 @@ describe("limits", () => {
     const off = {
       kind: "aborted",
       url: "http://127.0.0.1:PORT/",
-      message: "The request to 127.0.0.1:PORT was called off",
+      message: "The request to 127.0.0.1:PORT was canceled",
     };
     expect(await outcome(guard(), url, { signal: controller.signal })).toEqual(off);
     expect(await outcome(guard(), url, { signal: AbortSignal.abort() })).toEqual(off);
@@ -585,10 +582,10 @@ describe("hosts that fail", () => {
     const { kind, message } = await outcome(guard(), `http://127.0.0.1:${port}/`);
     failed.gone = `${kind}: ${message}`;
     expect(failed).toEqual({
-      garbage: "protocol: 127.0.0.1:PORT sent an answer that is not HTTP (HPE_INVALID_CONSTANT)",
-      cut: "protocol: 127.0.0.1:PORT closed the connection in the middle of the answer",
-      silent: "unreachable: 127.0.0.1:PORT closed the connection without an answer",
-      encoding: 'protocol: 127.0.0.1:PORT sent its answer in the encoding "secret", which nobody asked for',
+      garbage: "protocol: 127.0.0.1:PORT sent a response that is not valid HTTP (HPE_INVALID_CONSTANT)",
+      cut: "protocol: 127.0.0.1:PORT closed the connection before the response was complete",
+      silent: "unreachable: 127.0.0.1:PORT closed the connection without a response",
+      encoding: 'protocol: 127.0.0.1:PORT sent a response in the encoding "secret", which was not requested',
       gone: "unreachable: 127.0.0.1:PORT refused the connection",
     });
   });
@@ -597,7 +594,7 @@ describe("hosts that fail", () => {
     expect(await outcome(guard(), "https://nothing.invalid/docs")).toEqual({
       kind: "dns",
       url: "https://nothing.invalid/docs",
-      message: "nothing.invalid is not known to the name service",
+      message: "nothing.invalid cannot be found in DNS",
     });
   });
 
@@ -614,7 +611,7 @@ describe("hosts that fail", () => {
     expect(await outcome(guard(), `https://127.0.0.1:${server.port}/`)).toEqual({
       kind: "tls",
       url: "https://127.0.0.1:PORT/",
-      message: "127.0.0.1:PORT has a certificate that cannot be trusted: it is self-signed",
+      message: "127.0.0.1:PORT has an untrusted certificate: it is self-signed",
     });
   });
 

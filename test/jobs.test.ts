@@ -8,7 +8,8 @@ import { type Agent, AgentFailure } from "../src/agents/agent.ts";
 import { createChildAgent } from "../src/agents/child.ts";
 import { openDb, tx } from "../src/db/open.ts";
 import { attempts, jobs, reports, runs } from "../src/db/tables.ts";
-import { createQueue, type Lease, type Limits, type Return } from "../src/jobs/queue.ts";
+import type { Limits } from "../src/jobs/claim-order.ts";
+import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
 import { createService } from "../src/service.ts";
 import { instantAgent, scriptedAgent, testApp } from "./support/app.ts";
 
@@ -46,7 +47,7 @@ describe("the states of a job", () => {
       claim: () => claimAll(1).leases[0] ?? null,
       putBack: (lease: Lease, how: Partial<Return>) =>
         tx(db, (t) =>
-          queue.putBack(t, lease, { ended: "retried", counts: "spent", delayMs: 0, reason: "r", costUsd: 0, ...how }),
+          queue.putBack(t, lease, { outcome: "retried", counts: "spent", delayMs: 0, reason: "r", costUsd: 0, ...how }),
         ),
       get: (id: string) => db.select().from(jobs).where(eq(jobs.id, id)).get(),
       history: (id: string) => db.select().from(attempts).where(eq(attempts.jobId, id)).all(),
@@ -69,12 +70,12 @@ describe("the states of a job", () => {
     leaseUntil: null,
     lastError: null,
     createdAt: 1_000_000,
-    firstBegunAt: null,
-    endedAt: null,
+    startedAt: null,
+    completedAt: null,
   };
-  const begun = { ...queued, attempt: 1, owner: "me", firstBegunAt: 1_000_000 };
+  const begun = { ...queued, attempt: 1, owner: "me", startedAt: 1_000_000 };
   const running = { ...begun, state: "running" as const, leaseUntil: 1_030_000 };
-  const first = { jobId: "job-1", attempt: 1, owner: "me", begunAt: 1_000_000 };
+  const first = { jobId: "job-1", attempt: 1, owner: "me", startedAt: 1_000_000 };
 
   test("queued, claimed in order, settled; the history says what it cost", () => {
     const { db, queue, enqueue, claim, claimAll, get, pass, history } = openQueue();
@@ -89,10 +90,12 @@ describe("the states of a job", () => {
     pass(10_000);
     expect([queue.holds(lease), tx(db, (t) => queue.heartbeat(t, lease, 30_000))]).toEqual([true, true]);
     expect(get("job-1")).toEqual({ ...running, leaseUntil: 1_040_000 });
-    expect(history("job-1")).toEqual([{ ...first, ended: null, endedAt: null, reason: null, costUsd: null }]);
+    expect(history("job-1")).toEqual([{ ...first, outcome: null, completedAt: null, reason: null, costUsd: null }]);
     expect(tx(db, (t) => queue.settle(t, lease, "done", null, 0.25))).toBe(true);
-    expect(get("job-1")).toEqual({ ...running, state: "done", leaseUntil: null, endedAt: 1_010_000 });
-    expect(history("job-1")).toEqual([{ ...first, ended: "done", endedAt: 1_010_000, reason: null, costUsd: 0.25 }]);
+    expect(get("job-1")).toEqual({ ...running, state: "done", leaseUntil: null, completedAt: 1_010_000 });
+    expect(history("job-1")).toEqual([
+      { ...first, outcome: "done", completedAt: 1_010_000, reason: null, costUsd: 0.25 },
+    ]);
     expect(queue.countUnfinished()).toBe(1);
   });
 
@@ -118,11 +121,11 @@ describe("the states of a job", () => {
       [null, { spent: 1, faults: 1, deaths: 1 }],
     ] as const) {
       const { attempt } = get("job-1") ?? { attempt: 0 };
-      expect(putBack({ ...queued, attempt }, { counts, ended: "released" })).toBe(true);
+      expect(putBack({ ...queued, attempt }, { counts, outcome: "released" })).toBe(true);
       expect(get("job-1")).toMatchObject({ state: "queued", availableAt: 0, ...counted });
       expect(claim()).toMatchObject({ attempt: attempt + 1, ...counted });
     }
-    expect(history("job-1").map(({ ended, costUsd, reason }) => [ended, costUsd, reason])).toEqual([
+    expect(history("job-1").map(({ outcome, costUsd, reason }) => [outcome, costUsd, reason])).toEqual([
       ["retried", 0.5, "busy"],
       ["released", 0, "r"],
       ["released", 0, "r"],
@@ -157,7 +160,7 @@ describe("the states of a job", () => {
     const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
-    putBack(old, { ended: "lost", counts: "deaths" });
+    putBack(old, { outcome: "lost", counts: "deaths" });
     const writes = () => [
       queue.holds(old),
       tx(db, (t) => queue.heartbeat(t, old, 30_000)),
@@ -180,13 +183,13 @@ describe("the states of a job", () => {
     enqueue("a", "b");
     const lease = claim() as Lease;
     expect([cancel("a"), cancel("b"), cancel("a"), cancel("none")]).toEqual([true, true, false, false]);
-    const cancelled = { state: "cancelled" as const, leaseUntil: null, lastError: "enough", endedAt: 1_000_000 };
+    const cancelled = { state: "cancelled" as const, leaseUntil: null, lastError: "enough", completedAt: 1_000_000 };
     expect([get("job-1"), get("job-2")]).toEqual([
       { ...running, ...cancelled },
       { ...queued, ...cancelled, id: "job-2", subject: "b" },
     ]);
     expect(history("job-1")).toEqual([
-      { ...first, ended: "cancelled", endedAt: 1_000_000, reason: "enough", costUsd: 0.75 },
+      { ...first, outcome: "cancelled", completedAt: 1_000_000, reason: "enough", costUsd: 0.75 },
     ]);
     expect([history("job-2"), claim(), queue.holds(lease)]).toEqual([[], null, false]);
   });
@@ -226,7 +229,7 @@ describe("the states of a job", () => {
     enqueue("a", "b", "c");
     const { leases } = claimAll(10);
     expect(leases.map(({ subject }) => subject)).toEqual(["a", "b"]);
-    putBack(leases[0] as Lease, { ended: "released", counts: null });
+    putBack(leases[0] as Lease, { outcome: "released", counts: null });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a"]);
     pass(24 * 3600_000 - 1);
     expect(claim()).toBeNull();
@@ -487,7 +490,7 @@ describe("the runner", () => {
     const stopped = service.runner.stop(0);
     expect((await send("GET", "/readyz")).body).toEqual({
       status: "not ready",
-      detail: "the runner is not taking work: draining",
+      detail: "the job runner is not taking jobs: draining",
     });
     await stopped;
     expect(jobOf(runId)).toMatchObject({ state: "queued", spent: 0, faults: 0, deaths: 0, availableAt: 0 });
@@ -561,7 +564,7 @@ describe("the runner", () => {
     await runJobs();
     expect(await get(runId)).toMatchObject({
       status: "failed",
-      failureReason: "infrastructure: the service went away 20 times while this was under way",
+      failureReason: "infrastructure: the service crashed 20 times during this job",
     });
   });
 
@@ -624,12 +627,12 @@ test("readiness follows the runner and the database", async () => {
     const { status, body } = await send("GET", "/readyz", { headers: { authorization: "" } });
     return [status, body.detail ?? body.status];
   };
-  expect(await ready()).toEqual([503, "the runner is not taking work: idle"]);
+  expect(await ready()).toEqual([503, "the job runner is not taking jobs: idle"]);
   await service.runner.start();
   expect(await ready()).toEqual([200, "ready"]);
   db.$client.run("pragma query_only = on");
-  expect(await ready()).toEqual([503, expect.stringContaining("the database cannot be written")]);
+  expect(await ready()).toEqual([503, expect.stringContaining("the database is not writable")]);
   db.$client.run("pragma query_only = off");
   await service.runner.stop(0);
-  expect(await ready()).toEqual([503, "the runner is not taking work: draining"]);
+  expect(await ready()).toEqual([503, "the job runner is not taking jobs: draining"]);
 });

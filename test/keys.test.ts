@@ -53,7 +53,7 @@ test("a key stands in no line of the log, wherever a caller puts it", async () =
   const key = `evals_${"aB3".repeat(12)}`;
   const script = `
     import { createLog } from ${JSON.stringify(join(import.meta.dir, "../src/log.ts"))};
-    createLog("info").error({ path: "/api/v1/runs/${key}", err: new Error("no run has the id ${key}") }, "${key}");
+    createLog({ logLevel: "info", logFormat: "json" }).error({ path: "/api/v1/runs/${key}", err: new Error("no run has the id ${key}") }, "${key}");
   `;
   const child = Bun.spawn([process.execPath, "-e", script], { stdout: "pipe", stderr: "pipe" });
   const log = await new Response(child.stderr).text();
@@ -73,15 +73,14 @@ test("a revoked key is refused on the next request, the other keys are not", asy
   service.keys.revokeKey(a.org, second.apiKey.id);
   expect((await send("GET", "/api/v1/whoami", withKey(second.key))).body).toEqual({
     error: "unauthorized",
-    detail:
-      "the API key is unknown, expired or revoked; send the header Authorization: Bearer <API key>; evald key create makes one",
+    detail: expect.stringContaining("revoked"),
   });
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
 test("another organisation's key cannot be revoked", async () => {
   const { send, service, a, b } = testApp();
-  expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`no API key has the id ${a.apiKey.id}`);
+  expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`not_found: No API key has the ID ${a.apiKey.id}.`);
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
@@ -232,7 +231,7 @@ describe("a key that is held to scopes", () => {
       403,
       {
         error: "forbidden",
-        detail: 'the API key "run+read" is held to read and run; this takes a key with the scope write',
+        detail: expect.stringMatching(/"run\+read" has the scopes read and run\. .* scope write\.$/),
       },
     ]);
   });
@@ -240,9 +239,9 @@ describe("a key that is held to scopes", () => {
   test("needs scopes that there are", () => {
     const before = service.keys.listKeys(a.org).length;
     expect(() => service.keys.createKey(a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
-      '"admin" is no scope; use one or more of read, run, write',
+      'Invalid scope "admin". Use one or more of read, run, write.',
     );
-    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("use one or more of read, run, write");
+    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("read, run, write");
     expect(service.keys.listKeys(a.org).length).toBe(before);
   });
 });

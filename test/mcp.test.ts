@@ -1,8 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import { promptTools } from "../src/prompts/tools.ts";
-import { reportTools } from "../src/reports/tools.ts";
-import { runTools } from "../src/runs/tools.ts";
+import { toTools } from "../src/app.tsx";
 import { testApp } from "./support/app.ts";
 import { rpc, stable } from "./support/mcp.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";
@@ -63,8 +61,7 @@ describe("the tools", () => {
     const world = furnished();
     const result = await world.call(name, goodArguments(world)[name]);
     const { service } = world.app;
-    const tools = [...reportTools(service), ...promptTools(service.prompts), ...runTools(service)];
-    const schema = tools.find((tool) => tool.name === name)?.output;
+    const schema = toTools(service).find((tool) => tool.name === name)?.output;
     expect(schema && [...Value.Errors(schema, result)]).toEqual([]);
     expect(stable(result, world.app.baseUrl)).toMatchSnapshot();
   });
@@ -100,9 +97,7 @@ describe("what is not there", () => {
     const answer = await asB.call(name, foreign);
     expect(answer).toEqual({
       error: "not_found",
-      detail: expect.stringMatching(
-        /^no (report|prompt) has the (slug|id) \S+; list_(reports|prompts) shows those there are$/,
-      ),
+      detail: expect.stringMatching(/^No (report|prompt) has the (slug|ID) \S+\. .*list_(reports|prompts)\.$/),
     });
     expect(withoutId(answer, slug, promptId)).toBe(
       withoutId(await asB.call(name, unknown), "upload-a-file-00000000", unknownId),
@@ -114,7 +109,7 @@ describe("what is not there", () => {
     async (name) => {
       expect(await world.call(name, { promptId: "first" })).toEqual({
         error: "not_found",
-        detail: "no prompt has the id first; list_prompts shows those there are",
+        detail: expect.stringMatching(/^No prompt has the ID first\. .*list_prompts/),
       });
     },
   );
@@ -128,7 +123,7 @@ describe("what is not there", () => {
     expect((await asB.ask("resources/read", { uri: `evald://reports/${slug}` })).error.code).toBe(-32002);
     expect((await asB.ask("prompts/get", { name: "investigate_report", arguments: { slug } })).error).toEqual({
       code: -32602,
-      message: `no report has the slug ${slug}`,
+      message: `No report has the slug ${slug}.`,
     });
     const ref = { type: "ref/prompt", name: "investigate_report" };
     const values = await asB.ask("completion/complete", { ref, argument: { name: "slug", value: "up" } });
@@ -137,7 +132,7 @@ describe("what is not there", () => {
 
   test("a tool that is none is an error of the protocol that names those there are", async () => {
     const { error } = await world.ask("tools/call", { name: "get_reports", arguments: {} });
-    expect(error).toEqual({ code: -32602, message: `Unknown tool: get_reports; there are ${nine.join(", ")}` });
+    expect(error).toEqual({ code: -32602, message: expect.stringContaining(nine.join(", ")) });
   });
 });
 
@@ -146,86 +141,54 @@ describe("arguments that are not as they must be", () => {
   const { promptId, slug } = world;
   const long = "x".repeat(201);
   test.each<[string, object, string]>([
-    ["list_reports", { limit: 0 }, "limit must be an integer from 1 to 100"],
-    ["list_reports", { limit: 101 }, "limit must be an integer from 1 to 100"],
-    ["list_reports", { limit: "20" }, "limit must be an integer from 1 to 100"],
-    ["list_reports", { limit: 1.5 }, "limit must be an integer from 1 to 100"],
-    ["list_reports", { offset: -1 }, "offset must be an integer from 0 to 100000"],
-    ["list_reports", { offset: 100_001 }, "offset must be an integer from 0 to 100000"],
-    ["list_reports", { status: "done" }, "status must be one of published, draft, archived"],
-    ["list_reports", { minScore: 101 }, "minScore must be an integer from 0 to 100"],
-    ["list_reports", { maxScore: -1 }, "maxScore must be an integer from 0 to 100"],
-    [
-      "list_reports",
-      { since: "yesterday" },
-      "since must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
-    ],
-    [
-      "list_reports",
-      { until: "2026-02-30T99:00:00Z" },
-      "until must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
-    ],
-    [
-      "list_reports",
-      { since: "2026-02-31" },
-      "since must be a date or a date and time with its offset, as in 2026-11-21 or 2026-11-21T09:30:00Z",
-    ],
-    [
-      "list_reports",
-      { prompt: promptId },
-      '"prompt" is no argument of list_reports; it takes promptId, status, outcome, agent, minScore, maxScore, since, until, limit, offset',
-    ],
-    ["get_report", {}, "slug is required: it must be a text, of at most 200 characters"],
-    ["get_report", { slug: 7 }, "slug must be a text, of at most 200 characters"],
-    ["get_report", { slug: long }, "slug must be a text, of at most 200 characters"],
-    ["get_session_trace", { slug, limit: 501 }, "limit must be an integer from 1 to 500"],
-    ["get_session_trace", { slug, fromSeq: -1 }, "fromSeq must be an integer from 0 to 1000000000"],
-    ["get_session_trace", { slug, types: "end" }, "types must be a list of at most 11"],
-    [
-      "get_session_trace",
-      { slug, types: ["talk"] },
-      "types.0 must be one of thought, message, tool_call, tool_result, http, usage, error, interruption, limit, milestone, end",
-    ],
-    ["get_session_trace", { slug, search: "" }, "search must be a text that is not blank, of at most 200 characters"],
-    ["get_friction_points", {}, "give slug, for one report, or promptId, for all of a prompt's, and not both"],
-    [
-      "get_friction_points",
-      { slug, promptId },
-      "give slug, for one report, or promptId, for all of a prompt's, and not both",
-    ],
-    ["get_friction_points", { slug, severity: "bad" }, "severity must be one of critical, high, medium, low"],
-    ["get_friction_points", { slug, state: "gone" }, "state must be one of new, open, fixed, regressed"],
-    ["compare_reports", { slugs: [slug] }, "slugs must be a list of 2 to 10"],
-    ["compare_reports", { slugs: Array.from({ length: 11 }, (_, i) => `s${i}`) }, "slugs must be a list of 2 to 10"],
-    ["compare_reports", { slugs: [slug, slug] }, `slugs: ${slug} stands twice; name each report once`],
-    ["get_trends", { interval: "year" }, "interval must be one of day, week, month, eval"],
-    ["list_prompts", { includeArchived: 1 }, "includeArchived must be true or false"],
-    ["request_eval", { promptId, runs: 0 }, "runs must be an integer from 1 to 50"],
-    ["request_eval", { promptId, runs: 51 }, "runs must be an integer from 1 to 50"],
-    ["request_eval", { promptId, waitSeconds: 51 }, "waitSeconds must be an integer from 0 to 50"],
-    [
-      "request_eval",
-      { promptId, idempotencyKey: "a b" },
-      "idempotencyKey must be a text that matches ^[\\x21-\\x7e]{1,255}$",
-    ],
+    ["list_reports", { limit: 0 }, "Invalid limit: must be"],
+    ["list_reports", { limit: 101 }, "Invalid limit: must be"],
+    ["list_reports", { limit: "20" }, "Invalid limit: must be"],
+    ["list_reports", { limit: 1.5 }, "Invalid limit: must be"],
+    ["list_reports", { offset: -1 }, "Invalid offset: must be"],
+    ["list_reports", { offset: 100_001 }, "Invalid offset: must be"],
+    ["list_reports", { status: "done" }, "Invalid status: must be"],
+    ["list_reports", { minScore: 101 }, "Invalid minScore: must be"],
+    ["list_reports", { maxScore: -1 }, "Invalid maxScore: must be"],
+    ["list_reports", { since: "yesterday" }, "Invalid since: must be"],
+    ["list_reports", { until: "2026-02-30T99:00:00Z" }, "Invalid until: must be"],
+    ["list_reports", { since: "2026-02-31" }, "Invalid since: must be"],
+    ["list_reports", { prompt: promptId }, 'Unknown argument "prompt"'],
+    ["get_report", {}, "slug is required"],
+    ["get_report", { slug: 7 }, "Invalid slug: must be"],
+    ["get_report", { slug: long }, "Invalid slug: must be"],
+    ["get_session_trace", { slug, limit: 501 }, "Invalid limit: must be"],
+    ["get_session_trace", { slug, fromSeq: -1 }, "Invalid fromSeq: must be"],
+    ["get_session_trace", { slug, types: "end" }, "Invalid types: must be"],
+    ["get_session_trace", { slug, types: ["talk"] }, "Invalid types.0: must be"],
+    ["get_session_trace", { slug, search: "" }, "Invalid search: must be"],
+    ["get_friction_points", {}, "Pass either slug"],
+    ["get_friction_points", { slug, promptId }, "Pass either slug"],
+    ["get_friction_points", { slug, severity: "bad" }, "Invalid severity: must be"],
+    ["get_friction_points", { slug, state: "gone" }, "Invalid state: must be"],
+    ["compare_reports", { slugs: [slug] }, "Invalid slugs: must be"],
+    ["compare_reports", { slugs: Array.from({ length: 11 }, (_, i) => `s${i}`) }, "Invalid slugs: must be"],
+    ["compare_reports", { slugs: [slug, slug] }, `Invalid slugs: ${slug} is listed twice`],
+    ["get_trends", { interval: "year" }, "Invalid interval: must be"],
+    ["list_prompts", { includeArchived: 1 }, "Invalid includeArchived: must be"],
+    ["request_eval", { promptId, runs: 0 }, "Invalid runs: must be"],
+    ["request_eval", { promptId, runs: 51 }, "Invalid runs: must be"],
+    ["request_eval", { promptId, waitSeconds: 51 }, "Invalid waitSeconds: must be"],
+    ["request_eval", { promptId, idempotencyKey: "a b" }, "Invalid idempotencyKey: must be"],
     [
       "request_eval",
       { promptId, urlMap: { "docs.example.com": "preview" } },
-      "urlMap.docs.example.com must be an absolute URL",
+      "Invalid urlMap.docs.example.com: must be",
     ],
     [
       "request_eval",
       { promptId, urlMap: { "docs.example.com": "ftp://a.example" } },
-      'urlMap: the value for "docs.example.com" must be an absolute http(s) address without user info, not "ftp://a.example"',
+      'Invalid urlMap: the value of "docs.example.com"',
     ],
-    [
-      "request_eval",
-      { promptId, templateArgs: { a: "x".repeat(2001) } },
-      "templateArgs.a must be a text, of at most 2000 characters",
-    ],
-    ["list_eval_requests", { status: "done" }, "status must be one of pending, running, completed, failed, superseded"],
+    ["request_eval", { promptId, templateArgs: { a: "x".repeat(2001) } }, "Invalid templateArgs.a: must be"],
+    ["list_eval_requests", { status: "done" }, "Invalid status: must be"],
   ])("%s with %j", async (name, args, detail) => {
-    expect(await world.call(name, args)).toEqual({ error: "bad_request", detail });
+    expect(await world.call(name, args)).toEqual({ error: "bad_request", detail: expect.stringContaining(detail) });
   });
 
   test("values at the bounds are taken", async () => {
@@ -254,7 +217,7 @@ describe("request_eval", () => {
     expect(await call("request_eval", { promptId, idempotencyKey: "monday" })).toEqual(first);
     expect(await call("request_eval", { promptId, idempotencyKey: "monday", runs: 2 })).toEqual({
       error: "conflict",
-      detail: "the Idempotency-Key was used for another request within 24 hours; use a new key",
+      detail: expect.stringContaining("Idempotency-Key"),
     });
     expect((await call("list_eval_requests", { status: "pending" })).total).toBe(1);
   });
@@ -295,8 +258,8 @@ describe("request_eval", () => {
       return { said, result: messages.at(-1).result.structuredContent };
     }
     const first = await hear();
-    expect(first.said[0]).toEqual({ progressToken: "mine", progress: 0, total: 2, message: "2 runs are queued" });
-    const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs have ended" };
+    expect(first.said[0]).toEqual({ progressToken: "mine", progress: 0, total: 2, message: "queued 2 runs" });
+    const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs finished" };
     expect(first.said.at(-1)).toEqual(end);
     expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
     // The same evaluation, which has ended.
@@ -304,8 +267,8 @@ describe("request_eval", () => {
     const { estimate } = again.result;
     expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
     expect([first.result.estimate, estimate]).toEqual([
-      "a run takes at most 10 min, for nothing, by its limits",
-      expect.stringMatching(/^a run takes about .*, by 2 earlier runs$/),
+      "a run takes at most 10 min, at no cost, based on its limits",
+      expect.stringMatching(/^a run takes about .*, based on 2 earlier runs$/),
     ]);
     await app.service.runner.stop(0);
   });
@@ -314,7 +277,7 @@ describe("request_eval", () => {
     const { app, call, promptId } = asking("Upload with {{language}}.");
     expect(await call("request_eval", { promptId })).toEqual({
       error: "missing_template_vars",
-      detail: "templateArgs lacks a value for: language",
+      detail: expect.stringMatching(/ language\.$/),
     });
     app.service.prompts.updatePrompt(app.a.org, promptId, { status: "archived" });
     expect((await call("request_eval", { promptId, templateArgs: { language: "Go" } })).error).toBe("conflict");
@@ -346,7 +309,7 @@ describe("list_eval_requests", () => {
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
     const [done] = evaluation(app, prompt.id, [niceGrade, "timeout: too long"]);
     app.db.$client.run(
-      "update runs set status = 'pending', completed_at = null, failure_reason = null where status = 'failed'",
+      "update runs set status = 'pending', completed_at = null, failure_cause = null, failure_detail = null where status = 'failed'",
     );
     const [running] = (await call("list_eval_requests", { status: "running" })).evalRequests;
     expect([running.status, running.runs[0].report.slug]).toEqual(["running", done?.slug]);
@@ -377,13 +340,13 @@ describe("long answers", () => {
     app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"word ".repeat(1000)}')`);
     const first = await call("get_session_trace", { slug, limit: 500 });
     expect(first.events.length).toBeLessThan(25);
-    expect(first.events[0].text).toEndWith("… (3000 characters cut)");
+    expect(first.events[0].text).toEndWith("… (3000 characters omitted)");
     const next = await call("get_session_trace", { slug, fromSeq: first.nextSeq });
     expect(next.events[0].seq).toBe(first.events.at(-1).seq + 1);
     expect(first.total).toBe(121);
     app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"x".repeat(1999)}𝕏')`);
     const { events } = await call("get_session_trace", { slug, limit: 1 });
-    expect(events[0].text).toBe(`${"x".repeat(1999)}\ufffd… (1 characters cut)`);
+    expect(events[0].text).toBe(`${"x".repeat(1999)}\ufffd… (1 characters omitted)`);
   });
 });
 
@@ -542,7 +505,7 @@ describe("resources and prompts", () => {
       const { messages } = (await ask("prompts/get", { name, arguments: args })).result;
       expect(messages[0].content.text).toContain(`promptId ${promptId}, templateArgs {"language":"Go"}, a urlMap`);
       expect(messages[0].content.text).toContain(
-        'began at https://docs.example.com/start, with the urlMap {"docs.example.com":"https://preview.example.com"}',
+        'started at https://docs.example.com/start with the urlMap {"docs.example.com":"https://preview.example.com"}',
       );
       const { text } = messages[1].content.resource;
       expect(text).toContain('- Template arguments: `{"language":"Go"}`');
@@ -568,11 +531,11 @@ describe("resources and prompts", () => {
     const wrong = async (method: string, params: object) => (await ask(method, params)).error;
     expect(await wrong("prompts/get", { name: "fix_everything" })).toEqual({
       code: -32602,
-      message: "Unknown prompt: fix_everything; there are investigate_report, fix_top_friction",
+      message: expect.stringMatching(/fix_everything.* investigate_report, fix_top_friction/),
     });
     expect(await wrong("prompts/get", { name: "investigate_report" })).toEqual({
       code: -32602,
-      message: "investigate_report needs the argument slug",
+      message: expect.stringMatching(/investigate_report.* slug/),
     });
     expect(
       (

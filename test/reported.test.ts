@@ -34,7 +34,7 @@ describe("what an agent reports as friction", () => {
   test("is told with the failure that proves it, with the page that misled it, and moves no number", async () => {
     const plain = await frictionOf([]);
     const [found] = plain.friction;
-    expect(found).toMatchObject({ severity: "medium", events: [7], quote: null });
+    expect(found).toMatchObject({ severity: "medium", events: [4, 7], quote: null });
     const { friction, score } = await frictionOf([{ quote: "npm i acme" }, { quote: "“npm i acme”", title: "Again" }]);
     expect(friction).toMatchObject([
       { fingerprint: found.fingerprint, severity: "medium", title: found.title, events: [4, 7], quote: "npm i acme" },
@@ -62,7 +62,7 @@ describe("what an agent reports as friction", () => {
     const { friction } = await frictionOf([{ quote: "npm i acme", title: "See https://evil.example/collect?x=1" }]);
     expect(JSON.stringify(friction)).not.toContain("evil.example");
     expect(friction[0].description).toEndWith(
-      "The agent: See https://evil.example/collect?x=1.".replace(/https\S+1/, "[address left out]"),
+      "The agent: See https://evil.example/collect?x=1.".replace(/https\S+1/, "[URL removed]"),
     );
   });
 

@@ -7,84 +7,106 @@ const files = [...new Bun.Glob("src/**/*.{ts,tsx}").scanSync(root)].sort();
 const text = new Map(
   await Promise.all(files.map(async (file) => [file, await Bun.file(join(root, file)).text()] as const)),
 );
-const transpilers = { ts: new Bun.Transpiler({ loader: "ts" }), tsx: new Bun.Transpiler({ loader: "tsx" }) };
 
-/** Imports that survive compilation (types do not count), local ones as paths from the root. */
+/** Everything a file imports, types included; local files as paths from the root. */
 function importsOf(file: string): string[] {
-  const scanned = transpilers[file.endsWith("x") ? "tsx" : "ts"].scanImports(text.get(file) ?? "");
-  return scanned.map(({ path }) => (path.startsWith(".") ? relative(root, join(root, dirname(file), path)) : path));
+  const paths = (text.get(file) ?? "").matchAll(
+    /^(?:import|export)\b[^"';]*?(?:from )?"([^"]+)"|\bimport\("([^"]+)"\)/gm,
+  );
+  return [...paths].map(([, fixed, dynamic]) => {
+    const path = fixed ?? dynamic ?? "";
+    return path.startsWith(".") ? relative(root, join(root, dirname(file), path)) : path;
+  });
 }
+const localImportsOf = (file: string) => importsOf(file).filter((path) => text.has(path));
 
 const offenders = (allowed: (file: string) => boolean, breaks: (file: string) => boolean) =>
   files.filter((file) => !allowed(file) && breaks(file));
 
-// Higher places may import lower ones. A feature's routes, tools and pages stand above every feature.
-const floors: [string, RegExp][] = [
-  ["main", /^src\/main\.ts$/],
-  ["cli", /^src\/cli\//],
-  ["app", /^src\/(app\.tsx|service\.ts|openapi\.ts)$/],
-  ["routes", /^src\/(web\/|mcp\/|[a-z]+\/(routes|tools)\.tsx?$)/],
-  ["auth", /^src\/auth\//],
-  ["gates", /^src\/gates\//],
-  ["regrades and exchange", /^src\/(regrades|exchange)\//],
-  ["runs", /^src\/runs\//],
-  ["reports", /^src\/(reports|shares)\//],
-  ["prompts", /^src\/prompts\//],
-  ["providers and models", /^src\/(providers|models)\//],
-  ["engines", /^src\/(jobs|agents|grading)\//],
-  ["net and db", /^src\/(net|db)\//],
-  ["ground", /^src\/(config|modelsettings|peoplesettings|weights|errors|deps|schema|paging|body|api|log)\.ts$/],
+const isAdapter = (path: string) =>
+  /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
+
+// A layer may import itself and the layers below it, for types as well.
+const layers: [string, (file: string) => boolean][] = [
+  ["main", (file) => file === "src/main.ts"],
+  ["app", (file) => file === "src/app.tsx"],
+  ["adapters", isAdapter],
+  ...[
+    ...["cli", "web", "service", "mcp", "auth", "gates", "regrades", "exchange", "comparisons", "trends", "runs"],
+    ...["shares", "reports", "friction", "prompts", "providers", "models", "jobs", "http", "deps", "db"],
+    ...["stats", "grading", "agents", "net", "log", "poll", "config", "schema", "errors"],
+  ].map((name): [string, (file: string) => boolean] => [
+    name,
+    (file) => file.startsWith(`src/${name}/`) || file === `src/${name}.ts`,
+  ]),
 ];
-const floorOf = (file: string) => floors.findIndex(([, pattern]) => pattern.test(file));
+/** From the top: the adapters of features stand between the service and MCP. */
+const order = ["main", "cli", "app", "web", "service", "adapters"];
+const rank = new Map(
+  [...order, ...layers.map(([name]) => name).filter((name) => !order.includes(name))].map((name, i) => [name, i]),
+);
+const layerOf = (file: string) => layers.find(([, holds]) => holds(file))?.[0];
+const rankOf = (file: string) => rank.get(layerOf(file) ?? "") ?? -1;
 
-// The tables take their closed sets from the files that own them; the reference needs the type of the routes.
-const lifts = new Set(["src/db/tables.ts src/agents/agent.ts", "src/db/tables.ts src/grading/kinds.ts"]);
-
-test("every file stands on a floor", () => {
-  expect(files.filter((file) => floorOf(file) < 0 && !file.endsWith(".d.ts"))).toEqual([]);
+test("every file belongs to a layer", () => {
+  expect(files.filter((file) => rankOf(file) < 0 && !file.endsWith(".d.ts"))).toEqual([]);
 });
 
-test("imports run downward only", () => {
+test("imports run downward only, for types as well", () => {
   const upward = files.flatMap((file) =>
-    importsOf(file)
-      .filter((path) => path.startsWith("src/") && /\.tsx?$/.test(path))
-      .filter((path) => floorOf(path) < floorOf(file) && !lifts.has(`${file} ${path}`))
+    localImportsOf(file)
+      .filter((path) => rankOf(path) < rankOf(file))
       .map((path) => `${file} → ${path}`),
   );
   expect(upward).toEqual([]);
 });
 
-test("no import comes back to where it began", () => {
-  const circles: string[] = [];
+/** The cycles of a graph, each as the path that closes it. */
+function cyclesOf(graph: Map<string, Iterable<string>>): string[] {
+  const cycles: string[] = [];
   const done = new Set<string>();
-  const walk = (file: string, path: string[]) => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(" → "));
-    else if (!done.has(file)) {
-      for (const next of importsOf(file).filter((to) => text.has(to))) walk(next, [...path, file]);
-      done.add(file);
+  const walk = (node: string, path: string[]) => {
+    if (path.includes(node)) cycles.push([...path.slice(path.indexOf(node)), node].join(" → "));
+    else if (!done.has(node)) {
+      for (const next of graph.get(node) ?? []) walk(next, [...path, node]);
+      done.add(node);
     }
   };
-  for (const file of files) walk(file, []);
-  expect(circles).toEqual([]);
+  for (const node of graph.keys()) walk(node, []);
+  return cycles;
+}
+
+test("no files import each other in a cycle, for types as well", () => {
+  expect(cyclesOf(new Map(files.map((file) => [file, localImportsOf(file)])))).toEqual([]);
 });
 
-test("a feature is imported by its own file, never by its routes or tools", () => {
-  const isAdapter = (path: string) => /^src\/[a-z]+\/(routes|tools)\.tsx?$/.test(path);
+test("no folders import each other in a cycle, for types as well", () => {
+  const folderOf = (file: string) => file.split("/")[1] ?? "";
+  const graph = new Map<string, Set<string>>();
+  for (const file of files) {
+    const own = graph.get(folderOf(file)) ?? new Set();
+    for (const path of localImportsOf(file)) if (folderOf(path) !== folderOf(file)) own.add(folderOf(path));
+    graph.set(folderOf(file), own);
+  }
+  expect(cyclesOf(graph)).toEqual([]);
+});
+
+test("routes and tools of a feature are imported by the app alone", () => {
   expect(
     offenders(
-      (file) => file === "src/app.tsx",
+      (file) => file === "src/app.tsx" || isAdapter(file),
       (file) => importsOf(file).some(isAdapter),
     ),
   ).toEqual([]);
 });
 
 test.each([
-  ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|web\/|[a-z]+\/routes\.tsx?$)/],
+  ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|http\/|web\/|[a-z]+\/routes\.tsx?$)/],
   ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/mcp\//],
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|providers|models|gates|runs|reports|shares|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|jobs|prompts|providers|models|comparisons|friction|gates|runs|reports|shares|trends|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(
@@ -112,7 +134,8 @@ test.each([
   ).toEqual([]);
 });
 
-test("names say what is in a file", () => {
+test("file and folder names are kebab-case nouns that say what is inside", () => {
+  expect(files.filter((file) => !/^src(\/[a-z0-9]+(-[a-z0-9]+)*)+(\.d)?\.tsx?$/.test(file))).toEqual([]);
   expect(
     files.filter((file) => /(^|\/)(utils?|lib|helpers?|types|services|modules|common|index)(\/|\.tsx?$)/.test(file)),
   ).toEqual([]);
@@ -123,17 +146,20 @@ test("no file has more than 300 lines, but for the one that holds every table", 
   expect(long.filter((file) => file !== "src/db/tables.ts")).toEqual([]);
 });
 
-test("the top level holds what the README lists and nothing else", async () => {
+test("the top level holds nothing else", async () => {
   const tracked = (await Bun.$`git ls-files`.cwd(root).text()).trim().split("\n");
   expect([...new Set(tracked.map((path) => path.split("/")[0]))].sort()).toEqual([
     ".ci",
     ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
     "biome.json",
     "bun.lock",
     "bunfig.toml",
     "drizzle",
+    "openapi.json",
     "package.json",
     "patches",
     "src",

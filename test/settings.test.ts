@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
-import { serveFakeModel } from "./support/fakemodel.ts";
+import { serveFakeModel } from "./support/fake-model.ts";
 import { signedIn } from "./support/people.ts";
 
 const settings = async (env: Record<string, string> = {}) => {
@@ -14,7 +14,7 @@ describe("the organisation", () => {
     const { post, get, service, a } = await settings();
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
     const { status, body } = await post("/settings", whole);
-    expect([status, body.includes("Saved."), body.includes("Acme &amp; Sons")]).toEqual([200, true, true]);
+    expect([status, body.includes('role="status"'), body.includes("Acme &amp; Sons")]).toEqual([200, true, true]);
     expect(service.orgs.getOrg(a.org)).toMatchObject({
       name: "Acme & Sons",
       timeZone: "Europe/Berlin",
@@ -25,18 +25,18 @@ describe("the organisation", () => {
   });
 
   test.each([
-    [{ timeZone: "Mars/Olympus" }, "&quot;Mars/Olympus&quot; is no time zone"],
-    [{ name: "B" }, "An organisation named &quot;B&quot; exists already"],
+    [{ timeZone: "Mars/Olympus" }, "Mars/Olympus"],
+    [{ name: "B" }, "&quot;B&quot;"],
     [{ name: " " }, "name"],
-    [{ maxRunsAtOnce: "many" }, "Runs at once: &quot;many&quot; is no limit"],
-    [{ maxRunsADay: "0" }, "0 is no limit"],
+    [{ maxRunsAtOnce: "many" }, "&quot;many&quot;"],
+    [{ maxRunsADay: "0" }, "0"],
   ])("%p is refused, and what was typed stands there", async (wrong, detail) => {
     const { post, service, a } = await settings();
     const before = service.orgs.getOrg(a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
     const { status, body } = await post("/settings", typed);
     expect(status).toBeGreaterThanOrEqual(400);
-    expect(body).toContain(detail);
+    expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain(detail);
     for (const value of Object.values(typed)) expect(body).toContain(`value="${value}"`);
     expect(service.orgs.getOrg(a.org)).toEqual(before);
   });
@@ -60,7 +60,7 @@ describe("API keys", () => {
     expect(page).toContain("read, run");
     const { id } = service.keys.listKeys(a.org)[0] as { id: string };
     const gone = await post(`/settings/keys/${id}/revoke`, {});
-    expect([gone.status, gone.body.includes("“ci” is revoked")]).toEqual([200, true]);
+    expect([gone.status, gone.body.includes('role="status"')]).toEqual([200, true]);
     expect((await send("GET", "/api/v1/whoami", bearer)).status).toBe(401);
   });
 
@@ -68,13 +68,13 @@ describe("API keys", () => {
     const { post, service, a } = await settings();
     await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
     expect(service.keys.listKeys(a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
-    for (const [form, detail] of [
-      [{ name: "none", days: "" }, "Choose at least one thing"],
-      [{ name: "", scope: "read", days: "" }, "name"],
-      [{ name: "odd", scope: "read", days: "-3" }, "The end of the key is not one of the list"],
-    ] as const) {
-      const { status, body } = await post("/settings/keys", form);
-      expect([status, body.includes(detail)]).toEqual([400, true]);
+    for (const form of [
+      { name: "none", days: "" },
+      { name: "", scope: "read", days: "" },
+      { name: "odd", scope: "read", days: "-3" },
+    ]) {
+      const { status, body } = await post("/settings/keys", form as Record<string, string>);
+      expect([status, body.includes('role="alert"')]).toEqual([400, true]);
     }
     expect(service.keys.listKeys(a.org).length).toBe(2);
   });
@@ -91,10 +91,10 @@ describe("models", () => {
     const { post, get, service, a } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk-ant-very-secret-0123456789";
     const stored = await post("/settings/models", { provider: "anthropic", key, baseUrl: "" });
-    expect([stored.status, stored.body.includes("The key (…6789) is stored")]).toEqual([200, true]);
+    expect([stored.status, stored.body.includes("…6789")]).toEqual([200, true]);
     expect(service.models.getModel(a.org, "anthropic/x").key).toBe(key);
     expect(stored.body + (await get("/settings/models"))).not.toContain(key);
-    expect((await post("/settings/models/forget", { provider: "anthropic" })).body).toContain("The key is forgotten.");
+    expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(200);
     expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(404);
   });
 
@@ -102,12 +102,12 @@ describe("models", () => {
     const { post } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk secret with blanks";
     const { status, body } = await post("/settings/models", { provider: "openai", key, baseUrl: "" });
-    expect([status, body.includes("The key must be a key: one line")]).toEqual([400, true]);
+    expect([status, body.includes('role="alert"')]).toEqual([400, true]);
     expect(body).not.toContain(key);
     expect((await post("/settings/models", { provider: "acme", key })).status).toBe(400);
     expect(
       (await (await settings()).post("/settings/models", { provider: "openai", key: "sk-1234567890ab" })).body,
-    ).toContain("EVALD_SECRET_KEY must be set");
+    ).toMatch(/role="alert">[^<]*EVALD_SECRET_KEY/);
   });
 
   test("a model is tried with one small call", async () => {
@@ -115,12 +115,9 @@ describe("models", () => {
     const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"] });
     const { status, body } = await post("/settings/models/test", { model: "openai-compatible/llama3" });
     fake.stop();
-    expect([
-      status,
-      /llama3 answered after \d+ ms: 100 tokens in, 20 out, at a price that nobody states/.test(body),
-    ]).toEqual([200, true]);
+    expect([status, /role="status">[^<]*llama3/.test(body)]).toEqual([200, true]);
     const none = await post("/settings/models/test", { model: "openai/gpt-5" });
-    expect([none.status, none.body.includes("OPENAI_API_KEY")]).toEqual([400, true]);
+    expect([none.status, /role="alert">[^<]*OPENAI_API_KEY/.test(none.body)]).toEqual([400, true]);
   });
 });
 

@@ -3,8 +3,8 @@ import { createModelAgent } from "../src/agents/llm/llm.ts";
 import { tx } from "../src/db/open.ts";
 import { pay } from "../src/runs/spending.ts";
 import { testApp } from "./support/app.ts";
-import { serveFakeModel, type Turn } from "./support/fakemodel.ts";
-import { call, finish, modelKey, modelRuns } from "./support/modelruns.ts";
+import { serveFakeModel, type Turn } from "./support/fake-model.ts";
+import { call, finish, modelKey, modelRuns } from "./support/model-runs.ts";
 
 /** What one call of the fake model costs at the prices of the tests, in USD. */
 const callUsd = 0.00264;
@@ -49,9 +49,7 @@ describe("a month's money", () => {
     expect(whole).toBe(Math.ceil(cap / (6 * callUsd)));
     const reasons = new Set(runs.filter(({ status }) => status === "failed").map((run) => run.failureReason));
     expect([...reasons]).toEqual([
-      expect.stringMatching(
-        /^budget: the organisation has spent \$0\.60 of its \$0\.6 for this month; evald org set "A" --max-usd-a-month raises it, and 1 \w+ begins a new month$/,
-      ),
+      expect.stringMatching(/^budget: The organization has spent \$0\.60 of its monthly budget of \$0\.6\. /),
     ]);
   }, 120_000);
 
@@ -72,8 +70,9 @@ describe("a month's money", () => {
     const { id } = (await send("POST", "/api/v1/prompts", { body })).body;
     tx(db, (t) => pay(t, a.org, at, 5));
     const refused = await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
-    const detail =
-      'the organisation has spent $5.00 of its $5 for this month; evald org set "A" --max-usd-a-month raises it, and 1 December begins a new month';
+    const detail = expect.stringMatching(
+      /^The organization has spent \$5\.00 of its monthly budget of \$5\. .* December 1\.$/,
+    );
     expect([refused.status, refused.body]).toEqual([409, { error: "conflict", detail }]);
     at += 3600_000;
     await service.slots.tick();
@@ -106,8 +105,8 @@ describe("a month's money", () => {
     expect(runs).toMatchObject([{ status: "completed", attempt: 1 }]);
     const attempts = (await app.send("GET", `/api/v1/runs/${runs[0].runId}/attempts`)).body;
     expect(attempts).toMatchObject([
-      { ended: "retried", costUsd: callUsd },
-      { ended: "done", costUsd: callUsd },
+      { outcome: "retried", costUsd: callUsd },
+      { outcome: "done", costUsd: callUsd },
     ]);
     expect((await spendingOf(app)).spentUsd).toBe(2 * callUsd);
   }, 30_000);
@@ -165,7 +164,7 @@ describe("money of one run", () => {
     expect(run).toMatchObject({
       status: "failed",
       failureReason:
-        "budget: nobody says what short costs, so the limit of money cannot hold; state its price in EVALD_MODEL_PRICES, or take the limit away",
+        "budget: the price of short is unknown, so the spending limit cannot be enforced; set it in EVALD_MODEL_PRICES, or remove the limit",
     });
   });
 
@@ -174,7 +173,7 @@ describe("money of one run", () => {
     expect(run.status).toBe("completed");
     const words = events.filter(({ type }: { type: string }) => type === "message");
     expect(words.map(({ text }: { text: string }) => text)).toEqual([
-      expect.stringContaining("Nobody says what short costs, so its budget of $2 cannot hold"),
+      expect.stringContaining("The price of short is unknown, so its budget of $2 cannot be enforced"),
     ]);
   });
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
+import { tQuantile } from "../src/stats/distributions.ts";
 import {
   deviation,
   meanInterval,
@@ -8,10 +9,9 @@ import {
   predictionInterval,
   welch,
   wilson,
-} from "../src/grading/stats.ts";
-import { tQuantile } from "../src/grading/statsdistributions.ts";
-import { looks, powerOf, runsToShow, smallestChange } from "../src/grading/statspower.ts";
-import { fisherTest, holm, permutationTest, signFlipTest } from "../src/grading/statstests.ts";
+} from "../src/stats/estimates.ts";
+import { fisherTest, holm, permutationTest, signFlipTest } from "../src/stats/hypothesis-tests.ts";
+import { looks, powerOf, runsToShow, smallestChange } from "../src/stats/power.ts";
 import { normal, randomOf } from "./support/random.ts";
 
 const rounded = (value: number | null, digits = 2) => (value === null ? null : Number(value.toFixed(digits)));

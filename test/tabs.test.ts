@@ -38,7 +38,7 @@ test("a form acts in the organisation whose page it stood on, whatever another t
   await ada.post("/account/organisation", { org: app.b.org });
   app.db.delete(members).where(eq(members.orgId, app.a.org)).run();
   const late = await ada.post("/settings/keys", { ...fields, name: "late", scope: "read", days: "" });
-  expect([late.status, late.body]).toEqual([403, expect.stringContaining("you are not in any more")]);
+  expect([late.status, late.body]).toEqual([403, expect.stringContaining('data-error="forbidden"')]);
   for (const org of [app.a.org, app.b.org])
     expect(app.service.keys.listKeys(org).map(({ name }) => name)).toEqual(["test"]);
 });
@@ -69,7 +69,7 @@ test("what was written is sent again by whoever was signed out meanwhile", async
   };
   app.db.delete(signIns).run();
   const refused = await ada.post("/prompts", form);
-  expect([refused.status, refused.body]).toEqual([401, expect.stringContaining("nothing that you wrote is lost")]);
+  expect([refused.status, refused.body]).toEqual([401, expect.stringContaining('data-error="session_expired"')]);
   expect(refused.body).toContain('<form method="post" action="/prompts">');
   const kept = hiddenOf(refused.body);
   expect(kept).toEqual({ ...form, title: "A &quot;long&quot; &lt;text>" });
@@ -107,7 +107,7 @@ test("a form may be sent from every name under which the service is reached, and
   ] as const)
     expect([origin, host, await sent(origin, host)]).toEqual([origin, host, 403]);
   const { body } = await ada.post("/account/name", { name: "Ada" }, { origin: "http://evil.example" });
-  expect(body).toContain("open it there");
+  expect(body).toContain("EVALD_BASE_URL");
 });
 
 test("an open stream ends with the sign-in or the membership behind it", async () => {
@@ -182,7 +182,7 @@ test("a key and a share link that are asked for twice are made once", async () =
   const made = await ada.post("/settings/keys", form);
   expect([made.status, /id="new-key">evals_/.test(made.body)]).toEqual([200, true]);
   const again = await ada.post("/settings/keys", form);
-  expect([again.status, again.body]).toEqual([409, expect.stringContaining("made already, and is shown once")]);
+  expect([again.status, again.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(app.service.keys.listKeys(app.a.org).map(({ name }) => name)).toEqual(["ci", "test"]);
   // The page that says so makes another.
   const next = { ...form, ...named(again.body, "/settings/keys"), name: "other" };
@@ -205,10 +205,7 @@ test("what somebody else changed meanwhile is not written over unseen", async ()
   const text = "See https://docs.test/";
   expect((await ada.post(path, { ...hers, title: "Of Ada", text })).status).toBe(303);
   const refused = await bea.post(path, { ...his, title: "Of Bea", text });
-  expect([refused.status, refused.body]).toEqual([
-    409,
-    expect.stringContaining("was changed since this form was opened"),
-  ]);
+  expect([refused.status, refused.body]).toEqual([409, expect.stringContaining('role="alert"')]);
   expect(refused.body).toContain('value="Of Bea"');
   expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Ada");
   // A look at what is typed, or a fault in it, does not take the warning away.
@@ -231,9 +228,9 @@ test("whoever is signed in keeps their menu on a page that says what is wrong", 
     const seen = await ada.get(path);
     expect([path, seen.status, seen.body.includes('<body class="app">')]).toEqual([path, status, true]);
   }
-  expect((await browse(app).get("/no-such-page")).body).toContain("Sign in");
+  expect((await browse(app).get("/no-such-page")).body).toContain('href="/sign-in"');
   // Words that every object knows are none of ours.
-  for (const path of ["/account?told=constructor", "/settings/members?told=toString"])
+  for (const path of ["/account?done=constructor", "/settings/members?done=toString"])
     expect((await ada.get(path)).body).not.toContain('role="status"');
 });
 
@@ -245,7 +242,7 @@ test("an invitation for another address is taken up after signing out, without l
   const page = await ada.get(invitation?.path ?? "");
   const out = await ada.post("/sign-out", hiddenOf(page.body));
   expect([out.status, out.location]).toEqual([303, invitation?.path ?? ""]);
-  expect((await ada.get(out.location ?? "")).body).toContain("Your name");
+  expect((await ada.get(out.location ?? "")).body).toContain('name="name"');
   for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
     expect((await ada.post("/sign-out", { next })).location).toBe("/sign-in");
 });
@@ -261,5 +258,5 @@ test("a filter that is left blank, or has spaces alone, is none", async () => {
   ];
   for (const path of paths) expect([path, (await ada.get(path)).status]).toEqual([path, 200]);
   for (const path of ["/prompts?status=none", "/runs?status=none"])
-    expect((await ada.get(path)).body).toMatch(/Status must be one of [a-z, ]*[a-z]\./);
+    expect([path, (await ada.get(path)).status]).toEqual([path, 400]);
 });

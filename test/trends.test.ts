@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { changePoints } from "../src/grading/changes.ts";
-import type { Grade } from "../src/grading/score.ts";
+import type { Grade } from "../src/grading/grade.ts";
+import { changePoints } from "../src/stats/change-points.ts";
 import { testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -44,10 +44,11 @@ test("each span has its repeats, spans without a run are left out, and other met
     agent: "explorer",
     model: null,
     methodology: niceGrade.methodology,
+    scope: "goal",
     nextUntil: null,
     cells: [
-      { agent: "explorer", model: null, methodology: old.methodology, n: 1 },
-      { agent: "explorer", model: null, methodology: niceGrade.methodology, n: 5 },
+      { agent: "explorer", model: null, methodology: old.methodology, scope: "goal", n: 1 },
+      { agent: "explorer", model: null, methodology: niceGrade.methodology, scope: "goal", n: 5 },
     ],
     changes: [
       {
@@ -64,6 +65,7 @@ test("each span has its repeats, spans without a run are left out, and other met
     others: [
       {
         methodology: old.methodology,
+        scope: "goal",
         points: [
           {
             from: "2026-10-26T00:00:00.000Z",
@@ -115,7 +117,7 @@ test("each span has its repeats, spans without a run are left out, and other met
     { from: "2026-10-31T12:00:00.000Z", n: 0, score: null },
     { from: "2026-11-01T12:00:00.000Z", n: 1, infraFailures: 1 },
   ]);
-  expect((await trends({ interval: "eval" })).detail).toStartWith("interval: give promptId");
+  expect((await trends({ interval: "eval" })).detail).toMatch(/^Invalid interval: .*promptId/);
   // The week, the month, in which the time shown begins is shown as a whole.
   setNow(Date.parse("2028-11-25T12:00:00Z"));
   expect((await trends({ interval: "month" })).points[0].n).toBe(5);
@@ -211,22 +213,22 @@ describe("where a line changed", () => {
 
   test.each<[string, (i: number) => number | null, string | null, string]>([
     [
-      "the canary stayed",
+      "a canary that stayed",
       () => 60,
       "stayed",
-      "the canary stayed (+0.4 points, 8 against 8 runs, p 0.733): look at the docs",
+      "the canary prompts did not change (+0.4 points, 8 against 8 runs, p 0.733), so the docs are the likely cause",
     ],
     [
-      "the canary moved as well",
+      "a canary that moved as well",
       (i) => (i < 10 ? 60 : 50),
       "moved",
-      "the canary moved as well (-9.6 points, 8 against 8 runs, p < 0.001): the model drifted",
+      "the canary prompts changed too (-9.6 points, 8 against 8 runs, p < 0.001), so the model drifted",
     ],
     [
       "there are too few runs of a canary",
       (i) => (i < 13 ? 60 : null),
       null,
-      "no canary tells docs from model: 8 against 3 runs, it takes 5 a side",
+      "too few canary runs to separate docs from model: 8 against 3 runs; at least 5 per side are needed",
     ],
   ])("%s", async (_, canary, verdict, note) => {
     expect(await only(moved(canary))).toEqual({
@@ -237,7 +239,7 @@ describe("where a line changed", () => {
       delta: { value: -10, low: -11.4, high: -8.6 },
       p: 0.0033,
       canary: verdict,
-      note: `-10.0 points (95 % from -11.4 to -8.6), 10 against 10 runs, p 0.003 by permutation of the series; ${note}`,
+      note: `-10.0 points (95% from -11.4 to -8.6), 10 against 10 runs, p 0.003 (permutation test of the series); ${note}`,
     } as never);
   });
 

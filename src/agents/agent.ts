@@ -1,5 +1,5 @@
-import type { AllowRule } from "../config.ts";
-import type { ModelProvider } from "../modelsettings.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
+import type { ModelProvider } from "../config/model-settings.ts";
 
 /** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
 export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
@@ -29,6 +29,10 @@ export type Check = {
   message: string;
   fix: string | null;
   quote: string | null;
+  /** Of a check of the survey: the answer to the goal depends on it. */
+  needed?: true;
+  /** A declared check that counts even if it held before the run. */
+  invariant?: boolean;
 };
 
 /** Closed list of the event types of a session. */
@@ -56,11 +60,16 @@ export type Outcome = (typeof outcomes)[number];
 /** A file that an agent made and the run keeps. `data`, in base64, is on its way to be kept; `missing` says why it was not. */
 export type Artefact = { name: string; bytes: number; data?: string; missing?: string };
 
+/** `survey`: seen after the search for the goal, to know what else is in the docs. It is no part of the agent's path and costs it nothing. */
+type Phase = { phase?: "survey" };
+
 /**
  * What an agent says while it works. `id` joins a tool's call, its http requests and its result.
  * Addresses are those that the agent knows; `mappedUrl` is where the urlMap sent the request, null if nowhere else.
  */
-export type AgentEvent =
+export type AgentEvent = Phase & Said;
+
+type Said =
   | { type: "thought"; text: string; by: "rule" | "model" }
   /** `id`: of the call of a tool whose output it is, told while the tool works. */
   | { type: "message"; text: string; id?: string }
@@ -93,6 +102,8 @@ export type AgentEvent =
       /** `way`: on the way to the goal. `check`: to test a statement. `page`: by a page in the browser, for itself. */
       purpose: "way" | "check" | "page";
       error: { kind: string; message: string } | null;
+      /** The first of what a host of the product answered, as text. */
+      body?: string;
     }
   | {
       type: "usage";
@@ -118,7 +129,10 @@ export type AgentEvent =
  * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first that stand there};
  * The service itself says, after an agent's end: `judging` {model, rubric, goal}, then `judged` {the same, answer} or `not_judged` {the same, reason}.
  * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
- * `goal_covered` {url, heading, terms, sections: those that cover it together, the one of `url` first, pages}; `goal_not_covered` {covered, missing, pages, budget: what ended the way}.
+ * `goal_answer` {state: "likely" | "unclear", sections: how many of `nearest` answer it together, nearest: at most three pages {url, title,
+ * heading, line, share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur nowhere in what was
+ * read, fit: 0 to 1, clicks: from the start page to the first of `nearest` over the links that were seen, null if none lead there, noSample, pages,
+ * budget: what ended the search, wordings: {text, state, fit, url}[]}. Older sessions have `goal_covered` or `goal_not_covered` in its place.
  */
 type MilestoneName =
   | "started"
@@ -126,6 +140,7 @@ type MilestoneName =
   | "page_read"
   | "pages_listed"
   | "section_matched"
+  | "goal_answer"
   | "goal_covered"
   | "goal_not_covered"
   | "judging"
@@ -146,7 +161,8 @@ export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
 /** A statement about the product that a machine can test, given with the prompt. */
-export type DeclaredCheck = { url: string; status?: number; contains?: string };
+/** `invariant`: it may hold before the run; any other counts only if it failed then. */
+export type DeclaredCheck = { url: string; status?: number; contains?: string; invariant?: boolean };
 
 /** A task, ready to be done: every variable is filled in, every limit is decided. */
 export type Task = {
@@ -194,7 +210,7 @@ export type AgentContext = {
   signal: AbortSignal;
   now: () => number;
   /** When the run began: its wall clock counts from there. */
-  begunAt: number;
+  startedAt: number;
   /** Private places that the run may reach. */
   allow: readonly AllowRule[];
   userAgent: string;
@@ -234,7 +250,10 @@ export const failureCauses = [
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
-/** What kept the evaluation itself from being made, in words for a person. */
+/** Why an evaluation could not be made: its cause and a sentence for a person. */
+export type Failure = { cause: FailureCause; detail: string };
+
+/** What kept the evaluation itself from being made. */
 export class AgentFailure extends Error {
   override readonly name = "AgentFailure";
   constructor(
@@ -257,3 +276,6 @@ export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => 
   docsAddresses: startUrls,
   addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
 });
+
+/** Whether an agent goes by rules alone: on the same docs it does the same again, so that one run says all. */
+export const isRuleBased = (agentId: string): boolean => agentId === "explorer";

@@ -4,26 +4,26 @@ import type { Answer, Order } from "./worker.ts";
 
 const mib = 1024 * 1024;
 const maxLineBytes = mib;
-/** Of a run: far more than anyone would read, and a bound to what a process can fill the disk with. */
+/** Limits of a run's events, so that a process cannot fill the disk. */
 const maxBytes = 64 * mib;
 const maxEvents = 100_000;
-/** Between two breaths of the service: what comes in faster than it is stored would else let nothing else happen. */
+/** Lines read before yielding to the event loop, so a fast process does not block the service. */
 const linesAtOnce = 100;
 const watchMs = 500;
 
 type Options = {
-  /** What is started; default: the worker of this very executable. */
+  /** The command to start. Default: the worker of this executable. */
   command?: string[];
-  /** The service's own; the agent gets nothing of it but the names below. */
+  /** The service's environment; the agent gets only the variables below. */
   env?: Record<string, string | undefined>;
 };
 
-/** Where programs are, and the certificates that the operator trusts. */
-const passedOn = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+/** Variables passed on: the program path and the operator's trusted certificates. */
+const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 /**
- * An agent that works in a process of its own for each run. It knows nothing of the service but its order, and is gone, with everything
- * that it started, when `run` has ended; with the service it dies at once.
+ * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`
+ * ends or the service exits.
  */
 export function createChildAgent(agent: Agent, { command = ownCommand(), env = {} }: Options = {}): Agent {
   return {
@@ -31,7 +31,7 @@ export function createChildAgent(agent: Agent, { command = ownCommand(), env = {
     preflight: () => agent.preflight(),
     async *run(task, { signal, now: _, ...context }) {
       signal.throwIfAborted();
-      const child = start(command, Object.fromEntries(passedOn.flatMap((name) => pair(name, env[name]))));
+      const child = start(command, Object.fromEntries(passedVariables.flatMap((name) => pair(name, env[name]))));
       yield* converse(child, { agent: agent.describe().id, task, context }, signal);
     },
   };
@@ -50,7 +50,7 @@ function start(command: string[], env: Record<string, string>): AgentProcess {
   }
 }
 
-/** Gives the order and passes on what is answered, until the process is gone. Nothing is read before it is asked for, so a full pipe holds the process up. */
+/** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */
 async function* converse(child: AgentProcess, order: Order, signal: AbortSignal): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
   const stopped = new AbortController();
@@ -64,7 +64,7 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
   const watch = setInterval(() => {
     if ((child.memory() ?? 0) <= memoryBytes) return;
     child.kill();
-    stop(overrun(`took more than ${Math.round(memoryBytes / mib)} MiB of memory`));
+    stop(overrun(`used more than ${Math.round(memoryBytes / mib)} MiB of memory`));
   }, watchMs);
   try {
     child.write(`${JSON.stringify(order)}\n`);
@@ -80,7 +80,7 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
     stopped.signal.throwIfAborted();
     const ended = await child.end("wait");
     stopped.signal.throwIfAborted();
-    if (!isDone || (ended !== null && ended !== "ended with status 0")) throw crashed(ended, child.complaint());
+    if (!isDone || (ended !== null && ended !== "exited with code 0")) throw crashed(ended, child.stderrTail());
   } finally {
     clearInterval(watch);
     signal.removeEventListener("abort", abort);
@@ -89,28 +89,28 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
   }
 }
 
-/** The lines of a stream; what stands after the last of them was cut off and is none. */
+/** Yields the complete lines of a stream; an unterminated last line is dropped. */
 async function* linesOf(reader: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<string, void> {
-  let begun: Uint8Array[] = [];
+  let partial: Uint8Array[] = [];
   let total = 0;
   let lines = 0;
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
     total += value.length;
-    if (total > maxBytes) throw overrun(`told more than ${maxBytes / mib} MiB of events`);
+    if (total > maxBytes) throw overrun(`sent more than ${maxBytes / mib} MiB of events`);
     let from = 0;
     for (let at = value.indexOf(10); at >= 0; at = value.indexOf(10, from)) {
-      const line = Buffer.concat([...begun, value.subarray(from, at)]);
-      begun = [];
+      const line = Buffer.concat([...partial, value.subarray(from, at)]);
+      partial = [];
       from = at + 1;
       if (line.length > maxLineBytes) throw tooLong();
-      if (++lines > maxEvents) throw overrun(`told more than ${maxEvents} events`);
+      if (++lines > maxEvents) throw overrun(`sent more than ${maxEvents} events`);
       if (lines % linesAtOnce === 0) await new Promise(setImmediate);
       yield line.toString();
     }
-    begun.push(value.subarray(from));
-    if (begun.reduce((bytes, { length }) => bytes + length, 0) > maxLineBytes) throw tooLong();
+    partial.push(value.subarray(from));
+    if (partial.reduce((bytes, { length }) => bytes + length, 0) > maxLineBytes) throw tooLong();
   }
 }
 
@@ -119,9 +119,9 @@ function parse(line: string): Answer {
     const answer = JSON.parse(line);
     if (isAnswer(answer)) return answer;
   } catch {
-    // Told below.
+    // Reported below.
   }
-  throw new AgentFailure("agent_crashed", `its process wrote what is no event: ${JSON.stringify(line.slice(0, 200))}`);
+  throw new AgentFailure("agent_crashed", `its process wrote an invalid event: ${JSON.stringify(line.slice(0, 200))}`);
 }
 
 function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answer {
@@ -136,10 +136,10 @@ function isAnswer(value: Partial<Record<string, unknown>> | null): value is Answ
 }
 
 const tooLong = () =>
-  new AgentFailure("agent_crashed", `its process wrote a line of more than ${maxLineBytes / mib} MiB`);
+  new AgentFailure("agent_crashed", `its process wrote a line longer than ${maxLineBytes / mib} MiB`);
 const overrun = (what: string) => new AgentFailure("budget", `the agent ${what} and was stopped`);
 
-function crashed(ended: string | null, complaint: string): AgentFailure {
-  const how = ended === null ? "stopped to answer and had to be ended" : `${ended}, without a result`;
-  return new AgentFailure("agent_crashed", `its process ${how}${complaint && `; the end of its stderr: ${complaint}`}`);
+function crashed(ended: string | null, stderr: string): AgentFailure {
+  const how = ended === null ? "stopped responding and was killed" : `${ended} without a result`;
+  return new AgentFailure("agent_crashed", `its process ${how}${stderr && `; stderr: ${stderr}`}`);
 }

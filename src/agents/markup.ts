@@ -1,7 +1,5 @@
+import { during, onCodeBlocks, type Preformatted } from "./code-blocks.ts";
 import { codeText, oneLine } from "./entities.ts";
-
-/** A `<pre>` of a page: its text as a reader copies it, and the language that its own or its wrapper's attributes name. */
-export type Preformatted = { language: string | null; code: string };
 
 /** `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; both empty where there is none. */
 export type DocLink = { url: string; text: string; context: string; heading: string };
@@ -21,11 +19,10 @@ export type Markup = {
   /** There is an element of the kind that scripts fill: `#root`, `#app`, `#__next`. */
   mountPoint: boolean;
   asksForScript: boolean;
+  asksForPassword: boolean;
   /** Characters of visible text, runs of white space counted once. */
   textLength: number;
 };
-
-type Element = HTMLRewriterTypes.Element;
 
 /** Reads an HTML page in one pass. `url` is where it came from. */
 export function harvest(html: string, url: string): Markup {
@@ -40,6 +37,7 @@ export function harvest(html: string, url: string): Markup {
     scripts: 0,
     mountPoint: false,
     asksForScript: false,
+    asksForPassword: false,
     textLength: 0,
   };
   let base = url;
@@ -47,15 +45,6 @@ export function harvest(html: string, url: string): Markup {
   let hidden = 0;
   let link: { href: string; text: string; label: string; at: number } | null = null;
   const surroundings = createSurroundings();
-  let block: { language: string | null; code: string; depth: number } | null = null;
-  let silent = 0;
-  const wrappers: (string | null)[] = [];
-
-  const during = (element: Element, enter: () => void, leave: () => void) => {
-    if (element.selfClosing || !element.canHaveContent) return;
-    enter();
-    element.onEndTag(leave);
-  };
   const endLink = () => {
     if (!link) return;
     const { href, text, label, at } = link;
@@ -67,7 +56,7 @@ export function harvest(html: string, url: string): Markup {
     surroundings.place(found, at);
   };
 
-  new HTMLRewriter()
+  const rewriter = new HTMLRewriter()
     .on("html", {
       element(element) {
         page.language = element.getAttribute("lang")?.toLowerCase() || null;
@@ -98,6 +87,11 @@ export function harvest(html: string, url: string): Markup {
     .on("noscript", {
       text(chunk) {
         page.asksForScript ||= /javascript/i.test(chunk.text);
+      },
+    })
+    .on('input[type="password"]', {
+      element() {
+        page.asksForPassword = true;
       },
     })
     .on('meta[name="description"]', {
@@ -136,59 +130,11 @@ export function harvest(html: string, url: string): Markup {
         if (link) link.text += chunk.text;
       },
     })
-    .on("div[class], figure[class], div[data-language], figure[data-language]", {
-      element(element) {
-        const own = languageOf(element, true);
-        during(
-          element,
-          () => wrappers.push(own),
-          () => void wrappers.pop(),
-        );
-      },
-    })
     .on(blockTags, {
       element: ({ tagName }) => surroundings.enter(tagName),
-    })
-    .on("pre", {
-      element(element) {
-        if (block) return;
-        const own = languageOf(element, false) ?? wrappers.findLast((language) => language !== null) ?? null;
-        block = { language: own, code: "", depth: 1 };
-        element.onEndTag(() => {
-          const code = codeText(block?.code ?? "")
-            .replace(/^\n/, "")
-            .trimEnd();
-          const numbers = /^[\d\s]*$/.test(code);
-          if (block && !numbers) page.preformatted.push({ language: block.language, code });
-          block = null;
-          silent = 0;
-        });
-      },
-      text(chunk) {
-        if (block && silent === 0) block.code += chunk.text;
-      },
-    })
-    // No selector names a parent: a page of nested elements would take time by the square.
-    .on("code", {
-      element(element) {
-        if (block) block.language ??= languageOf(element, false);
-      },
-    })
-    .on("br", {
-      element() {
-        if (block) block.code += "\n";
-      },
-    })
-    .on("button, .lineno, .linenos, .line-number, .linenumber, .hljs-ln-n, a.anchor", {
-      element(element) {
-        if (!block || element.tagName === "td") return;
-        during(
-          element,
-          () => silent++,
-          () => silent--,
-        );
-      },
-    })
+    });
+  onCodeBlocks(rewriter, (found) => page.preformatted.push(found));
+  rewriter
     .onDocument({
       text(chunk) {
         if (hidden > 0) return;
@@ -260,19 +206,4 @@ function sentenceAround(text: string, at: number, end: number): string {
   return oneLine(
     `${begin < 0 ? before : before.slice(begin + 1)}${text.slice(at, end).slice(0, reach)}${stop < 0 ? after : after.slice(0, stop + 1)}`,
   );
-}
-
-/** `language-js`, `lang-js`, `highlight-source-js`, `highlight-python`, `sourceCode python`, `brush: js`, `data-lang="js"`. */
-function languageOf(element: Element, wrapper: boolean): string | null {
-  for (const name of ["data-language", "data-lang"]) {
-    const value = element.getAttribute(name)?.trim().toLowerCase();
-    if (value) return value;
-  }
-  const name = element.getAttribute("class") ?? "";
-  const match =
-    /(?:^|\s)(?:language|lang|highlight-source|highlight)-([\w+#.-]+)/.exec(name)?.[1] ??
-    /(?:^|\s)brush:\s*([\w+#-]+)/.exec(name)?.[1] ??
-    /(?:^|\s)sourceCode\s+([\w+#-]+)/.exec(name)?.[1] ??
-    (wrapper ? undefined : /^(?:rust|programlisting\s+(\w+))\b/.exec(name)?.[0]?.split(/\s+/).at(-1));
-  return match && !/^(text-wrap|default|wrapper|container|notranslate|none)$/.test(match) ? match.toLowerCase() : null;
 }

@@ -3,41 +3,41 @@ import { join } from "node:path";
 import { giveWay } from "./priority.ts";
 
 const keptOfStderr = 4096;
-/** Between the word to stop, or its last line, and the end of a process by force. */
+/** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
 const graceMs = 3_000;
-/** Inherited by whatever a process starts, so that all of it can be found. */
+/** Environment variable inherited by all child processes, by which they are found. */
 const markName = "AGENT_PROCESS";
 
 export type AgentProcess = {
   stdout: ReadableStream<Uint8Array>;
   /** Does not throw. */
   write(text: string): Promise<void>;
-  /** The end of what it wrote to stderr. */
-  complaint(): string;
-  /** Its resident memory in bytes; null where the system does not tell. */
+  /** The last part of its stderr. */
+  stderrTail(): string;
+  /** Resident memory in bytes; null if unknown. */
   memory(): number | null;
-  /** Ends it by force at once, with its group. */
+  /** Kills the process and its group. */
   kill(): void;
   /**
-   * Waits for its end, asking for it first with `ask`, and forces it when its time is over. Then nothing that it started is left.
-   * Answers how it ended by itself; null if it had to be forced.
+   * Waits for it to exit, after SIGTERM with `ask`, and kills it after a grace period, with everything that it started.
+   * Resolves to how it exited; null if it was killed.
    */
   end(how: "wait" | "ask"): Promise<string | null>;
 };
 
-/** The command that runs an agent of this very program, also after the file of the program was replaced by a newer one. */
+/** The command that runs this executable, even after its file was replaced by a newer version. */
 export function ownCommand(): string[] {
   const program = existsSync("/proc/self/exe") ? "/proc/self/exe" : process.execPath;
   const isCompiled = import.meta.dir.startsWith("/$bunfs/");
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
 }
 
-/** Starts a process that leads a group of its own and dies with this one. Throws what keeps it from being started. */
+/** Starts a process in its own group that dies with this one. Throws if it cannot start. */
 export function startProcess(command: string[], env: Record<string, string>): AgentProcess {
   const id = crypto.randomUUID();
   const child = Bun.spawn(command, {
     cwd: "/",
-    // Bun's own watch over its parent: by the kernel on Linux, so that even a busy process is gone.
+    // Makes Bun exit with its parent; on Linux the kernel enforces it, even for a busy process.
     env: { ...env, BUN_FEATURE_FLAG_NO_ORPHANS: "1", [markName]: id },
     detached: true,
     stdin: "pipe",
@@ -50,7 +50,7 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     try {
       process.kill(-child.pid, signal);
     } catch {
-      // Gone already.
+      // Already exited.
     }
   };
   async function finish(how: "wait" | "ask"): Promise<string | null> {
@@ -61,11 +61,11 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     await child.exited;
     await within(graceMs, stderr.ended);
     if (!timely) return null;
-    return child.signalCode ? `was ended by ${child.signalCode}` : `ended with status ${child.exitCode}`;
+    return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
   let ending: Promise<string | null> | undefined;
   const end = (how: "wait" | "ask") => (ending ??= finish(how));
-  // What it leaves behind may hold its stdout open for ever.
+  // A surviving child may keep stdout open forever.
   child.exited.then(() => end("wait"));
 
   return {
@@ -75,17 +75,17 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
         await child.stdin.write(text);
         await child.stdin.flush();
       } catch {
-        // A process that ends before it has read tells by its status why.
+        // If the process exits before reading, its exit code says why.
       }
     },
-    complaint: stderr.text,
+    stderrTail: stderr.text,
     memory: () => memoryOf(child.pid),
     kill: () => signalGroup("SIGKILL"),
     end,
   };
 }
 
-/** Whether a promise is kept in time. */
+/** Whether a promise settles in time. */
 async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((resolve) => (timer = setTimeout(resolve, ms, false)));
@@ -94,7 +94,7 @@ async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   return timely;
 }
 
-/** Reads a stream to its end and keeps what came last. */
+/** Reads a stream to its end and keeps the last part. */
 function tail(stream: ReadableStream<Uint8Array>): { text: () => string; ended: Promise<void> } {
   let kept = Buffer.alloc(0);
   const read = async () => {
@@ -114,13 +114,13 @@ function memoryOf(pid: number): number | null {
 
 const maxLooks = 10;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
-/** The marks of all whose processes are to end. */
+/** Marks of the processes to kill. */
 const sought = new Set<string>();
-/** A look that has not begun yet serves all who wait for one: many runs may end at once. */
+/** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
 let nextLook: Promise<Set<string>> | null = null;
 let lastLook: Promise<unknown> = Promise.resolve();
 
-/** Ends every process with a mark in its environment: what left its group is known by it. New ones may appear meanwhile, so it looks again. */
+/** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
 async function killMarked(mark: string): Promise<void> {
   sought.add(mark);
   try {
@@ -134,7 +134,7 @@ async function killMarked(mark: string): Promise<void> {
   }
 }
 
-/** One look at all processes; answers with the marks that it met. */
+/** Scans all processes once; returns the marks found. */
 async function killSought(): Promise<Set<string>> {
   nextLook = null;
   const found = new Set<string>();
@@ -147,7 +147,7 @@ async function killSought(): Promise<Set<string>> {
     try {
       process.kill(pid, "SIGKILL");
     } catch {
-      // Gone already.
+      // Already exited.
     }
   }
   return found;
@@ -164,7 +164,7 @@ function environmentOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
   } catch {
-    // Gone already, or of another user.
+    // Exited already, or owned by another user.
     return [];
   }
 }

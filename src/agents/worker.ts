@@ -21,7 +21,7 @@ export async function work(agents: Record<string, Agent>, { input, write, signal
   const service = input.getReader();
   const { agent: id, task, context } = await readOrder(service);
   const agent = agents[id];
-  if (!agent) throw new Error(`there is no agent ${JSON.stringify(id)} in this executable`);
+  if (!agent) throw new Error(`this executable has no agent named ${JSON.stringify(id)}`);
   const answer = (line: Answer) => write(`${JSON.stringify(line)}\n`);
   const carryOut = async () => {
     try {
@@ -42,7 +42,7 @@ async function readOrder(input: Reader): Promise<Order> {
   let text = "";
   while (!text.includes("\n")) {
     const { done, value } = await input.read();
-    if (done) throw new Error("the input ended before an order; this command is for evald itself");
+    if (done) throw new Error("the input ended before an order; this command is internal to evald");
     text += decoder.decode(value, { stream: true });
   }
   return JSON.parse(text);
@@ -50,5 +50,5 @@ async function readOrder(input: Reader): Promise<Order> {
 
 async function endOf(input: Reader): Promise<never> {
   while (!(await input.read()).done);
-  throw new Error("the service is gone");
+  throw new Error("the service has exited");
 }

@@ -3,12 +3,12 @@ import { tx } from "../db/open.ts";
 import { accounts, members, people, signIns } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
-import { toName } from "../schema.ts";
+import { toIso, toName } from "../schema.ts";
 import { shortAddress } from "./address.ts";
 import type { Attempts } from "./attempts.ts";
-import { type From, type GetEngine, toHeaders, told } from "./enginecalls.ts";
+import { type From, type GetEngine, toHeaders, withAppErrors } from "./engine-calls.ts";
 import type { Links } from "./links.ts";
-import type { Person, SignedIn } from "./people.ts";
+import type { Person, SignedIn } from "./person.ts";
 
 const resetLifeMs = 24 * 3600_000;
 
@@ -51,9 +51,9 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
     const [id = "", expiresAt = "0", mark = ""] = links.readToken("reset", token) ?? [];
     const { name, email } = people;
     const person = db.select({ id: people.id, name, email }).from(people).where(eq(people.id, id)).get();
-    if (!person) throw notFound("this link is not right; copy all of it, or ask for a new one");
-    if (mark !== markOf(id)) throw notFound("this link was used; sign in, or ask for a new one");
-    if (Number(expiresAt) <= now()) throw notFound("this link is too old; ask for a new one");
+    if (!person) throw notFound("This link is not valid. Copy the whole link, or ask for a new one.");
+    if (mark !== markOf(id)) throw notFound("This link was already used. Sign in, or ask for a new link.");
+    if (Number(expiresAt) <= now()) throw notFound("This link has expired. Ask for a new one.");
     return person;
   }
 
@@ -74,7 +74,9 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
       await hashOf(next);
       const { api } = await engine();
       const body = { currentPassword: present, newPassword: next, revokeOtherSessions: true };
-      const { headers } = await told(api.changePassword({ body, headers: toHeaders(from), returnHeaders: true }));
+      const { headers } = await withAppErrors(
+        api.changePassword({ body, headers: toHeaders(from), returnHeaders: true }),
+      );
       attempts.succeed(person.email, from.address);
       return headers.getSetCookie();
     },
@@ -91,8 +93,8 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
           id,
           userAgent: userAgent ?? "",
           address: ipAddress ? shortAddress(ipAddress) : "",
-          since: createdAt.toISOString(),
-          lastUsedAt: updatedAt.toISOString(),
+          since: toIso(createdAt),
+          lastUsedAt: toIso(updatedAt),
           isThis: id === signInId,
         })),
 
@@ -115,7 +117,7 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
     resetPathFor(org: OrgId, memberId: string, asking: Person): { email: string; path: string } {
       const own = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
       const person = db.select({ id: people.id, email: people.email }).from(people).innerJoin(members, own).get();
-      if (!person) throw notFound("there is no such member");
+      if (!person) throw notFound("The member was not found.");
       const orgsOf = (personId: string, role?: "owner") =>
         db
           .select({ org: members.orgId })
@@ -125,7 +127,7 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
           .map((row) => row.org);
       if (!new Set(orgsOf(person.id)).isSubsetOf(new Set(orgsOf(asking.id, "owner"))))
         throw conflict(
-          `${person.email} is in other organisations as well; whoever runs this service makes the link: evald person reset-link ${person.email}`,
+          `${person.email} belongs to other organizations too. Ask the operator of this service for a reset link: evald person reset-link ${person.email}`,
         );
       return { email: person.email, path: toResetPath(person.id) };
     },

@@ -14,8 +14,8 @@ export const notePeer = (request: Request, peer: Peer): void => {
 /** The address of whoever sent a request. A private peer is a proxy of the operator's, whose word about its client is taken. */
 export function addressOf(request: Request): string {
   const peer = peers.get(request)?.() ?? "127.0.0.1";
-  const told = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
-  return isIP(told) !== 0 && isPrivate(peer) ? told : peer;
+  const forwardedFor = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
+  return isIP(forwardedFor) !== 0 && isPrivate(peer) ? forwardedFor : peer;
 }
 
 const isPrivate = (address: string) =>

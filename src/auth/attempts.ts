@@ -11,16 +11,16 @@ const perNetwork = 50;
 
 export type Attempts = ReturnType<typeof createAttempts>;
 
-/** Bounds how often a password can be guessed, for an account and for a network. Kept in the database: a restart forgets nothing. */
+/** Limits password guesses per account and per network. Counts are stored, so a restart does not reset them. */
 export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
-  // What is typed as an address may be anything, a password too.
+  // Hashed, since people may type their password into the email field.
   const keysOf = (account: string, address: string) => [
     { key: `account ${new Bun.CryptoHasher("sha256").update(account).digest("base64url")}`, limit: perAccount },
     { key: `network ${networkOf(address)}`, limit: perNetwork },
   ];
 
   return {
-    /** Counts a try before it is made, so that tries at once count as well. Throws rate_limited. */
+    /** Counts an attempt before it is made, so that concurrent attempts count too. Throws rate_limited. */
     begin(account: string, address: string): void {
       tx(db, (t) => {
         const at = now();
@@ -33,8 +33,8 @@ export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
           if (count >= limit)
             throw new AppError(
               "rate_limited",
-              "there were too many tries that failed; wait a quarter of an hour, or ask an owner for a new password",
-              Math.max(1, Math.ceil((since + windowMs - at) / 1000)),
+              "Too many failed sign-in attempts. Wait 15 minutes, or ask an owner for a password reset link.",
+              { retryAfterSeconds: Math.max(1, Math.ceil((since + windowMs - at) / 1000)) },
             );
           t.insert(signInFailures)
             .values({ key, count: 1, since: at })
@@ -44,7 +44,7 @@ export function createAttempts({ db, now }: Pick<Deps, "db" | "now">) {
       });
     },
 
-    /** The try was right: it is not held against anyone. */
+    /** Uncounts an attempt that succeeded. */
     succeed(account: string, address: string): void {
       tx(db, (t) => {
         const [own, network] = keysOf(account, address);

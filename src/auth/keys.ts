@@ -1,9 +1,9 @@
 import { and, desc, eq, isNull, sql } from "drizzle-orm";
-import { scopes as allScopes, type Scope } from "../api.ts";
 import { apiKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
-import { keyShape, toName } from "../schema.ts";
+import { scopes as allScopes, type Scope } from "../http/operation.ts";
+import { keyShape, toIso, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const wholeKey = new RegExp(`^${keyShape.source}$`);
@@ -78,10 +78,10 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     name: row.name,
     display: row.display,
     scopes: row.scopes as Scope[] | null,
-    createdAt: new Date(row.createdAt).toISOString(),
-    expiresAt: row.expiresAt === null ? null : new Date(row.expiresAt).toISOString(),
-    revokedAt: row.revokedAt === null ? null : new Date(row.revokedAt).toISOString(),
-    lastUsedAt: row.lastUsedAt === null ? null : new Date(row.lastUsedAt).toISOString(),
+    createdAt: toIso(row.createdAt),
+    expiresAt: toIso(row.expiresAt),
+    revokedAt: toIso(row.revokedAt),
+    lastUsedAt: toIso(row.lastUsedAt),
   });
 
   return {
@@ -97,9 +97,11 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       const trimmed = toName(name);
       const unknown = scopes?.find((scope) => !allScopes.includes(scope as Scope));
       if (unknown !== undefined || scopes?.length === 0)
-        throw badRequest(`${JSON.stringify(unknown ?? "")} is no scope; use one or more of ${allScopes.join(", ")}`);
+        throw badRequest(`Invalid scope ${JSON.stringify(unknown ?? "")}. Use one or more of ${allScopes.join(", ")}.`);
       if (id !== undefined && db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.id, id)).get())
-        throw conflict("this key was made already, and is shown once; make another if it was not kept");
+        throw conflict(
+          "This API key was already created and is shown only once. Create another one if you did not copy it.",
+        );
       const key = newKey();
       const createdAt = now();
       const row = {
@@ -139,7 +141,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
         .where(and(own, isNull(apiKeys.revokedAt)))
         .run();
       const row = db.select().from(apiKeys).where(own).get();
-      if (!row) throw notFound(`no API key has the id ${id}`);
+      if (!row) throw notFound(`No API key has the ID ${id}.`);
       return toApiKey(row);
     },
 

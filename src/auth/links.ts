@@ -18,7 +18,7 @@ export function readSecret(db: Db): string {
   } catch (error) {
     if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
     const kept = readFileSync(path, "utf8").trim();
-    if (kept.length < 32) throw new Error(`${path} is damaged; delete it: everyone signs in again`);
+    if (kept.length < 32) throw new Error(`${path} is damaged. Delete it; everyone will have to sign in again.`);
     return kept;
   }
 }

@@ -1,22 +1,22 @@
 import type { Deps } from "../deps.ts";
 
-const patienceMs = 10_000;
+const timeoutMs = 10_000;
 
-/** Sends mail by the operator's server. Without one, nothing is sent, and links are given by hand. */
+/** Sends email through the configured SMTP server. Without one nothing is sent, and people share links themselves. */
 export function createMail({ config, log, baseUrl }: Deps) {
   const { mail } = config.people;
 
-  /** Whether the server took it. Why not is in the log, without what was to be sent. */
+  /** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */
   async function send(to: string, subject: string, text: string): Promise<boolean> {
     if (!mail) return false;
     try {
       const { createTransport } = await import("nodemailer");
-      const limits = { connectionTimeout: patienceMs, greetingTimeout: patienceMs, socketTimeout: patienceMs };
+      const limits = { connectionTimeout: timeoutMs, greetingTimeout: timeoutMs, socketTimeout: timeoutMs };
       const transport = createTransport({ url: mail.url, ...limits });
       await transport.sendMail({ from: mail.from, to, subject, text });
       return true;
     } catch (error) {
-      log.error({ err: error }, "a mail could not be sent");
+      log.error({ err: error }, "could not send email");
       return false;
     }
   }
@@ -26,14 +26,14 @@ export function createMail({ config, log, baseUrl }: Deps) {
     mailInvitation: (to: string, orgName: string, inviter: string, path: string): Promise<boolean> =>
       send(
         to,
-        `${inviter} invites you to ${orgName}`,
-        `${inviter} invites you to ${orgName} on evald, which measures how well AI agents get along with a developer tool.\n\n${baseUrl()}${path}\n\nThe address is good once, for seven days. If you expected nothing of the kind, ignore this mail.\n`,
+        `${inviter} invited you to ${orgName} on evald`,
+        `${inviter} invited you to join ${orgName} on evald, which measures how well AI agents can use a developer tool.\n\nAccept the invitation:\n${baseUrl()}${path}\n\nThis link works once and expires in 7 days. If you did not expect this invitation, you can ignore this email.\n`,
       ),
     mailReset: (to: string, path: string): Promise<boolean> =>
       send(
         to,
-        "A new password for evald",
-        `Somebody, probably you, asked for a new password at ${baseUrl()}.\n\n${baseUrl()}${path}\n\nThe address is good once, for a day. If it was not you, ignore this mail: nothing has changed.\n`,
+        "Reset your evald password",
+        `Someone asked to reset the password of your evald account at ${baseUrl()}. To choose a new password, open this link:\n${baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
       ),
   };
 }

@@ -1,12 +1,12 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
+import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import { tx } from "../db/open.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
-import type { OrgLimits } from "../jobs/queue.ts";
+import type { OrgLimits } from "../jobs/claim-order.ts";
 import { nextSlot } from "../jobs/schedule.ts";
-import { modelSyntax, parseModelId } from "../modelsettings.ts";
-import { toName } from "../schema.ts";
+import { toIso, toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
@@ -40,7 +40,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     maxUsdAMonth: row.maxUsdAMonth,
     maxUsdARun: row.maxUsdARun,
     judgeModels: row.judgeModels,
-    createdAt: new Date(row.createdAt).toISOString(),
+    createdAt: toIso(row.createdAt),
   });
 
   const limits = db
@@ -58,7 +58,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
 
   function getOrg(id: OrgId): Org {
     const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
-    if (!row) throw notFound("no such organisation");
+    if (!row) throw notFound("The organization was not found.");
     return toOrg(row);
   }
 
@@ -89,7 +89,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
       checkTimeZone(timeZone);
       return tx(db, (t) => {
         if (t.select().from(orgs).where(eq(orgs.name, trimmed)).get())
-          throw conflict(`an organisation named ${JSON.stringify(trimmed)} exists already`);
+          throw conflict(`An organization named ${JSON.stringify(trimmed)} already exists.`);
         const createdAt = now();
         const row = {
           id: newId(createdAt),
@@ -119,16 +119,16 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
       const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
       const name = patch.name === undefined ? undefined : toName(patch.name);
       if (Object.values(patch).every((value) => value === undefined))
-        throw badRequest("nothing to change was given; give a name, a time zone, a limit or a judge");
+        throw badRequest("Nothing to change. Set a name, a time zone, a limit or a judge model.");
       if (timeZone !== undefined) checkTimeZone(timeZone);
       for (const limit of [maxRunsAtOnce, maxRunsADay])
         if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
-          throw badRequest(`${limit} is no limit; use a whole number from 1 to ${maxLimit}`);
+          throw badRequest(`Invalid limit ${limit}. Use a whole number from 1 to ${maxLimit}.`);
       for (const usd of [maxUsdAMonth, maxUsdARun])
         if (usd != null && !(usd > 0 && usd <= maxLimit))
-          throw badRequest(`${usd} is no limit; use an amount in USD above 0, up to ${maxLimit}`);
+          throw badRequest(`Invalid limit ${usd}. Use an amount in USD above 0 and up to ${maxLimit}.`);
       for (const model of judgeModels ?? [])
-        if (!parseModelId(model)) throw badRequest(`${JSON.stringify(model)} must be ${modelSyntax}`);
+        if (!parseModelId(model)) throw badRequest(`Invalid model ${JSON.stringify(model)}. Use ${modelSyntax}.`);
       const moved = timeZone === undefined ? [] : slotsMoved(id, timeZone);
       tx(db, (t) => {
         if (
@@ -139,7 +139,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
             .where(and(eq(orgs.name, name), ne(orgs.id, id)))
             .get()
         )
-          throw conflict(`an organisation named ${JSON.stringify(name)} exists already`);
+          throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
         t.update(orgs)
           .set({ ...patch, name })
           .where(eq(orgs.id, id))
@@ -151,7 +151,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     /** For the command line, whose user owns the machine. */
     getOrgByName(name: string): Org {
       const row = db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
-      if (!row) throw notFound(`no organisation is named ${JSON.stringify(name)}; evald org list shows them`);
+      if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);
       return toOrg(row);
     },
     listOrgs: (): Org[] => db.select().from(orgs).orderBy(orgs.name).all().map(toOrg),
@@ -162,6 +162,6 @@ function checkTimeZone(name: string): void {
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {
-    throw badRequest(`${JSON.stringify(name)} is no time zone; use a name like Europe/Berlin`);
+    throw badRequest(`Unknown time zone ${JSON.stringify(name)}. Use a name such as Europe/Berlin.`);
   }
 }

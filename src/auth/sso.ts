@@ -3,7 +3,7 @@ import { invitations, members, orgs, people } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
-import { type From, toHeaders } from "./enginecalls.ts";
+import { type From, toHeaders } from "./engine-calls.ts";
 
 /** Signing in with the identity provider of the operator, by OpenID Connect with PKCE. Only its verified addresses count. */
 export function createSso(deps: Deps, secret: () => string) {
@@ -25,12 +25,12 @@ export function createSso(deps: Deps, secret: () => string) {
 
   /** Made anew after a provider could not be asked what it offers. */
   async function engine(): Promise<Engine> {
-    if (!oidc) throw notFound("no identity provider is set up here");
+    if (!oidc) throw notFound("No identity provider is configured.");
     loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret(), { oidc, mayCome }));
     const made = await loading;
     if ((await made.$context).socialProviders.length > 0) return made;
     loading = undefined;
-    throw unavailable("the identity provider cannot be asked how to sign in; try again soon, or use your password");
+    throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");
   }
 
   /** Makes somebody of the domain a member of its organisation. */

@@ -1,10 +1,10 @@
 import { ownAgents } from "../agents/all.ts";
 import { work } from "../agents/worker.ts";
 
-/** The hidden command `__agent`: the inside of an agent's process, which the service starts for each run. Ends the process. */
+/** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. */
 export async function runAgent(): Promise<never> {
   const stop = new AbortController();
-  process.on("SIGTERM", () => stop.abort(new Error("the service asked for the end")));
+  process.on("SIGTERM", () => stop.abort(new Error("stopped by the service")));
   const out = Bun.stdout.writer();
   const write = async (text: string) => {
     out.write(text);

@@ -12,39 +12,42 @@ import {
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { print, say, toSize } from "./terminal.ts";
 
 type Options = { force?: boolean; json?: boolean };
 
-/** Adds `backup`: a whole copy of the database in one file, beside a running service or without one. */
+/** Adds `backup`: copies the database to one file, with or without a running service. */
 export function addBackup(program: Command, configOf: () => Config): void {
   program
     .command("backup <file>")
-    .description("copy the database to a file, whole and checked; the service may run meanwhile")
-    .option("--force", "replace the file if it is there")
-    .option("--json", "print what was made as JSON")
+    .description("Back up the database to a file; the service can keep running")
+    .option("--force", "Overwrite the file if it exists")
+    .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald backup /var/backups/evald.backup")
     .action((file: string, { force, json }: Options) => {
       const { dataDir } = configOf();
       const made = backup(dataDir, file, force ?? false);
-      say(`${toSize(made.bytes)}, ${made.runs} ${made.runs === 1 ? "run" : "runs"}`);
+      say(`Backed up ${made.runs} ${made.runs === 1 ? "run" : "runs"}, ${toSize(made.bytes)}.`);
       print(json ? JSON.stringify(made) : made.file);
     });
 }
 
 function backup(dataDir: string, file: string, force: boolean) {
   const database = join(dataDir, "evald.db");
-  if (!existsSync(database)) throw badRequest(`there is no database at ${database}; name its folder with --data`);
+  if (!existsSync(database))
+    throw badRequest(`There is no database at ${database}. Choose the data directory with --data.`);
   const folder = dirname(resolve(file));
-  const there = statSync(file, { throwIfNoEntry: false });
-  if (there?.isDirectory()) throw badRequest(`${file} is a folder; name a file in it`);
-  if (!existsSync(folder)) throw badRequest(`the folder ${folder} does not exist; make it, or name a file elsewhere`);
-  if (there && !there.isFile()) throw badRequest(`${file} is no regular file; name another file`);
+  const existing = statSync(file, { throwIfNoEntry: false });
+  if (existing?.isDirectory()) throw badRequest(`${file} is a directory. Choose a file name.`);
+  if (!existsSync(folder))
+    throw badRequest(`The directory ${folder} does not exist. Create it, or choose another one.`);
+  if (existing && !existing.isFile()) throw badRequest(`${file} is not a regular file. Choose another file name.`);
   refuseOwnFile(dataDir, file);
-  if (there && !force) throw badRequest(`${file} is there already; name another file, or replace it with --force`);
+  if (existing && !force)
+    throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
   removeUnfinished(file);
   const unfinished = join(folder, `${basename(file)}.${process.pid}.unfinished`);
   const made = copyDatabase(database, unfinished);
@@ -53,15 +56,15 @@ function backup(dataDir: string, file: string, force: boolean) {
   return { file, ...made };
 }
 
-/** Throws bad_request for a file that the service itself uses. */
+/** Throws bad_request for a file that the service uses itself. */
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
   const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
   if (own && /^evald\.(db|lock|secret|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
-    throw badRequest(`${file} belongs to the data folder itself; name another file`);
+    throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
 }
 
-/** Removes what earlier tries to make a file have left that were killed. */
+/** Removes leftovers of earlier attempts to write a file that were killed. */
 export function removeUnfinished(file: string): void {
   const folder = dirname(resolve(file));
   for (const name of readdirSync(folder)) {
@@ -79,18 +82,18 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What is in a file of the database. */
+/** Size and number of runs of a database file. */
 export type Contents = { bytes: number; runs: number };
 
 /**
- * Copies a database, as it is at one moment, to a new file: whole, checked, on the disk, and for its owner alone. What was written of it is
- * removed on a failure. Throws unavailable with the path and the remedy.
+ * Copies a consistent snapshot of a database to a new file, checks and syncs it, and makes it readable for its owner only. Removes
+ * the file on failure. Throws unavailable with the path and the remedy.
  */
 export function copyDatabase(from: string, to: string): Contents {
   try {
     closeSync(openSync(to, "wx", 0o600));
     readDatabase(from, (db) => db.run("vacuum into ?", [to]));
-    const runs = readDatabase(to, (db) => checkWhole(db, from));
+    const runs = readDatabase(to, (db) => checkIntegrity(db, from));
     syncPath(to);
     return { bytes: statSync(to).size, runs };
   } catch (error) {
@@ -98,14 +101,14 @@ export function copyDatabase(from: string, to: string): Contents {
     rmSync(`${to}-journal`, { force: true });
     const code = codeOf(error);
     if (/^(SQLITE_FULL|ENOSPC|EDQUOT)/.test(code))
-      throw unavailable(`the disk of ${dirname(to)} is full; make room, or name a file on another disk`);
+      throw unavailable(`The disk of ${dirname(to)} is full. Free some space, or choose a file on another disk.`);
     if (/^(EACCES|EROFS|EPERM)/.test(code))
-      throw unavailable(`${dirname(to)} cannot be written by this user; name a file elsewhere`);
+      throw unavailable(`This user has no write access to ${dirname(to)}. Choose another directory.`);
     throw error;
   }
 }
 
-/** Does something with a database that is there already, without changing it. Throws unavailable for a file that cannot be read as one. */
+/** Opens an existing database read-only for the duration of `work`. Throws unavailable if the file is not a readable database. */
 export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   let db: Database | undefined;
   try {
@@ -115,27 +118,25 @@ export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   } catch (error) {
     const code = codeOf(error);
     if (/^SQLITE_(NOTADB|CORRUPT)/.test(code))
-      throw unavailable(`${path} is damaged or no database (${(error as Error).message}); use an earlier backup`);
-    if (/^SQLITE_(CANTOPEN|PERM)/.test(code)) throw unavailable(`${path} cannot be read by this user`);
+      throw unavailable(`${path} is damaged or not a database (${(error as Error).message}). Use an earlier backup.`);
+    if (/^SQLITE_(CANTOPEN|PERM)/.test(code)) throw unavailable(`This user has no read access to ${path}.`);
     throw error;
   } finally {
     db?.close();
   }
 }
 
-/** Looks at every page of a database, and answers with the number of its runs. Throws unavailable, in the name of `path`. */
-export function checkWhole(db: Database, path: string): number {
+/** Checks the integrity of a database and returns its number of runs. Throws unavailable, which names `path`. */
+export function checkIntegrity(db: Database, path: string): number {
   const damage =
     db.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check ?? "no answer";
   const orphan = db.query("pragma foreign_key_check").get() !== null;
   if (damage !== "ok" || orphan)
-    throw unavailable(
-      `${path} is damaged (${orphan ? "rows miss what they refer to" : damage}); use an earlier backup`,
-    );
+    throw unavailable(`${path} is damaged (${orphan ? "foreign key violations" : damage}). Use an earlier backup.`);
   return db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
 }
 
-/** Waits until a file, or the names in a folder, are on the disk. */
+/** Syncs a file, or the entries of a directory, to disk. */
 export function syncPath(path: string): void {
   const file = openSync(path, "r");
   try {

@@ -6,22 +6,23 @@ import { type Agent, objectionTo } from "../agents/agent.ts";
 import { allAgents } from "../agents/all.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
+import { providerVariables } from "../config/model-settings.ts";
 import { runs } from "../db/tables.ts";
-import { providerVariables } from "../modelsettings.ts";
+import { toIso } from "../schema.ts";
 import { print, table, toSize, withData } from "./terminal.ts";
 
-type Finding = { what: string; state: "ok" | "missing" | "fault"; detail: string };
+type Check = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
 const minFreeBytes = 512 * 1024 * 1024;
 const modelKeys = [...Object.values(providerVariables).map(({ key }) => key), "OPENAI_COMPATIBLE_BASE_URL"];
 
-/** Adds `doctor`: what this machine has, and what is wrong with it. Exits with 1 on a fault; what is only missing is none. */
+/** Adds `doctor`: checks this machine. Exits with 1 on a fault; something that is only missing is no fault. */
 export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {
   program
     .command("doctor")
-    .description("tell what this machine has and what is wrong; exit 1 on a fault")
-    .option("--json", "print the findings as JSON")
+    .description("Check this machine's setup; exit with 1 if something is broken")
+    .option("--json", "Print the results as JSON")
     .addHelpText("after", "\nExample:\n  evald doctor")
     .action(async ({ json }: { json?: boolean }) => {
       const config = configOf();
@@ -40,7 +41,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         sandbox(found),
         await browser(found),
         modelKey(env),
-      ] satisfies Finding[];
+      ] satisfies Check[];
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
       if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
     });
@@ -48,41 +49,44 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
 
 function toAgent([id, agent]: [string, Agent], model: string | null): string {
   const objection = objectionTo(agent);
-  const needs = agent.describe().kind === "model" ? ` (${model ?? "needs EVALD_AGENT_MODEL or a prompt's model"})` : "";
-  return objection === null ? id + needs : `${id} (not available: ${objection})`;
+  const needs =
+    agent.describe().kind === "model"
+      ? ` (${model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt"})`
+      : "";
+  return objection === null ? id + needs : `${id} (unavailable: ${objection})`;
 }
 
-/** The folder itself, or the nearest one above it that exists. */
+/** The directory itself, or its nearest existing parent. */
 const nearest = (path: string): string => (existsSync(path) || dirname(path) === path ? path : nearest(dirname(path)));
 
-function folder(dataDir: string): Finding {
+function folder(dataDir: string): Check {
   const path = resolve(dataDir);
   try {
     accessSync(nearest(path), constants.W_OK);
   } catch {
-    return { what: "data folder", state: "fault", detail: `${path} cannot be written by this user` };
+    return { what: "data directory", state: "fault", detail: `no write access to ${path}` };
   }
-  if (existsSync(path)) return { what: "data folder", state: "ok", detail: path };
-  return { what: "data folder", state: "missing", detail: `${path} does not exist yet; evald serve makes it` };
+  if (existsSync(path)) return { what: "data directory", state: "ok", detail: path };
+  return { what: "data directory", state: "missing", detail: `${path} does not exist yet; evald serve creates it` };
 }
 
-function disk(dataDir: string): Finding {
+function disk(dataDir: string): Check {
   const { bavail, bsize } = statfsSync(nearest(resolve(dataDir)));
   const free = bavail * bsize;
   const detail = `${toSize(free)} free`;
   if (free >= minFreeBytes) return { what: "disk", state: "ok", detail };
-  return { what: "disk", state: "fault", detail: `${detail}; make room: at least 0.5 GiB is needed` };
+  return { what: "disk", state: "fault", detail: `${detail}; at least 0.5 GiB is needed` };
 }
 
 function sizes(dataDir: string): string {
   const [file, wal] = ["evald.db", "evald.db-wal"].map((name) =>
     toSize(statSync(resolve(dataDir, name), { throwIfNoEntry: false })?.size ?? 0),
   );
-  return `${file}, and ${wal} of WAL`;
+  return `${file} and a WAL of ${wal}`;
 }
 
-function data(config: Config): Finding[] {
-  const clock = new Date().toISOString();
+function data(config: Config): Check[] {
+  const clock = toIso(Date.now());
   if (!existsSync(resolve(config.dataDir, "evald.db"))) return [{ what: "clock", state: "ok", detail: clock }];
   try {
     return withData(config, ({ deps }) => {
@@ -97,12 +101,12 @@ function data(config: Config): Finding[] {
         {
           what: "database",
           state: check === "ok" ? "ok" : "fault",
-          detail: check === "ok" ? `whole, ${sizes(config.dataDir)}` : `damaged: ${check}; use a backup`,
+          detail: check === "ok" ? `intact, ${sizes(config.dataDir)}` : `damaged: ${check}; restore a backup`,
         },
         {
           what: "clock",
           state: behind ? "fault" : "ok",
-          detail: behind ? `${clock} is before the newest run; set the clock` : clock,
+          detail: behind ? `${clock} is before the newest run; correct the system clock` : clock,
         },
       ];
     });
@@ -111,19 +115,20 @@ function data(config: Config): Finding[] {
   }
 }
 
-function sandbox({ level, detail }: Sandbox): Finding {
-  if (level === "none") return { what: "sandbox", state: "missing", detail: `no agent can run commands: ${detail}` };
+function sandbox({ level, detail }: Sandbox): Check {
+  if (level === "none") return { what: "sandbox", state: "missing", detail: `agents cannot run commands: ${detail}` };
   return { what: "sandbox", state: "ok", detail };
 }
 
-async function browser(place: Sandbox): Promise<Finding> {
+async function browser(place: Sandbox): Promise<Check> {
   const found = await detectBrowser(place);
-  if ("missing" in found) return { what: "browser", state: "missing", detail: `no agent can browse: ${found.missing}` };
+  if ("missing" in found)
+    return { what: "browser", state: "missing", detail: `agents cannot use a browser: ${found.missing}` };
   return { what: "browser", state: "ok", detail: found.detail };
 }
 
-function modelKey(env: Record<string, string | undefined>): Finding {
+function modelKey(env: Record<string, string | undefined>): Check {
   const set = modelKeys.filter((name) => env[name]);
   if (set.length > 0) return { what: "model keys", state: "ok", detail: set.join(", ") };
-  return { what: "model keys", state: "missing", detail: "none is set; the explorer needs none" };
+  return { what: "model keys", state: "missing", detail: "none set; the explorer works without one" };
 }

@@ -1,32 +1,46 @@
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
+import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
-import { createLog } from "../log.ts";
-import { secretsIn } from "../modelsettings.ts";
+import type { Scope } from "../grading/grade.ts";
+import { scopes } from "../grading/kinds.ts";
+import { createCommandLog } from "../log.ts";
+import { scoreSummary } from "../reports/labels.ts";
+import { reportMarkdown } from "../reports/markdown.ts";
 import type { Report } from "../reports/schema.ts";
 import { estimateWords } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
-import { reportMarkdown } from "../web/markdown.ts";
-import { print, say, score, toOwnUrl, toPlace } from "./terminal.ts";
+import { print, say, sayError, score, toAllowRule, toOwnUrl } from "./terminal.ts";
 
-type EvalOptions = { goal: string; task?: string; agent?: string; model?: string; json?: boolean; minScore?: number };
+type EvalOptions = {
+  goal: string;
+  task?: string;
+  agent?: string;
+  model?: string;
+  json?: boolean;
+  minScore?: number;
+  scope: Scope;
+};
 
-/** Adds `eval`: one evaluation in this terminal, of which nothing is kept. */
+/** Adds `eval`: one evaluation in this terminal, without storing anything. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
   program
     .command("eval <url>")
-    .description("evaluate the documentation at an address here and now; nothing is kept")
-    .requiredOption("--goal <goal>", "what a developer wants to reach with the tool")
-    .option("--task <text>", "the task that the agent is given (default: the goal)")
-    .option("--agent <id>", `the agent to send: ${Object.keys(agents).join(", ")}`)
-    .option("--model <id>", "its model, as in anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
-    .option("--json", "print the report as JSON")
-    .option("--min-score <n>", "exit with 1 if the score is below", score)
+    .description("Evaluate the docs at a URL in this terminal; nothing is stored")
+    .requiredOption("--goal <goal>", "What a developer wants to achieve with the tool")
+    .option("--task <text>", "Task for the agent (default: the goal)")
+    .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
+    .option("--model <id>", "Model of the agent, such as anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
+    .option("--json", "Print the report as JSON")
+    .option("--min-score <n>", "Exit with 1 if the score is lower, and with 3 if it has another scope", score)
+    .addOption(
+      new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
+    )
     .addHelpText(
       "after",
-      '\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80',
+      '\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
     )
     .action(async (url: string, options: EvalOptions) => {
       process.exitCode = await evaluate(configOf(), agents, url, options);
@@ -35,24 +49,26 @@ export function addEval(program: Command, configOf: () => Config, agents: Record
 
 async function evaluate(
   config: Config,
-  ofProgram: Record<string, Agent>,
+  available: Record<string, Agent>,
   url: string,
-  { goal, task, agent, model, json, minScore }: EvalOptions,
+  { goal, task, agent, model, json, minScore, scope }: EvalOptions,
 ): Promise<number> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
-    throw badRequest(`${JSON.stringify(url)} must be an http or https address, as in https://docs.acme.example`);
-  if (goal.trim() === "") throw badRequest("--goal must say what a developer wants to reach");
+    throw badRequest(
+      `Invalid URL ${JSON.stringify(url)}: must be an http or https URL, such as https://docs.acme.example.`,
+    );
+  if (goal.trim() === "") throw badRequest("Invalid value for --goal: must not be empty.");
 
   const db = openDb(":memory:");
-  const agents = Object.fromEntries(Object.entries(ofProgram).map(([id, one]) => [id, tell(one)]));
+  const agents = Object.fromEntries(Object.entries(available).map(([id, each]) => [id, withProgress(each)]));
   const service = createService({
     db,
     config,
-    log: createLog(config.logLevel === "info" ? "silent" : config.logLevel, secretsIn(config.modelPlaces)),
+    log: createCommandLog(config, secretsIn(config.modelPlaces)),
     agents,
     baseUrl: () => config.baseUrl ?? toOwnUrl(config),
-    alsoAllow: () => [toPlace(url)],
-    // Somebody waits.
+    alsoAllow: () => [toAllowRule(url)],
+    // Shorter than for a service, since a person is waiting.
     backoffMs: () => 500,
     maxRetryAfterMs: 10_000,
   });
@@ -66,7 +82,7 @@ async function evaluate(
     agent,
     model,
   });
-  say(`estimate: ${estimateWords(await service.estimates.getEstimate(org, prompt.id))}`);
+  say(`Estimate: ${estimateWords(await service.estimates.getEstimate(org, prompt.id))}`);
   const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.start();
@@ -83,21 +99,33 @@ async function evaluate(
   closeDb(db);
 
   if (!report) {
-    say(`evald: no report: ${run.failureReason}`);
+    sayError(`The run failed: ${run.failureReason}`);
     return 1;
   }
   print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { kept: false }));
-  return meets(report, minScore) ? 0 : 1;
+  return minScore === undefined ? 0 : checkMinScore(report, minScore, scope);
 }
 
-function meets({ score, nullNotice }: Report, minScore: number | undefined): boolean {
-  if (minScore === undefined || (score !== null && score >= minScore)) return true;
-  say(score === null ? `evald: there is no score: ${nullNotice}` : `evald: the score ${score} is below ${minScore}`);
-  return false;
+/** The exit code: 0 from the minimum up, 1 below it, 3 if there is no score of this scope. */
+function checkMinScore(report: Report, minScore: number, scope: Scope): number {
+  const { score, nullNotice } = report;
+  if (score === null) {
+    sayError(`No score: ${nullNotice}`);
+    return 3;
+  }
+  if (report.scope !== scope) {
+    sayError(
+      `Cannot check --min-score: it applies to scores of scope ${scope}, and this report has scope ${report.scope} (${scoreSummary(report)}). Pass --scope ${report.scope} to accept it.`,
+    );
+    return 3;
+  }
+  if (score >= minScore) return 0;
+  sayError(`The score ${score} is below the minimum of ${minScore}.`);
+  return 1;
 }
 
-/** An agent that tells on stderr what it does while it does it. */
-function tell(agent: Agent): Agent {
+/** Wraps an agent so that it prints its progress to stderr. */
+function withProgress(agent: Agent): Agent {
   return {
     ...agent,
     async *run(task, context) {
@@ -118,9 +146,9 @@ function progressLine(event: AgentEvent): string | null {
   if (event.type === "http" && event.purpose === "way")
     return `  ${event.status ?? event.error?.kind} ${event.url} ${event.ms} ms`;
   if (event.type === "limit")
-    return `! limit ${event.near ? "near" : "reached"}: ${event.limit} ${event.value} ${event.unit}`;
+    return `! limit ${event.near ? "almost reached" : "reached"}: ${event.limit} ${event.value} ${event.unit}`;
   return null;
 }
 
-/** A text of the command line has no variables. */
+/** Escapes template syntax: texts of the command line have no variables. */
 const literal = (text: string) => text.replaceAll("{{", "\\{{");

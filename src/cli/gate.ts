@@ -1,20 +1,22 @@
 import { appendFileSync, writeFileSync } from "node:fs";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Agent } from "../agents/agent.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { AppError, badRequest, ConfigError, errorStatus } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
-import { gateJunit, gateMarkdown } from "../web/gatesummary.ts";
-import { openLocal, openRemote } from "./door.ts";
-import { print, say, score, wholeNumber } from "./terminal.ts";
+import { gateJunit, gateMarkdown } from "../gates/summary.ts";
+import type { Scope } from "../grading/grade.ts";
+import { scopes } from "../grading/kinds.ts";
+import { openLocal, openRemote } from "./connection.ts";
+import { print, say, sayError, score, toMessage, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
-  prompt: string;
   urlMap?: Record<string, string>;
   arg?: Record<string, string>;
   runs?: number;
   adaptive?: boolean;
   minScore?: number;
+  scope?: Scope;
   budgetUsd?: number;
   url?: string;
   org?: string;
@@ -23,22 +25,22 @@ type GateOptions = {
   junit?: string;
 };
 
-/** Passed, failed, a wrong call or setting, and no answer: the runs could not be made, or the service not be reached. */
-const exits = { passed: 0, failed: 1, wrongCall: 2, error: 3 } as const;
+/** Exit codes. `error`: inconclusive, since runs could not be made or the service could not be reached. */
+const exits = { passed: 0, failed: 1, usage: 2, error: 3 } as const;
 
 const pair = (value: string, all: Record<string, string> = {}) => {
   const at = value.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("It must be NAME=VALUE.");
+  if (at < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
   return { ...all, [value.slice(0, at)]: value.slice(at + 1) };
 };
 
 function dollars(value: string): number {
   if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
-    throw new InvalidArgumentError("It must be a number of dollars above 0.");
+    throw new InvalidArgumentError("Must be an amount in USD above 0.");
   return Number(value);
 }
 
-/** Adds `gate`: whether a change made something worse, for a build to wait for. */
+/** Adds `gate`: checks in CI whether a change made results worse. */
 export function addGate(
   program: Command,
   configOf: () => Config,
@@ -47,33 +49,44 @@ export function addGate(
 ): void {
   program
     .command("gate")
-    .description("run a prompt on a preview and on what is live, and fail if the preview is worse")
-    .requiredOption("--prompt <id or title>", "the prompt to run")
-    .option("--url-map <host=url>", "where the preview is; may be repeated. Without: against the baseline", pair)
-    .option("--arg <name=value>", "a value for a variable of the prompt; may be repeated", pair)
-    .option("--runs <n>", "runs a side (default 5; at most 12 with --adaptive)", wholeNumber(1, 50))
-    .option("--adaptive", "look at 3, 5, 8 and 12 runs a side, and stop when the verdict is plain")
-    .option("--min-score <n>", "fail too if the mean score is below", score)
-    .option("--budget-usd <n>", "begin no runs that would cost more in all", dollars)
+    .description("Run prompts against a preview and the live docs, and fail if the preview is worse")
+    .argument("<prompts...>", "IDs or titles of the prompts to run; several get one verdict")
+    .option(
+      "--url-map <host=url>",
+      "Host to replace with a preview URL (repeatable); without it, compare the live docs with the baseline",
+      pair,
+    )
+    .option("--arg <name=value>", "Value of a template variable (repeatable)", pair)
+    .option(
+      "--runs <n>",
+      "Runs per prompt and side (default: 5; with --adaptive at most 12; always 1 for the explorer)",
+      wholeNumber(1, 50),
+    )
+    .option("--adaptive", "Evaluate after 3, 5, 8 and 12 runs per side, and stop as soon as the verdict is clear")
+    .option("--min-score <n>", "Also fail if the mean score is lower", score)
+    .addOption(
+      new Option("--scope <scope>", "Scope of the score that --min-score applies to (default: goal)").choices(scopes),
+    )
+    .option("--budget-usd <n>", "Maximum total cost; runs that would exceed it are not started", dollars)
     .option(
       "--url <url>",
-      "the service to ask, with the API key in EVALD_KEY (default: EVALD_URL, else the data folder)",
+      "URL of an evald server, with the API key in EVALD_KEY (default: EVALD_URL, else the data directory)",
     )
-    .option("--org <name>", "organisation, in the data folder")
-    .option("--json", "print the gate as JSON instead of Markdown")
-    .option("--markdown <file>", "write the Markdown to a file too")
-    .option("--junit <file>", "write JUnit XML to a file too")
+    .option("--org <name>", "Organization, when the data directory is used")
+    .option("--json", "Print the result as JSON instead of Markdown")
+    .option("--markdown <file>", "Also write the Markdown to a file")
+    .option("--junit <file>", "Also write JUnit XML to a file")
     .addHelpText(
       "after",
-      '\nExit codes: 0 not worse, 1 worse or below --min-score, 2 a wrong call, 3 it cannot be told (runs that could not be made, no service).\n\nExamples:\n  evald gate --prompt "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate --prompt "First query" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example',
+      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example',
     )
-    .action(async (options: GateOptions) => {
-      process.exitCode = await gate(configOf, agents, env, options).catch((error) => {
-        // Whatever else goes wrong says nothing about the head.
+    .action(async (prompts: string[], options: GateOptions) => {
+      process.exitCode = await gate(configOf, agents, env, { ...options, prompts }).catch((error) => {
+        // Other errors say nothing about the preview.
         if (error instanceof ConfigError) throw error;
-        const isCall = error instanceof AppError && errorStatus[error.code] < 429;
-        say(`evald: ${error instanceof AppError ? error.detail : error instanceof Error ? error.message : error}`);
-        return isCall ? exits.wrongCall : exits.error;
+        const isUsageError = error instanceof AppError && errorStatus[error.code] < 429;
+        sayError(toMessage(error));
+        return isUsageError ? exits.usage : exits.error;
       });
     });
 }
@@ -82,65 +95,62 @@ async function gate(
   configOf: () => Config,
   agents: Record<string, Agent>,
   env: Record<string, string | undefined>,
-  options: GateOptions,
+  options: GateOptions & { prompts: string[] },
 ): Promise<number> {
-  const { prompt, urlMap = {}, arg, runs, adaptive, minScore, budgetUsd, org, json, markdown, junit } = options;
+  const { prompts, urlMap = {}, arg, runs, adaptive, minScore, scope, budgetUsd, org, json, markdown, junit } = options;
   for (const file of [markdown, junit]) if (file !== undefined) checkWritable(file);
   const config = configOf();
   const url = options.url ?? env.EVALD_URL;
-  if (url && org) throw badRequest("--org is for the data folder; over REST the API key says whose prompt it is");
-  const door = url
+  if (url && org) throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
+  const client = url
     ? openRemote(url, env.EVALD_KEY)
-    : await openLocal(config, agents, { org, places: Object.values(urlMap) });
+    : await openLocal(config, agents, { org, allowUrls: Object.values(urlMap) });
   try {
-    const request: Omit<GateRequest, "promptId"> = { urlMap, templateArgs: arg, runs, adaptive, minScore, budgetUsd };
-    const decided = await follow(
-      await door.request({ ...request, promptId: promptOf(await door.prompts(), prompt) }),
-      door.get,
-    );
+    const known = await client.prompts();
+    const promptIds = [...new Set(prompts.map((name) => promptOf(known, name)))];
+    const request: GateRequest = { promptIds, urlMap, templateArgs: arg, runs, adaptive, minScore, scope, budgetUsd };
+    const decided = await follow(await client.request(request), client.get);
     print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));
     if (junit !== undefined) writeFileSync(junit, gateJunit(decided));
-    say(`gate ${decided.status}: ${decided.reason}`);
+    say(`Gate ${decided.status}: ${decided.reason}`);
     return decided.status === "running" ? exits.error : exits[decided.status];
   } finally {
-    await door.close();
+    await client.close();
   }
 }
 
-/** Before runs are paid for. Leaves what stands in it. Throws bad_request. */
+/** Checks that a file can be written before any run is paid for, and keeps its content. Throws bad_request. */
 function checkWritable(file: string): void {
   try {
     appendFileSync(file, "");
   } catch (error) {
-    throw badRequest(
-      `${file} cannot be written (${error instanceof Error ? error.message : error}); name another file`,
-    );
+    throw badRequest(`Cannot write ${file} (${error instanceof Error ? error.message : error}). Choose another file.`);
   }
 }
 
-/** The id of the prompt that somebody names by its id or its title. */
+/** Finds a prompt by ID or title and returns its ID. */
 function promptOf(prompts: { id: string; title: string | null }[], name: string): string {
   const found = prompts.filter(({ id, title }) => id === name.toLowerCase() || title === name);
   if (found.length > 1)
     throw badRequest(
-      `--prompt: ${found.length} prompts have the title ${JSON.stringify(name)}; name one by its id: ${found.map(({ id }) => id).join(", ")}`,
+      `${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,
     );
   const [only] = found;
   if (!only)
-    throw badRequest(`--prompt: no prompt has the id or title ${JSON.stringify(name)}; evald prompt list shows them`);
+    throw badRequest(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
   return only.id;
 }
 
-/** Waits for the end of a gate and tells how far it is. */
-async function follow(asked: Gate, get: (id: string) => Promise<Gate>): Promise<Gate> {
-  for (const warning of asked.warnings) say(`warning: ${warning}`);
-  say(`gate ${asked.id}`);
-  let told = "";
-  for (let gate = asked; ; gate = await get(asked.id)) {
-    const line = `${gate.progress.ended} of ${gate.progress.of} runs have ended`;
-    if (line !== told) say(line);
-    told = line;
+/** Waits for a gate to end and prints its progress. */
+async function follow(requested: Gate, get: (id: string) => Promise<Gate>): Promise<Gate> {
+  for (const warning of requested.warnings) say(`Warning: ${warning}`);
+  say(`Gate ${requested.id}`);
+  let previous = "";
+  for (let gate = requested; ; gate = await get(requested.id)) {
+    const line = `${gate.progress.ended} of ${gate.progress.of} runs finished`;
+    if (line !== previous) say(line);
+    previous = line;
     if (gate.status !== "running") return gate;
     await Bun.sleep(500);
   }

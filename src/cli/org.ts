@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { print, say, table, withData } from "./terminal.ts";
 
@@ -16,34 +16,34 @@ type SetOptions = {
 
 /** Adds `org create`, `org set`, `org setup-link` and `org list`. */
 export function addOrg(program: Command, configOf: () => Config): void {
-  const org = program.command("org").description("organisations: everything belongs to one");
+  const org = program.command("org").description("Manage organizations");
   org
     .command("create <name>")
-    .description("make an organisation; its id goes to stdout")
-    .option("--time-zone <zone>", "for its schedules and reports", "UTC")
-    .option("--json", "print the organisation as JSON")
+    .description("Create an organization and print its ID to stdout")
+    .option("--time-zone <zone>", "Time zone of schedules and reports", "UTC")
+    .option("--json", "Print the organization as JSON")
     .addHelpText("after", '\nExample:\n  evald org create "Acme" --time-zone Europe/Berlin')
     .action((name: string, { timeZone, json }: { timeZone: string; json?: boolean }) => {
       const made = withData(configOf(), ({ orgs }) => orgs.createOrg(name, timeZone));
       say(
-        `organisation ${made.name} made; evald key create --org ${JSON.stringify(made.name)} --name ci makes a key for it`,
+        `Created organization ${made.name}. Create an API key for it with: evald key create --org ${JSON.stringify(made.name)} --name ci`,
       );
       print(json ? JSON.stringify(made) : made.id);
     });
   org
     .command("set <name>")
-    .description("change an organisation; a limit of 0 goes back to the configuration's")
-    .option("--name <name>", "what it is called from now on")
-    .option("--time-zone <zone>", "for its schedules and reports")
-    .option("--runs-at-once <n>", "most runs at once")
-    .option("--runs-a-day <n>", "most runs begun within 24 hours; more wait")
-    .option("--max-usd-a-month <usd>", "what models may cost in a calendar month; then nothing more is begun")
-    .option("--max-usd-a-run <usd>", "what the agent's model may cost in one run")
+    .description("Update an organization; a limit of 0 restores the server default")
+    .option("--name <name>", "New name")
+    .option("--time-zone <zone>", "Time zone of schedules and reports")
+    .option("--runs-at-once <n>", "Maximum concurrent runs")
+    .option("--runs-a-day <n>", "Maximum runs started per rolling 24 hours; extra runs are queued")
+    .option("--max-usd-a-month <usd>", "Model budget per calendar month; once it is spent, no more runs start")
+    .option("--max-usd-a-run <usd>", "Model budget per run")
     .option(
       "--judge-model <models>",
-      'who judges its sessions, separated by commas, best first; "" for the configuration\'s',
+      'Judge models, comma-separated, in order of preference; "" restores the server default',
     )
-    .option("--json", "print the organisation as JSON")
+    .option("--json", "Print the organization as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200 --max-usd-a-month 50',
@@ -57,28 +57,28 @@ export function addOrg(program: Command, configOf: () => Config): void {
           maxRunsADay: toLimit("--runs-a-day", given.runsADay),
           maxUsdAMonth: toUsd("--max-usd-a-month", given.maxUsdAMonth),
           maxUsdARun: toUsd("--max-usd-a-run", given.maxUsdARun),
-          judgeModels: given.judgeModel === undefined ? undefined : listed(given.judgeModel),
+          judgeModels: given.judgeModel === undefined ? undefined : toList(given.judgeModel),
         }),
       );
-      say(`organisation ${changed.name} changed; a service that runs takes it up within 30 seconds`);
+      say(`Updated organization ${changed.name}. A running service applies the change within 30 seconds.`);
       print(given.json ? JSON.stringify(changed) : changed.id);
     });
   org
     .command("setup-link <name>")
-    .description("make the address at which an organisation without people gets its first owner; it goes to stdout")
+    .description("Create a setup link for the first owner of an organization and print it to stdout")
     .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
     .action((name: string) => {
       const { path, at } = withData(configOf(), ({ orgs, people, deps }) => ({
         path: people.setupPath(orgs.getOrgByName(name).id),
         at: deps.baseUrl(),
       }));
-      say("good once, for three days; whoever opens it can become the owner");
+      say("The link works once and expires in 3 days. Whoever opens it can become the owner.");
       print(at + path);
     });
   org
     .command("list")
-    .description("list the organisations")
-    .option("--json", "print them as JSON")
+    .description("List organizations")
+    .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald org list")
     .action(({ json }: { json?: boolean }) => {
       const all = withData(configOf(), ({ orgs, money }) =>
@@ -96,7 +96,7 @@ function toLimit(option: string, text: string | undefined): number | null | unde
   if (text === undefined) return undefined;
   if (!/^\d{1,9}$/.test(text))
     throw badRequest(
-      `${option}: ${JSON.stringify(text)} is no limit; use a whole number, or 0 for the configuration's`,
+      `Invalid value for ${option}: ${JSON.stringify(text)} is not a whole number. Use 0 to restore the server default.`,
     );
   return Number(text) || null;
 }
@@ -104,11 +104,13 @@ function toLimit(option: string, text: string | undefined): number | null | unde
 function toUsd(option: string, text: string | undefined): number | null | undefined {
   if (text === undefined) return undefined;
   if (!/^\d{1,7}(\.\d{1,6})?$/.test(text))
-    throw badRequest(`${option}: ${JSON.stringify(text)} is no amount; use USD, as in 50 or 0.5, or 0 for none`);
+    throw badRequest(
+      `Invalid value for ${option}: ${JSON.stringify(text)} is not an amount in USD. Use a number such as 50 or 0.5, or 0 for no limit.`,
+    );
   return Number(text) || null;
 }
 
-function listed(text: string): string[] | null {
+function toList(text: string): string[] | null {
   const items = text.split(",").map((item) => item.trim());
   return text.trim() === "" ? null : items;
 }

@@ -1,22 +1,22 @@
 import type { Command } from "commander";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { notFound } from "../errors.ts";
 import { print, say, withData } from "./terminal.ts";
 
 /** Adds `person reset-link`. */
 export function addPerson(program: Command, configOf: () => Config): void {
-  const person = program.command("person").description("people who sign in");
+  const person = program.command("person").description("Manage user accounts");
   person
     .command("reset-link <email>")
-    .description("make the address at which somebody sets a new password; it goes to stdout")
+    .description("Create a password reset link for a user and print it to stdout")
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
     .action((email: string) => {
       const link = withData(configOf(), ({ people, deps }) => {
         const found = people.findPerson(email);
-        if (!found) throw notFound(`nobody signs in with ${JSON.stringify(email)}`);
+        if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
         return deps.baseUrl() + people.toResetPath(found.id);
       });
-      say("good once, for a day; whoever opens it can sign in as that person");
+      say("The link works once and expires in 24 hours. Whoever opens it can sign in as this user.");
       print(link);
     });
 }

@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
 import { allAgents } from "../agents/all.ts";
-import { type Config, readConfig } from "../config.ts";
+import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
-import { AppError, ConfigError } from "../errors.ts";
+import { ConfigError } from "../errors.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
@@ -19,24 +19,21 @@ import { addProvider } from "./provider.ts";
 import { addRegrade } from "./regrade.ts";
 import { addRestore } from "./restore.ts";
 import { addServe, type ServeParts } from "./serve.ts";
-import { say } from "./terminal.ts";
+import { sayError, toMessage } from "./terminal.ts";
 
-/** Runs the command line and answers with the exit code: 0, 1 for a failure, 2 for a wrong call or a wrong setting. */
-export async function runProgram(
-  argv: string[],
-  env: Record<string, string | undefined>,
-  parts: Partial<ServeParts> = {},
-): Promise<number> {
+/** Every command with its options. */
+export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeParts> = {}): Command {
   const program = new Command("evald")
-    .description("Measures how well AI agents get along with a developer tool.")
-    .version(version, "-V, --version", "print the version")
-    .option("--data <folder>", "folder that holds everything (default: EVALD_DATA_DIR, else ./data)")
-    .showSuggestionAfterError()
+    .description("Measures how well AI agents can use a developer tool.")
+    .version(version, "-V, --version", "Print the version")
+    .option("--data <dir>", "Data directory (default: EVALD_DATA_DIR, else ./data)")
+    .helpOption("-h, --help", "Show help")
+    .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
     .exitOverride();
   const configOf = (): Config => {
     const { data } = program.opts<{ data?: string }>();
-    // The docs keep the address and the key for curl under these names; they are no settings.
+    // These two belong to clients such as evald gate and curl, not to the service.
     const { EVALD_URL: _, EVALD_KEY: __, ...settings } = env;
     return readConfig(data === undefined ? settings : { ...settings, EVALD_DATA_DIR: data });
   };
@@ -56,14 +53,26 @@ export async function runProgram(
   addExport(program, configOf);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
+  for (const each of [program, ...program.commands])
+    if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");
+  return program;
+}
+
+/** Runs the command line and returns the exit code: 0, 1 for a failure, 2 for a usage error or an invalid setting. */
+export async function runProgram(
+  argv: string[],
+  env: Record<string, string | undefined>,
+  parts: Partial<ServeParts> = {},
+): Promise<number> {
   try {
+    const program = createProgram(env, parts);
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const message = error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error);
-    const remedy = diskFault(error) === "full" ? "; make room in the data folder, or make it writable" : "";
-    say(`evald: ${message}${remedy}`);
+
+    const remedy = diskFault(error) === "full" ? ". Free some space in the data directory, or make it writable." : "";
+    sayError(`${toMessage(error)}${remedy}`);
     return error instanceof ConfigError ? 2 : 1;
   }
 }

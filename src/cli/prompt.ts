@@ -1,8 +1,8 @@
 import { Value } from "@sinclair/typebox/value";
 import { type Command, InvalidArgumentError } from "commander";
-import type { Config } from "../config.ts";
-import { Limits, limitNames } from "../prompts/limits.ts";
-import { explain } from "../schema.ts";
+import type { Config } from "../config/config.ts";
+import { Limits, limitNames } from "../config/limits.ts";
+import { invalidInput } from "../schema.ts";
 import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
 
 type CreateOptions = {
@@ -11,7 +11,7 @@ type CreateOptions = {
   title?: string;
   goal?: string;
   provider?: string;
-  url: string[];
+  url?: string[];
   frequency?: string;
   runs?: number;
   limit?: Limits;
@@ -20,25 +20,20 @@ type CreateOptions = {
 
 /** Adds `prompt create`, `prompt list` and `prompt archive`. */
 export function addPrompt(program: Command, configOf: () => Config): void {
-  const prompt = program.command("prompt").description("tasks with an end goal that agents are sent to do");
+  const prompt = program.command("prompt").description("Manage prompts: the tasks that agents work on");
   prompt
     .command("create")
-    .description("make a prompt; its id goes to stdout")
-    .requiredOption("--text <text>", "the task that the agent is given; {{name}} is a variable")
-    .option("--title <title>", "a name for people")
-    .option("--goal <goal>", "what must be true at the end")
-    .option("--provider <id>", "the developer tool it is about; evald provider list shows the ids")
-    .option(
-      "--url <url>",
-      "an address to start from; may be repeated",
-      (url: string, all: string[]) => [...all, url],
-      [],
-    )
-    .option("--frequency <when>", "hourly, daily, weekly, monthly or five cron fields")
-    .option("--runs <n>", "runs of one evaluation", wholeNumber(1, 50))
-    .option("--limit <name=number>", `what one run may use: ${limitNames.join(", ")}; may be repeated`, toLimits)
-    .option("--org <name>", "organisation (needed where there are several)")
-    .option("--json", "print the prompt as JSON")
+    .description("Create a prompt and print its ID to stdout")
+    .requiredOption("--text <text>", "Task for the agent; {{name}} is a template variable")
+    .option("--title <title>", "Title shown in lists and reports")
+    .option("--goal <goal>", "What must be true when the agent is done")
+    .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
+    .option("--url <url>", "Start URL (repeatable)", (url: string, previous: string[]) => [...previous, url], [])
+    .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
+    .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
+    .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
+    .option("--org <name>", "Organization (required if there are several)")
+    .option("--json", "Print the prompt as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
@@ -50,22 +45,22 @@ export function addPrompt(program: Command, configOf: () => Config): void {
           title,
           endGoal: goal,
           targetProviderId: provider,
-          additionalUrls: url.length > 0 ? url.map((one) => ({ url: one })) : null,
+          additionalUrls: url?.map((each) => ({ url: each })) ?? null,
           frequency,
           runsPerEval: runs,
           limits: limit,
         }),
       );
-      say(`prompt made; POST /api/v1/prompts/${made.id}/run with {"urlMap": {}} runs it`);
-      if (made.nextRunsAt) say(`by its schedule it runs at ${made.nextRunsAt.join(", ")}, and so on`);
+      say(`Created prompt ${made.id}. Run it with POST /api/v1/prompts/${made.id}/run and {"urlMap": {}}.`);
+      if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
       print(json ? JSON.stringify(made) : made.id);
     });
   prompt
     .command("list")
-    .description("list the prompts, newest first")
-    .option("--org <name>", "organisation")
-    .option("--archived", "archived ones too")
-    .option("--json", "print them as JSON")
+    .description("List prompts, newest first")
+    .option("--org <name>", "Organization (required if there are several)")
+    .option("--archived", "Include archived prompts")
+    .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald prompt list --archived")
     .action(({ org, archived, json }: { org?: string; archived?: boolean; json?: boolean }) => {
       const items = withData(configOf(), (service) => {
@@ -78,8 +73,8 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     });
   prompt
     .command("baseline <id> [eval-request]")
-    .description("pin the evaluation that others of a prompt are held against; without one, take the pin away")
-    .option("--org <name>", "organisation")
+    .description("Pin an evaluation as the baseline of a prompt; without one, unpin it")
+    .option("--org <name>", "Organization (required if there are several)")
     .addHelpText(
       "after",
       "\nExample:\n  evald prompt baseline 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
@@ -89,29 +84,33 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       const { warnings } = withData(configOf(), (service) =>
         service.prompts.updatePrompt(orgOf(service, org), id, patch),
       );
-      say(evalRequest === undefined ? "the last published runs are the baseline" : "baseline pinned");
-      for (const warning of warnings) say(`warning: ${warning}`);
+      say(
+        evalRequest === undefined
+          ? "Unpinned the baseline. The latest published runs are used instead."
+          : "Pinned the baseline.",
+      );
+      for (const warning of warnings) say(`Warning: ${warning}`);
       print(id);
     });
   prompt
     .command("archive <id>")
-    .description("put a prompt away: it can no longer be run, its reports stay")
-    .option("--org <name>", "organisation")
+    .description("Archive a prompt: it can no longer be run, and its reports are kept")
+    .option("--org <name>", "Organization (required if there are several)")
     .addHelpText("after", "\nExample:\n  evald prompt archive 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11")
     .action((id: string, { org }: { org?: string }) => {
       withData(configOf(), (service) => service.prompts.updatePrompt(orgOf(service, org), id, { status: "archived" }));
-      say("prompt archived");
+      say(`Archived prompt ${id}.`);
       print(id);
     });
 }
 
-/** `toolCalls=80`, added to those that were given before. */
-function toLimits(text: string, others: Limits = {}): Limits {
+/** Parses `toolCalls=80` and adds it to the limits given before. */
+function toLimits(text: string, previous: Limits = {}): Limits {
   const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
   if (!limitNames.some((known) => known === name))
-    throw new InvalidArgumentError(`Use a name and a number, as in toolCalls=80. Names: ${limitNames.join(", ")}.`);
-  const limits = { ...others, [name]: Number(number) };
+    throw new InvalidArgumentError(`Must be NAME=NUMBER, such as toolCalls=80. Limits: ${limitNames.join(", ")}.`);
+  const limits = { ...previous, [name]: Number(number) };
   const error = Value.Errors(Limits, limits).First();
-  if (error) throw new InvalidArgumentError(`${explain(error, "the limit")}.`);
+  if (error) throw new InvalidArgumentError(`${name} ${invalidInput(error, "limit").problem}.`);
   return limits;
 }

@@ -1,10 +1,10 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Command } from "commander";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { tx } from "../db/open.ts";
-import { badRequest } from "../errors.ts";
+
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
-import { explain } from "../schema.ts";
+import { invalidInput } from "../schema.ts";
 import { orgOf, print, say, wholeNumber, withData } from "./terminal.ts";
 
 type Options = {
@@ -20,49 +20,52 @@ type Options = {
   json?: boolean;
 };
 
-/** Adds `regrade`: the service, running now or at its next start, grades stored sessions again. */
+/** Adds `regrade`: queues a regrade of stored sessions, which the service does now or at its next start. */
 export function addRegrade(program: Command, configOf: () => Config): void {
   program
     .command("regrade")
-    .description("grade stored sessions again, by another methodology or judge; no agent is sent")
-    .requiredOption("--since <date>", "reports made at or after, as in 2026-11-01")
-    .option("--until <date>", "reports made before")
-    .option("--org <name>", "organisation (needed where there are several)")
-    .option("--prompt <id>", "only reports of this prompt")
-    .option("--methodology <id>", "1, or the id in EVALD_METHODOLOGY; default: that of new reports")
-    .option("--judge <model>", "provider/model that judges the sessions anew")
+    .description("Regrade stored sessions with another methodology or judge, without running agents again")
+    .requiredOption("--since <date>", "Only reports created at or after this time, such as 2026-11-01")
+    .option("--until <date>", "Only reports created before this time")
+    .option("--org <name>", "Organization (required if there are several)")
+    .option("--prompt <id>", "Only reports of this prompt")
+    .option(
+      "--methodology <id>",
+      "Methodology ID: 2, or the one in EVALD_METHODOLOGY (default: the one used for new reports)",
+    )
+    .option("--judge <model>", "Judge the sessions again with this provider/model")
     .option(
       "--repeats <n>",
-      "times that each session is judged, to see how far the judge agrees with itself",
+      "How often to judge each session, to measure how consistent the judge is",
       wholeNumber(1, 20),
     )
-    .option("--max-usd <amount>", "what the judge may cost in all; needed with --judge", Number)
-    .option("--dry-run", "only say what would be done")
-    .option("--json", "print it as JSON")
+    .option("--max-usd <amount>", "Maximum total cost of the judge; required with --judge", Number)
+    .option("--dry-run", "Show what would be regraded without doing it")
+    .option("--json", "Print the result as JSON")
     .addHelpText(
       "after",
       `
 Examples:
-  evald regrade --since 2026-11-01 --methodology 1
+  evald regrade --since 2026-11-01 --methodology 2
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
-    .action(({ org, prompt: promptId, json, ...asked }: Options) => {
+    .action(({ org, prompt: promptId, json, ...options }: Options) => {
       const made = withData(configOf(), (service) => {
-        checkRequest({ ...asked, promptId });
-        return tx(service.deps.db, (t) => service.regrades.accept(t, orgOf(service, org), { ...asked, promptId }));
+        checkRequest({ ...options, promptId });
+        return tx(service.deps.db, (t) => service.regrades.accept(t, orgOf(service, org), { ...options, promptId }));
       });
-      say(wordsOf(made));
+      say(toSummary(made));
       print(json ? JSON.stringify(made) : (made.regradeId ?? "dry run"));
     });
 }
 
-/** Throws bad_request, as the API does. */
-function checkRequest(asked: unknown): void {
-  const wrong = Value.Errors(RegradeRequest, asked).First();
-  if (wrong) throw badRequest(explain(wrong, "the request"));
+/** Validates the request as the API does. Throws bad_request. */
+function checkRequest(request: unknown): void {
+  const wrong = Value.Errors(RegradeRequest, request).First();
+  if (wrong) throw invalidInput(wrong, "request");
 }
 
-function wordsOf({
+function toSummary({
   regradeId,
   methodology,
   total,
@@ -73,8 +76,8 @@ function wordsOf({
   judge,
 }: Regrade): string {
   const cost =
-    judge === null ? "" : ` for ${estimatedUsd === null ? "nobody knows how much" : `about $${estimatedUsd}`}`;
+    judge === null ? "" : estimatedUsd === null ? " Estimated cost: unknown." : ` Estimated cost: $${estimatedUsd}.`;
   return regradeId === null
-    ? `methodology ${methodology}: of ${total} reports ${graded} would be graded again${cost}, ${unchanged} are already, ${withoutEvents} have no stored session any more`
-    : `methodology ${methodology}: ${total} reports are to be looked at${cost}; the service does it, now or at its next start: GET /api/v1/regrades/${regradeId}`;
+    ? `Dry run with methodology ${methodology}: would regrade ${graded} of ${total} reports; ${unchanged} are up to date, ${withoutEvents} have no stored session.${cost}`
+    : `Queued a regrade of ${total} reports with methodology ${methodology}.${cost} The service works on it now or after its next start. Check it with GET /api/v1/regrades/${regradeId}.`;
 }

@@ -13,35 +13,37 @@ import {
 import { join } from "node:path";
 import type { Command } from "commander";
 import { secretFile } from "../auth/links.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { codeOf } from "../db/fault.ts";
 import { lockData, readMigrations } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
-import { type Contents, checkWhole, copyDatabase, readDatabase, refuseOwnFile, syncPath } from "./backup.ts";
+import { toIso } from "../schema.ts";
+import { type Contents, checkIntegrity, copyDatabase, readDatabase, refuseOwnFile, syncPath } from "./backup.ts";
 import { print, say, toSize } from "./terminal.ts";
 
-/** Adds `restore`: puts a backup in the place of the database, which is kept beside it. */
+/** Adds `restore`: replaces the database with a backup and keeps the previous one next to it. */
 export function addRestore(program: Command, configOf: () => Config): void {
   program
     .command("restore <file>")
-    .description("put a backup in the place of the database; the service must be stopped")
-    .option("--json", "print what was done as JSON")
+    .description("Restore the database from a backup; stop the service first")
+    .option("--json", "Print the result as JSON")
     .addHelpText("after", "\nExample:\n  evald restore /var/backups/evald.backup")
     .action((file: string, { json }: { json?: boolean }) => {
       const { dataDir } = configOf();
       const done = restore(dataDir, file);
-      say(`restored ${file}: ${toSize(done.bytes)}, ${done.runs} ${done.runs === 1 ? "run" : "runs"}`);
-      if (done.before !== null) say(`what was there before is kept as ${done.before}; delete it when it is not needed`);
+      say(`Restored ${done.runs} ${done.runs === 1 ? "run" : "runs"} (${toSize(done.bytes)}) from ${file}.`);
+      if (done.before !== null)
+        say(`The previous database is kept at ${done.before}. Delete it once you no longer need it.`);
       print(json ? JSON.stringify(done) : done.database);
     });
 }
 
 function restore(dataDir: string, file: string): Contents & { database: string; before: string | null } {
-  if (!existsSync(file)) throw badRequest(`there is no file ${file}`);
-  if (!statSync(file).isFile()) throw badRequest(`${file} is no file`);
+  if (!existsSync(file)) throw badRequest(`${file} does not exist.`);
+  if (!statSync(file).isFile()) throw badRequest(`${file} is not a file.`);
   refuseOwnFile(dataDir, file);
   readDatabase(file, checkBackup);
-  const since = new Date().toISOString();
+  const since = toIso(Date.now());
   const time = since.replaceAll(":", "-");
   const lock = lockData(dataDir, { pid: process.pid, since });
   const database = join(dataDir, "evald.db");
@@ -52,11 +54,11 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
     const made = copyDatabase(file, copy);
     const { uid, gid } = statSync(before === null ? dataDir : database);
     for (const path of [copy, join(dataDir, "evald.lock")]) if (uid !== statSync(path).uid) chownSync(path, uid, gid);
-    putAside(database, before ?? `${database}.lost-${time}`);
+    keepAs(database, before ?? `${database}.lost-${time}`);
     syncPath(dataDir);
-    // Sign-ins and links of a former time come to nothing with the key that signed them.
+    // Deleting the signing key invalidates the sessions and links that were issued before.
     rmSync(join(dataDir, secretFile), { force: true });
-    // In one step: whoever looks finds the old database or the new one.
+    // Atomic: other processes see either the old database or the new one.
     renameSync(copy, database);
     syncPath(dataDir);
     return { database, before, ...made };
@@ -68,45 +70,45 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
   }
 }
 
-/** Throws for what is no whole backup of this version of evald or an older one. */
+/** Throws unless the database is an intact backup of this version of evald or an older one. */
 function checkBackup(db: Database): void {
   const known = new Set(readMigrations().map(({ hash }) => hash));
   const ofEvald = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
   const applied = ofEvald
     ? db.query<{ hash: string }, []>("select hash from __drizzle_migrations order by created_at").all()
     : [];
-  if (!applied[0] || !known.has(applied[0].hash)) throw badRequest(`${db.filename} is no database of evald`);
+  if (!applied[0] || !known.has(applied[0].hash)) throw badRequest(`${db.filename} is not an evald database.`);
   if (applied.some(({ hash }) => !known.has(hash)))
-    throw badRequest(`${db.filename} was made by a newer version of evald; restore it with that version`);
-  checkWhole(db, db.filename);
+    throw badRequest(`${db.filename} was made by a newer version of evald. Restore it with that version.`);
+  checkIntegrity(db, db.filename);
 }
 
-/** Removes what an earlier restore has left that was killed, but never the file that is to be restored. */
+/** Removes leftovers of an earlier restore that was killed, but never the file to restore. */
 function removeUnfinished(dataDir: string, file: string): void {
   for (const name of readdirSync(dataDir)) {
     const path = join(dataDir, name);
-    const second =
+    const isDuplicate =
       name.startsWith("evald.db.before-restore-") &&
       statSync(path).ino === statSync(join(dataDir, "evald.db"), { throwIfNoEntry: false })?.ino;
-    const ours = second || /^evald\.db\.restoring(-(journal|wal|shm))?$/.test(name);
-    if (ours && realpathSync(path) !== realpathSync(file)) rmSync(path);
+    const isLeftover = isDuplicate || /^evald\.db\.restoring(-(journal|wal|shm))?$/.test(name);
+    if (isLeftover && realpathSync(path) !== realpathSync(file)) rmSync(path);
   }
 }
 
-/** Gives the database, in one file, a second name, under which it stays; until another file takes the first, it has both. */
-function putAside(database: string, aside: string): void {
-  foldWal(database);
-  // A WAL that is still there belongs to a database that is damaged or gone. It would be read into the new one.
+/** Links the database, as one file, to a second name, under which it is kept once a new file replaces it. */
+function keepAs(database: string, aside: string): void {
+  mergeWal(database);
+  // A remaining WAL belongs to a damaged or missing database. SQLite would replay it into the new one.
   for (const suffix of ["-wal", "-shm"]) {
     if (!existsSync(database + suffix)) continue;
-    secondName(database + suffix, aside + suffix);
+    linkOrCopy(database + suffix, aside + suffix);
     rmSync(database + suffix);
   }
-  if (existsSync(database)) secondName(database, aside);
+  if (existsSync(database)) linkOrCopy(database, aside);
 }
 
-/** Makes one file of a database and its WAL. One that is damaged stays as it is. Throws conflict if it is in use. */
-function foldWal(path: string): void {
+/** Merges the WAL into the database. Leaves a damaged database as it is. Throws conflict if it is in use. */
+function mergeWal(path: string): void {
   if (!existsSync(path)) return;
   let db: Database | undefined;
   try {
@@ -115,18 +117,18 @@ function foldWal(path: string): void {
     db.run("pragma journal_mode = delete");
   } catch (error) {
     if (/^SQLITE_(BUSY|LOCKED)/.test(codeOf(error)))
-      throw conflict(`${path} is in use by another command of evald; wait for its end and try again`);
+      throw conflict(`${path} is in use by another evald command. Wait for it to finish and try again.`);
     if (!/^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error))) throw error;
   } finally {
     db?.close();
   }
 }
 
-function secondName(path: string, name: string): void {
+function linkOrCopy(path: string, name: string): void {
   try {
     linkSync(path, name);
   } catch {
-    // Not every file system has second names.
+    // Not every file system supports hard links.
     copyFileSync(path, name);
     syncPath(name);
   }

@@ -1,20 +1,22 @@
+import { lookup } from "node:dns/promises";
 import type { Command } from "commander";
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
-import { maxRequestBodySize } from "../body.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
+import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
+import { maxRequestBodySize } from "../http/body.ts";
 import { createLog, flushed } from "../log.ts";
-import { secretsIn } from "../modelsettings.ts";
+import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import { say, toOwnUrl, toPlace } from "./terminal.ts";
+import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
-/** Adds `serve`: the whole service in this process, until SIGTERM or SIGINT. */
+/** Adds `serve`: runs the service in this process until SIGTERM or SIGINT. */
 export function addServe(program: Command, configOf: () => Config, parts: ServeParts): void {
   program
     .command("serve")
-    .description("run the service: API, pages and runner, until it is told to stop")
+    .description("Run the service: API, web pages and job runner")
     .addHelpText("after", "\nExamples:\n  evald serve\n  EVALD_PORT=8080 evald serve --data /var/lib/evald")
     .action(() => serve(configOf(), parts));
 }
@@ -22,13 +24,14 @@ export function addServe(program: Command, configOf: () => Config, parts: ServeP
 /** EX_IOERR of sysexits.h. */
 const exitBrokenDisk = 74;
 
-/** What a build for tests puts in the place of the real. */
+/** Parts that a test build replaces. */
 export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs">;
 
 async function serve(config: Config, parts: ServeParts): Promise<void> {
-  const lock = lockData(config.dataDir, { pid: process.pid, since: new Date().toISOString() });
-  const db = openDb(config.dataDir);
-  const log = createLog(config.logLevel, secretsIn(config.modelPlaces));
+  await checkHost(config.host);
+  const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
+  const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
+  const log = createLog(config, secretsIn(config.modelPlaces));
   let ownUrl = "";
   const baseUrl = () => config.baseUrl ?? ownUrl;
   const service = createService({
@@ -37,10 +40,10 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     log,
     ...parts,
     baseUrl,
-    // Its own public pages: what needs a key stays closed, for no run holds one.
-    alsoAllow: () => [toPlace(ownUrl)],
+    // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
+    alsoAllow: () => [toAllowRule(ownUrl)],
     onBroken() {
-      // What is being answered gets its moment.
+      // Lets responses in progress finish.
       log.flush();
       setTimeout(() => process.exit(exitBrokenDisk), 500);
     },
@@ -53,21 +56,19 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
       service.keys.flushLastUsed(all);
     } catch (error) {
       service.onError(error);
-      log.error({ err: error }, "the last use of keys could not be written");
+      log.error({ err: error }, "could not store when API keys were last used");
     }
   };
   const flush = setInterval(() => flushLastUsed(false), 60_000);
   await service.start();
   service.upkeep.start();
-  say(`listening on ${ownUrl}`);
-  if (baseUrl() !== ownUrl) say(`known to people as ${baseUrl()}`);
 
   let stopping = false;
   const stop = async (signal: string) => {
-    // A second signal is a person who does not want to wait.
+    // A second signal stops at once.
     if (stopping) process.exit(130);
     stopping = true;
-    log.info({ signal }, "stopping");
+    log.info({ signal, graceMs: config.drainMs }, "stopping");
     clearInterval(flush);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
     await server.stop(true);
@@ -79,6 +80,10 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   };
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
+
+  // After the handlers: whoever waits for this line may send a signal at once.
+  say(`listening on ${ownUrl}`);
+  if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
 
   if (config.welcome) await welcome(service, ownUrl);
 }
@@ -98,15 +103,23 @@ function listen(handle: Handle, { host, port }: Config) {
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE")
-      throw new Error(
-        `port ${port} of ${host} is taken by another program; set EVALD_PORT to a free one, or to 0 to take any`,
-      );
-    if (code === "EINVAL" || code === "EADDRNOTAVAIL")
-      throw new Error(
-        `EVALD_HOST is ${JSON.stringify(host)}, which is no address of this machine; use 127.0.0.1, or 0.0.0.0 for all of them`,
-      );
+      throw new Error(`Port ${port} of ${host} is in use. Set EVALD_PORT to a free port, or to 0 to pick one.`);
     if (code === "EACCES")
-      throw new Error(`port ${port} may not be opened by this user; set EVALD_PORT to one above 1023`);
-    throw error;
+      throw new Error(`This user may not listen on port ${port}. Set EVALD_PORT to a port above 1023.`);
+    throw badHost(host, toMessage(error));
   }
 }
+
+/** Throws if a host name does not resolve. Bun.serve reports that with errors that differ between machines. */
+async function checkHost(host: string): Promise<void> {
+  try {
+    await lookup(host.replace(/^\[|\]$/g, ""));
+  } catch {
+    throw badHost(host, "the name does not resolve");
+  }
+}
+
+const badHost = (host: string, reason: string) =>
+  new Error(
+    `Cannot listen on EVALD_HOST ${JSON.stringify(host)}: ${reason}. Use 127.0.0.1, or 0.0.0.0 for all addresses of this machine.`,
+  );

@@ -1,28 +1,31 @@
+import { resolve } from "node:path";
 import { tx } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
 
 /**
- * On the first start: an example organisation with a key, and a prompt about this service's own documentation that is run at once. The key goes
- * to stdout, once; the grade and where to read it to stderr. `ownUrl` is where the service listens, which stands in for its public address in
- * this run: a proxy before it may not be there yet.
+ * On the first start: creates an example organization with an API key, and runs an example prompt against this service's own docs. Prints the
+ * key to stdout, once, and everything else to stderr. `ownUrl`, where the service listens, replaces its public URL in this run, since the proxy
+ * in front of it may not be up yet.
  */
 export async function welcome(service: Service, ownUrl: string): Promise<void> {
-  const example = makeExample(service, ownUrl);
+  const example = createExample(service, ownUrl);
   if (!example) return;
   service.requests.onQueued();
   const { runs, reports, people, deps } = service;
   const { org, runId } = example;
   const url = deps.baseUrl();
   say(`
-This is a first start: an example organisation was made, and its prompt is being run on this service's own documentation.
+Welcome to evald. This is the first start, so an example organization was created.
 
-  Set up your account   ${url}${people.setupPath(org)}
-                        (good once, for three days; evald org setup-link Example makes another)
-  API key (shown once)  the line evals_… on stdout; keep it with: export EVALD_KEY=evals_…
-  See the runs          curl -H "Authorization: Bearer $EVALD_KEY" ${url}/api/v1/runs
-  Read the docs         ${url}/docs
+  Create your account   ${url}${people.setupPath(org)}
+                        The link works once and expires in 3 days. For a new one: evald org setup-link Example
+  API key               printed on stdout, shown only once. To use it: export EVALD_KEY=evals_…
+  Data directory        ${resolve(deps.config.dataDir)}
+  Docs                  ${url}/docs
+
+Running the example prompt on the docs of this service…
 `);
   let run = runs.getRun(org, runId);
   while (run.completedAt === null) {
@@ -30,21 +33,21 @@ This is a first start: an example organisation was made, and its prompt is being
     run = runs.getRun(org, runId);
   }
   if (!run.report) {
-    say(`The example run failed: ${run.failureReason}. Its page: ${run.runUrl}`);
+    say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);
     return;
   }
-  const { recommendations } = reports.getReport(org, run.report.slug);
+  const { score, grade, keyFinding, recommendations } = reports.getReport(org, run.report.slug);
   const first = recommendations[0];
-  say(`  Example report        ${run.report.grade} (${run.report.score}): ${run.report.keyFinding}${first ? `\n  First advice          ${first.title}` : ""}
+  say(`  Example report        Score ${score}${grade === null ? "" : ` (${grade})`}. ${keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
   Read it               ${run.report.url}
 `);
 }
 
 /**
- * Makes everything in one transaction and prints the key as the last act in it: where an organisation was made, its key was shown. A process
- * that ends between the two has shown a key that is not kept; then the next start is a first start again and prints one that is.
+ * Creates everything in one transaction, and prints the key as its last step, so that a stored organization always had its key shown. If the
+ * process ends before the commit, the printed key is void, and the next start is a first start again.
  */
-function makeExample(
+function createExample(
   { orgs, keys, providers, prompts, requests, deps }: Service,
   ownUrl: string,
 ): { org: OrgId; runId: string } | null {
@@ -60,7 +63,7 @@ function makeExample(
       endGoal:
         "A run was triggered with a POST request, its statusUrl was polled until completed, and the report was read.",
       targetProviderId: provider.id,
-      // An example spends no money.
+      // Costs nothing.
       agent: "explorer",
     });
     const { origin } = new URL(url);

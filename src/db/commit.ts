@@ -1,13 +1,13 @@
 import { type Db, refusePromise, type Tx, tx } from "./open.ts";
 
-/** Does `work` in a durable transaction, which it may share with others, and answers once that is on the disk. Throws what `work` throws. */
+/** Runs `work` in a durable transaction, possibly shared with others, and resolves once it is on disk. Throws what `work` throws. */
 export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
 
 type Waiting = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; reject: (error: unknown) => void };
 
 /**
- * Group commit: what is asked for in one turn of the event loop becomes one transaction, so that many callers wait for one write to the disk
- * instead of one each. Each work stands in a savepoint of its own: a throw undoes it alone. A commit that fails fails for all.
+ * Group commit: all work of one event loop turn shares one transaction, so that many callers wait for one disk write
+ * instead of one each. Each work has its own savepoint, so a throw rolls back only that work. A failed commit fails all.
  */
 export function createCommit(db: Db): Commit {
   let waiting: Waiting[] = [];
@@ -16,7 +16,7 @@ export function createCommit(db: Db): Commit {
   const release = client.query("release work");
   const rollback = client.query("rollback to work");
 
-  /** What is to be told to the caller once the transaction is on the disk. */
+  /** Callbacks to run once the transaction is on disk. */
   function attempt({ work, resolve, reject }: Waiting, t: Tx): () => void {
     savepoint.run();
     try {
@@ -24,7 +24,7 @@ export function createCommit(db: Db): Commit {
       release.run();
       return () => resolve(value);
     } catch (error) {
-      // A disk that fails or is full makes SQLite undo the whole transaction by itself.
+      // On a full or failing disk SQLite rolls back the whole transaction itself.
       if (!client.inTransaction) throw error;
       rollback.run();
       release.run();

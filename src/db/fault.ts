@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 
-/** `full`: nothing can be written for now, all else goes on. `broken`: what the disk says can no longer be trusted. */
+/** `full`: writes fail for now, reads still work. `broken`: the disk can no longer be trusted. */
 export type DiskFault = "full" | "broken";
 
 /**
@@ -10,7 +10,7 @@ export type DiskFault = "full" | "broken";
  */
 export function diskFault(error: unknown): DiskFault | null {
   const code = codeOf(error);
-  // The index of the WAL is made longer in shared memory, for which a full disk has no code of its own.
+  // Growing the WAL index in shared memory has no separate error code for a full disk.
   if (/^SQLITE_(FULL|READONLY|CANTOPEN|IOERR_SHM)/.test(code)) return "full";
   return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(code) ? "broken" : null;
 }
@@ -31,11 +31,11 @@ export function nameFault(error: unknown, folder: string): unknown {
   const [why, code] =
     refusal === "EROFS"
       ? ["the file system is read-only", "SQLITE_READONLY"]
-      : ["the disk, or the quota on it, is full", "SQLITE_FULL"];
+      : ["the disk or its quota is full", "SQLITE_FULL"];
   return Object.assign(new Error(why, { cause: error }), { code });
 }
 
-/** Why a folder takes no small file; null if it takes one, or fails at it. */
+/** Why a small file cannot be written to a folder; null if it can, or the write fails otherwise. */
 function refusalOf(folder: string): string | null {
   const path = join(folder, "evald.probe");
   try {
@@ -55,7 +55,7 @@ function refusalOf(folder: string): string | null {
 /** Whether another connection held the database for longer than the busy timeout. */
 export const isBusy = (error: unknown): boolean => codeOf(error).startsWith("SQLITE_BUSY");
 
-/** Whether a folder lies on a file system that takes no writes at all, as one does that the kernel found errors on. */
+/** Whether a folder is on a read-only file system, such as one remounted after kernel errors. */
 export function isReadOnly(folder: string): boolean {
   try {
     accessSync(folder, constants.W_OK);
@@ -65,5 +65,5 @@ export function isReadOnly(folder: string): boolean {
   }
 }
 
-/** What SQLite says passes, or ends the service; but a row that it refuses is refused again. */
+/** Other SQLite errors are temporary or end the service, but a rejected row will be rejected again. */
 export const isPassing = (error: unknown): boolean => /^SQLITE_(?!CONSTRAINT)/.test(codeOf(error));

@@ -8,46 +8,52 @@ import { AppError } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
-/** A transaction in progress; what is done through it stands or falls together. */
+/** A transaction in progress. */
 export type Tx = Parameters<Parameters<Db["transaction"]>[0]>[0];
 
-// A compiled executable carries the folder `drizzle` beside its modules; from source it lies two folders up.
+// A compiled executable embeds the folder `drizzle` beside its modules; from source it is two folders up.
 const migrationsFolder = Bun.main.startsWith("/$bunfs/")
   ? join(import.meta.dir, "drizzle")
   : join(import.meta.dir, "..", "..", "drizzle");
 
+type OpenOptions = {
+  /** Called before the schema of an existing database changes. If it throws, the database stays unchanged. */
+  mayMigrate?: () => void;
+  /** Called after each statement that changes the schema of an existing database. */
+  onProgress?: (progress: { done: number; of: number }) => void;
+};
+
 /**
- * Opens (and makes) the database `evald.db` of a data folder, `:memory:` for one that is never stored, and brings its schema up to date,
- * before which `mayMigrate` is called for one of an older version: what it throws leaves that as it is.
+ * Opens (and creates) the database `evald.db` of a data folder, `:memory:` for one that is never stored, and brings its schema up to date.
  * The order of the pragmas matters: without a busy timeout the change to WAL fails when another process is starting.
  */
-export function openDb(dataDir: string, mayMigrate = () => {}): Db {
+export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
   const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
-  const client = opened(path, "put a backup in its place", () => new Database(path, { create: true }));
+  const client = opened(path, "Restore a backup", () => new Database(path, { create: true }));
   client.run("pragma busy_timeout = 5000");
-  opened(path, "put a backup in its place", () => changeToWal(client));
+  opened(path, "Restore a backup", () => changeToWal(client));
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
   client.run("pragma journal_size_limit = 67108864");
   client.run("pragma cell_size_check = ON");
   client.run("pragma temp_store = MEMORY");
-  // KiB. With the usual 2 MiB most reads of a run go to the operating system, which takes twice as long.
+  // In KiB. With the default 2 MiB most reads go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
   const db = drizzle({ client });
-  opened(path, "put a backup in its place", () => migrate(db, mayMigrate));
+  opened(path, "Restore a backup", () => migrate(db, options));
   return db;
 }
 
-/** The migrations that this version carries, oldest first, as their records stand in a database. */
+/** The migrations of this version, oldest first, as recorded in a database. */
 export const readMigrations = () => readMigrationFiles({ migrationsFolder });
 
 /**
- * Applies what is new of `drizzle` in one transaction, in which processes that start at once take turns: the second finds nothing left to do.
- * Keeps the records of Drizzle's own `migrate`, which looks before its transaction and so applies everything twice.
+ * Applies pending migrations in one transaction. If two processes start at once, the second waits and finds nothing to do.
+ * Compatible with the records of Drizzle's `migrate`, which checks outside its transaction and so could apply everything twice.
  */
-function migrate(db: Db, mayMigrate: () => void): void {
+function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenOptions): void {
   const migrations = readMigrations();
   tx(db, (t) => {
     t.run(sql`create table if not exists __drizzle_migrations
@@ -56,18 +62,35 @@ function migrate(db: Db, mayMigrate: () => void): void {
     if (last > Math.max(...migrations.map((one) => one.folderMillis)))
       throw new AppError(
         "conflict",
-        "the data were written by a newer evald than this; use that one, or restore an older backup",
+        "The database was written by a newer version of evald. Use that version, or restore an older backup.",
+      );
+    const known = new Set(migrations.map(({ hash }) => hash));
+    if (t.values<[string]>(sql`select hash from __drizzle_migrations`).some(([hash]) => !known.has(hash)))
+      throw new AppError(
+        "conflict",
+        `${db.$client.filename} was written by a development version of evald and can't be upgraded. Use that version, or start with an empty data directory: choose one with --data.`,
       );
     const missing = migrations.filter((one) => one.folderMillis > last);
-    if (last > 0 && missing.length > 0) mayMigrate();
+    const isUpgrade = last > 0 && missing.length > 0;
+    if (isUpgrade) {
+      mayMigrate();
+      // With stale statistics the planner can choose a quadratic plan.
+      t.run(sql`analyze`);
+    }
+    const statementCount = missing.reduce((all, { sql: statements }) => all + statements.length, 0);
+    let done = 0;
     for (const { sql: statements, hash, folderMillis } of missing) {
-      for (const statement of statements) t.run(sql.raw(statement));
+      for (const statement of statements) {
+        t.run(sql.raw(statement));
+        done++;
+        if (isUpgrade) onProgress({ done, of: statementCount });
+      }
       t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
   });
 }
 
-/** Of processes that change a new database to WAL at once, SQLite refuses all but one without waiting: they try again. */
+/** Retries, because if several processes switch a new database to WAL at once, SQLite rejects all but one immediately. */
 function changeToWal(client: Database): void {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -85,11 +108,14 @@ function makeFolder(dataDir: string): void {
     mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw new AppError("unavailable", `the data folder ${dataDir} cannot be made (${why}); name another with --data`);
+    throw new AppError(
+      "unavailable",
+      `Cannot create the data directory ${dataDir} (${why}). Choose another one with --data.`,
+    );
   }
 }
 
-/** The first uses of a file, which tell that it cannot be written or is no database: `unavailable`, with its path and the remedy. */
+/** Opens a file and turns errors (not writable, not a database) into `unavailable` with its path and the fix. */
 function opened<T>(path: string, remedy: string, work: () => T): T {
   try {
     return work();
@@ -98,17 +124,17 @@ function opened<T>(path: string, remedy: string, work: () => T): T {
     const damaged = /^SQLITE_(NOTADB|CORRUPT)/.test(codeOf(error));
     if (!damaged && diskFault(error) !== "full" && codeOf(error) !== "SQLITE_PERM") throw error;
     const what = damaged
-      ? `is damaged; ${remedy}`
+      ? `is damaged. ${remedy}`
       : /^SQLITE_(FULL|IOERR)/.test(codeOf(error))
-        ? "cannot be written, for its disk is full; make room"
+        ? "cannot be written because the disk is full. Free some space"
         : isReadOnly(dirname(path))
-          ? "cannot be written, for its disk is read-only; mount it for writing"
-          : "cannot be opened for writing; give its folder to this user";
-    throw new AppError("unavailable", `${path} ${what}, or name another folder with --data`);
+          ? "cannot be written because the disk is mounted read-only. Remount it"
+          : "cannot be opened for writing. Give this user write access to its directory";
+    throw new AppError("unavailable", `${path} ${what}, or choose another data directory with --data.`);
   }
 }
 
-/** Lets the planner look at what has changed, if that can be written, and gives the WAL back to the file. */
+/** Updates the planner statistics, if the database is writable, and checkpoints the WAL. */
 export function closeDb(db: Db): void {
   try {
     db.$client.run("pragma optimize");
@@ -131,13 +157,13 @@ export function tx<T>(db: Db, work: (tx: Tx) => T): T {
   }
 }
 
-/** What a transaction's work answered with. Throws a TypeError for a promise. */
+/** The result of a transaction callback. Throws a TypeError for a promise. */
 export function refusePromise<T>(result: T): T {
-  if (result instanceof Promise) throw new TypeError("the work of a transaction must not be async");
+  if (result instanceof Promise) throw new TypeError("a transaction callback must not be async");
   return result;
 }
 
-/** Holds a data folder for one process. Dropping the last reference would let it go, so keep it until `release`. */
+/** Locks a data folder for one process. Keep the reference until `release`, because garbage collection would release the lock. */
 export type DataLock = { release(): void };
 
 /**
@@ -147,7 +173,7 @@ export type DataLock = { release(): void };
 export function lockData(dataDir: string, holder: { pid: number; since: string }): DataLock {
   makeFolder(dataDir);
   const path = join(dataDir, "evald.lock");
-  const file = opened(path, "delete it", () => new Database(path, { create: true }));
+  const file = opened(path, "Delete it", () => new Database(path, { create: true }));
   file.run("pragma busy_timeout = 0");
   const whose = () => {
     try {
@@ -157,14 +183,14 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     }
   };
   try {
-    opened(path, "delete it", () => {
+    opened(path, "Delete it", () => {
       file.run("create table if not exists holder (pid integer not null, since text not null) strict");
       file.run("begin immediate");
       file.run("delete from holder");
       file.run("insert into holder values (?, ?)", [holder.pid, holder.since]);
       file.run("commit");
     });
-    // Between the commit and this line another process may win; then this one is refused as it should be.
+    // Another process may take the lock between the commit and this line; then this one is correctly rejected.
     file.run("begin immediate");
     return {
       release() {
@@ -178,12 +204,12 @@ export function lockData(dataDir: string, holder: { pid: number; since: string }
     file.close();
     throw new AppError(
       "conflict",
-      `the data folder ${dataDir} is in use by ${owner ? `the evald process ${owner.pid}, started ${owner.since}` : "another evald process"}; stop it, or name another folder with --data`,
+      `The data directory ${dataDir} is in use by ${owner ? `evald process ${owner.pid}, started ${owner.since}` : "another evald process"}. Stop it, or choose another directory with --data.`,
     );
   }
 }
 
-/** Another text whenever something may have been written since, by this process or another: asking costs no look at the data. */
+/** A version string that changes with every write, by this process or another. Reading it does not touch the data. */
 export const changeMark = ({ $client }: Db): string =>
   ["select total_changes()", "pragma data_version"]
     .map((text) => Object.values($client.query<Record<string, number>, []>(text).get() ?? {})[0])

@@ -2,7 +2,7 @@ import { Column, type GetColumnData, getTableColumns, sql } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "./open.ts";
 
-/** What a row of these columns is: a property a column. */
+/** The row type of these columns. */
 type RowOf<T extends Record<string, Column>> = { [K in keyof T]: GetColumnData<T[K]> };
 
 /**
@@ -29,8 +29,8 @@ export function rowReader<T extends Record<string, Column>>(columns: T): (values
 }
 
 /**
- * An insert that is prepared once; every column is given. Inside a transaction it belongs to it, for there is one connection. Making the
- * statement anew each time takes longer than the insert.
+ * A prepared insert with values for all columns. It joins a transaction in progress, since there is only one connection. Building the
+ * statement each time would take longer than the insert.
  */
 export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T["$inferSelect"]) => void {
   const values = Object.fromEntries(

@@ -12,24 +12,40 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import { type DeclaredCheck, eventSources, eventTypes, outcomes, type SessionEvent } from "../agents/agent.ts";
-import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
-import type { Life } from "../grading/life.ts";
-import type { Visit } from "../grading/reach.ts";
-import type { Dimension, Friction, Grade, Metrics, Recommendation } from "../grading/score.ts";
-import { modelProviders } from "../modelsettings.ts";
-import type { Limits } from "../prompts/limits.ts";
+import {
+  type DeclaredCheck,
+  eventSources,
+  eventTypes,
+  failureCauses,
+  outcomes,
+  type SessionEvent,
+} from "../agents/agent.ts";
+import { endCauses } from "../agents/failure.ts";
+import type { Limits } from "../config/limits.ts";
+import { modelProviders } from "../config/model-settings.ts";
+import type {
+  Dimension,
+  Evidence,
+  Friction,
+  Grade,
+  LostPoints,
+  Metrics,
+  Recommendation,
+  Visit,
+} from "../grading/grade.ts";
+import { frictionCategories, frictionStates, phases, scopes, severities } from "../grading/kinds.ts";
+import type { Life } from "../stats/lifecycle.ts";
 
 export const promptStatuses = ["active", "paused", "archived"] as const;
 export const runStatuses = ["pending", "running", "completed", "failed", "superseded"] as const;
 export const reportStatuses = ["published", "draft", "archived"] as const;
 export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
-/** Where sessions are graded again: waiting, under way, done, ended for a reason, or called off. */
+/** Statuses of a regrade. */
 export const regradeStatuses = ["pending", "running", "completed", "failed", "cancelled"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
-/** How an attempt of a job ended: with a result, for good without one, to be tried again, given back by a stop, lost with its process, or called off. */
-export const attemptEnds = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
-/** What became of a due slot: its runs were asked for, its moment passed while the service was down, the last ones were still running, or they could not be asked for. */
+/** How an attempt ended. `retried`: will be retried; `released`: shutdown; `lost`: its process crashed. */
+export const attemptOutcomes = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
+/** Outcome of a due slot. `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
 /** What a person may do in an organisation, from the most to the least. */
@@ -42,24 +58,22 @@ export const gateStatuses = ["running", "passed", "failed", "error"] as const;
 export type ReportStatus = (typeof reportStatuses)[number];
 export type Trigger = (typeof triggers)[number];
 
-/** What a run was asked to do, as the prompt stood when it was accepted; variables are filled in. */
+/** The task of a run: the prompt when the run was accepted, with variables filled in. */
 export type RunTask = {
   title: string | null;
   text: string;
   endGoal: string | null;
   startUrls: string[];
-  /** Older runs lack it. */
-  productUrl?: string | null;
+  productUrl: string | null;
   declaredChecks: DeclaredCheck[];
   reviewBeforePublishing: boolean;
-  /** What the prompt asked for; older runs lack it. */
-  limits?: Limits | null;
+  /** The limits of the prompt. */
+  limits: Limits | null;
 };
 
 /** A grade with the ids of its friction points and recommendations, under which they are shown. */
-export type StoredGrade = Omit<Grade, "frictions" | "recommendations" | "reach"> & {
-  /** Older ones have neither `lostPoints` nor `grounds`. */
-  frictions: (Omit<Friction, "grounds"> & { id: string; grounds: string[] | null })[];
+export type StoredGrade = Omit<Grade, "frictions" | "recommendations" | "exposure"> & {
+  frictions: (Friction & { id: string })[];
   recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
 
@@ -136,7 +150,7 @@ const personId = () =>
     .notNull()
     .references(() => people.id, { onDelete: "cascade" });
 
-/** The ways in which a person signs in: by a password (argon2id), or by the identity provider, whose tokens are not kept. */
+/** How a person signs in: by password (argon2id), or through the identity provider, whose tokens are not stored. */
 export const accounts = sqliteTable(
   "accounts",
   {
@@ -169,7 +183,7 @@ export const signIns = sqliteTable(
   (t) => [index("sign_ins_of_person").on(t.personId)],
 );
 
-/** Failed tries to sign in, counted by what they have in common: an address or an account. */
+/** Failed sign-in attempts, counted per network and per account. */
 export const signInFailures = sqliteTable("sign_in_failures", {
   key: text().primaryKey(),
   count: integer().notNull(),
@@ -336,11 +350,12 @@ export const runs = sqliteTable(
     agentVersion: text("agent_version"),
     model: text(),
     attempt: integer().notNull(),
-    failureReason: text("failure_reason"),
+    failureCause: text("failure_cause", { enum: endCauses }),
+    failureDetail: text("failure_detail"),
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
-    /** What is kept back for it of its organisation's money while it is under way; null: nothing. */
+    /** Budget reserved for it while it is active; null: none. */
     reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
     /** SHA-256 of the request that bore the key, hex. */
@@ -368,7 +383,11 @@ export const runs = sqliteTable(
       "runs_terminal",
       sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'superseded'))`,
     ),
-    check("runs_failure", sql`${t.status} != 'failed' or ${t.failureReason} is not null`),
+    check("runs_failure_cause", oneOf(t.failureCause, endCauses)),
+    check(
+      "runs_failure",
+      sql`(${t.failureCause} is not null) = (${t.status} in ('failed', 'superseded')) and (${t.failureDetail} is null) = (${t.failureCause} is null)`,
+    ),
   ],
 );
 
@@ -424,14 +443,14 @@ export const artefacts = sqliteTable(
   ],
 );
 
-/** What an organisation spent on models, by quarter of an hour from `from` on. A trigger adds what is stored of a session. */
+/** Model spending of an organisation per 15 minutes, starting at `from`. Maintained by a trigger on session events. */
 export const spending = sqliteTable(
   "spending",
   {
     orgId: text("org_id").notNull(),
     from: at("from").notNull(),
     usd: real().notNull(),
-    /** Calls whose cost nobody knows. */
+    /** Calls of unknown cost. */
     unpricedCalls: integer("unpriced_calls").notNull(),
   },
   (t) => [primaryKey({ columns: [t.orgId, t.from] })],
@@ -449,6 +468,7 @@ export const reports = sqliteTable(
     slug: text().notNull().unique(),
     status: text({ enum: reportStatuses }).notNull(),
     outcome: text({ enum: outcomes }).notNull(),
+    scope: text({ enum: scopes }).notNull().default("docs_only"),
     score: real(),
     grade: text(),
     nullNotice: text("null_notice"),
@@ -458,6 +478,7 @@ export const reports = sqliteTable(
     coverage: real().notNull(),
     metrics: json<Metrics>("metrics").notNull(),
     dimensions: json<Dimension[]>("dimensions").notNull(),
+    lost: json<LostPoints>("lost"),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
     /** Which of its gradings this row, its friction points and recommendations show; null: it was graded once. */
@@ -471,7 +492,7 @@ export const reports = sqliteTable(
     index("reports_by_status").on(t.orgId, t.status, t.runId),
     index("reports_by_prompt").on(t.orgId, t.promptId, t.status, t.runId),
     /** All that lists are filtered by, so that counting reads no whole row. */
-    index("reports_filtered").on(t.orgId, t.id, t.promptId, t.score, t.outcome, t.status, t.createdAt),
+    index("reports_filtered").on(t.orgId, t.id, t.promptId, t.scope, t.score, t.outcome, t.status, t.createdAt),
     foreignKey({ name: "reports_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
     check("reports_status", oneOf(t.status, reportStatuses)),
     check("reports_outcome", oneOf(t.outcome, outcomes)),
@@ -561,9 +582,10 @@ export const regrades = sqliteTable(
     withoutEvents: integer("without_events").notNull(),
     failed: integer().notNull(),
     spentUsd: real("spent_usd").notNull(),
-    /** Calls of the judge whose cost nobody knows. */
+    /** Judge calls of unknown cost. */
     unpriced: integer().notNull(),
-    failureReason: text("failure_reason"),
+    failureCause: text("failure_cause", { enum: failureCauses }),
+    failureDetail: text("failure_detail"),
     createdAt: at("created_at").notNull(),
     completedAt: at("completed_at"),
   },
@@ -578,6 +600,11 @@ export const regrades = sqliteTable(
     check(
       "regrades_terminal",
       sql`(${t.completedAt} is not null) = (${t.status} in ('completed', 'failed', 'cancelled'))`,
+    ),
+    check("regrades_failure_cause", oneOf(t.failureCause, failureCauses)),
+    check(
+      "regrades_failure",
+      sql`(${t.failureCause} is not null) = (${t.status} in ('failed', 'cancelled')) and (${t.failureDetail} is null) = (${t.failureCause} is null)`,
     ),
   ],
 );
@@ -603,8 +630,7 @@ export const frictionPoints = sqliteTable(
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
     lostPoints: real("lost_points"),
-    /** Older ones lack them: no run is taken for one that came there. */
-    grounds: json<string[]>("grounds"),
+    grounds: json<string[]>("grounds").notNull(),
   },
   (t) => [
     unique("friction_points_of_org").on(t.orgId, t.id),
@@ -634,6 +660,8 @@ export const recommendations = sqliteTable(
     url: text(),
     frictionIds: json<string[]>("friction_ids").notNull(),
     expectedGain: real("expected_gain"),
+    gain: json<{ low: number; high: number }>("gain"),
+    evidence: json<Evidence>("evidence"),
   },
   (t) => [
     unique("recommendations_of_report").on(t.reportId, t.priority),
@@ -647,8 +675,8 @@ export const recommendations = sqliteTable(
 );
 
 /** What the session behind a report came to, by which it is known later what it would have met. */
-export const reaches = sqliteTable(
-  "reaches",
+export const exposures = sqliteTable(
+  "exposures",
   {
     reportId: text("report_id").primaryKey(),
     orgId: text("org_id").notNull(),
@@ -658,13 +686,17 @@ export const reaches = sqliteTable(
     byRules: yes("by_rules").notNull(),
   },
   (t) => [
-    foreignKey({ name: "reaches_report", columns: [t.orgId, t.reportId], foreignColumns: [reports.orgId, reports.id] }),
+    foreignKey({
+      name: "exposures_report",
+      columns: [t.orgId, t.reportId],
+      foreignColumns: [reports.orgId, reports.id],
+    }),
   ],
 );
 
 /** A friction over the published runs of a prompt: one thing with a life. Kept up whenever a report begins or ceases to count. */
-export const frictionLives = sqliteTable(
-  "friction_lives",
+export const frictionLifecycles = sqliteTable(
+  "friction_lifecycles",
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
@@ -688,23 +720,23 @@ export const frictionLives = sqliteTable(
     page: text(),
     /** Agents and models that met it: only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
-    grounds: json<string[]>("grounds"),
+    grounds: json<string[]>("grounds").notNull(),
     life: json<Life>("life").notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.promptId, t.place, t.fingerprint] }),
     foreignKey({
-      name: "friction_lives_prompt",
+      name: "friction_lifecycles_prompt",
       columns: [t.orgId, t.promptId],
       foreignColumns: [prompts.orgId, prompts.id],
     }),
     foreignKey({
-      name: "friction_lives_report",
+      name: "friction_lifecycles_report",
       columns: [t.orgId, t.reportId],
       foreignColumns: [reports.orgId, reports.id],
     }),
-    check("friction_lives_state", oneOf(t.state, frictionStates)),
-    check("friction_lives_severity", oneOf(t.severity, severities)),
+    check("friction_lifecycles_state", oneOf(t.state, frictionStates)),
+    check("friction_lifecycles_severity", oneOf(t.severity, severities)),
   ],
 );
 
@@ -754,6 +786,8 @@ export const scoreDays = sqliteTable(
     version: text().notNull(),
     model: text().notNull(),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
+    /** What its scores are of: those of two scopes make no line. */
+    scope: text({ enum: scopes }).notNull().default("docs_only"),
     /** When the last of its runs was asked for. */
     lastAt: at("last_at").notNull(),
     succeeded: integer().notNull(),
@@ -763,7 +797,7 @@ export const scoreDays = sqliteTable(
     costsUsd: json<number[]>("costs_usd").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.orgId, t.promptId, t.day, t.agent, t.version, t.model, t.methodology] }),
+    primaryKey({ columns: [t.orgId, t.promptId, t.day, t.agent, t.version, t.model, t.methodology, t.scope] }),
     foreignKey({
       name: "score_days_prompt",
       columns: [t.orgId, t.promptId],
@@ -828,21 +862,21 @@ export const namedPages = sqliteTable(
   ],
 );
 
-/** Each moment at which a schedule was due, once: what became of it. */
+/** Due times of schedules with their outcomes. */
 export const slots = sqliteTable(
   "slots",
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
-    at: at("at").notNull(),
+    scheduledAt: at("scheduled_at").notNull(),
     outcome: text({ enum: slotOutcomes }).notNull(),
     evalRequestId: text("eval_request_id"),
-    /** Why it did not run, for a person. */
+    /** Why it did not run. */
     reason: text(),
-    decidedAt: at("decided_at").notNull(),
+    createdAt: at("created_at").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.promptId, t.at] }),
+    primaryKey({ columns: [t.promptId, t.scheduledAt] }),
     foreignKey({ name: "slots_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
     foreignKey({
       name: "slots_eval_request",
@@ -856,6 +890,15 @@ export const slots = sqliteTable(
 );
 
 /** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
+/** One prompt of a gate, with the evaluations of both sides; without `baseRequestId` the base is `baseRunIds`. */
+export type GateTarget = {
+  promptId: string;
+  headRequestId: string;
+  baseRequestId: string | null;
+  baseRunIds: string[] | null;
+  model: string | null;
+};
+
 export const gates = sqliteTable(
   "gates",
   {
@@ -868,10 +911,14 @@ export const gates = sqliteTable(
     baseRunIds: json<string[]>("base_run_ids"),
     /** The model that its runs ask for; a run that has ended names the one that answered. */
     model: text(),
-    /** Runs a side at most. */
+    /** Of a gate of several prompts those after the first, with what the columns above say of it. */
+    others: json<GateTarget[]>("others"),
+    /** Runs a side of each prompt at most. */
     runs: integer().notNull(),
     adaptive: yes("adaptive").notNull(),
     minScore: real("min_score"),
+    /** What the score must be of for `minScore` to count. */
+    scope: text({ enum: scopes }).notNull().default("goal"),
     budgetUsd: real("budget_usd"),
     status: text({ enum: gateStatuses }).notNull(),
     reason: text(),
@@ -879,7 +926,7 @@ export const gates = sqliteTable(
     /** What its runs had cost when it was decided; null: that is not known. */
     spentUsd: real("spent_usd"),
     createdAt: at("created_at").notNull(),
-    decidedAt: at("decided_at"),
+    completedAt: at("completed_at"),
   },
   (t) => [
     unique("gates_of_org").on(t.orgId, t.id),
@@ -897,13 +944,14 @@ export const gates = sqliteTable(
       columns: [t.orgId, t.baseRequestId],
       foreignColumns: [evalRequests.orgId, evalRequests.id],
     }),
+    check("gates_scope", oneOf(t.scope, scopes)),
     check("gates_status", oneOf(t.status, gateStatuses)),
-    check("gates_decided", sql`(${t.status} = 'running') = (${t.decidedAt} is null)`),
+    check("gates_completed", sql`(${t.status} = 'running') = (${t.completedAt} is null)`),
     check("gates_reason", sql`(${t.status} = 'running') = (${t.reason} is null)`),
   ],
 );
 
-/** Work to be done by the runner. `subject` is the id of the row that it serves; `attempt` tells an old holder from the present one. */
+/** Jobs for the runner. `subject` is the ID of the row that it serves; `attempt` fences off writes of an old lease. */
 export const jobs = sqliteTable(
   "jobs",
   {
@@ -916,51 +964,51 @@ export const jobs = sqliteTable(
     state: text({ enum: jobStates }).notNull(),
     /** 0: at once, whatever the clock says. */
     availableAt: at("available_at").notNull(),
-    /** Times that it was begun. */
+    /** Number of starts. */
     attempt: integer().notNull(),
-    /** Attempts that count against `maxAttempts`; the other ends of an attempt are counted below, each kind with its own bound. */
+    /** Attempts that count against `maxAttempts`. Faults and crashes are counted below, each with its own limit. */
     spent: integer().notNull(),
     maxAttempts: integer("max_attempts").notNull(),
-    /** Faults of what lies around it: network, model provider, disk. */
+    /** Infrastructure faults: network, model provider, disk. */
     faults: integer().notNull(),
-    /** Times that its process went away. */
+    /** Crashes of its process. */
     deaths: integer().notNull(),
     owner: text(),
     leaseUntil: at("lease_until"),
     lastError: text("last_error"),
     createdAt: at("created_at").notNull(),
-    firstBegunAt: at("first_begun_at"),
-    endedAt: at("ended_at"),
+    startedAt: at("started_at"),
+    completedAt: at("completed_at"),
   },
   (t) => [
     unique("jobs_subject").on(t.kind, t.subject),
     index("jobs_claim").on(t.orgId, t.host, t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
     index("jobs_waiting").on(t.availableAt).where(sql`${t.state} = 'queued' and ${t.availableAt} > 0`),
     index("jobs_running").on(t.leaseUntil).where(sql`${t.state} = 'running'`),
-    index("jobs_begun").on(t.orgId, t.firstBegunAt).where(sql`${t.firstBegunAt} is not null`),
+    index("jobs_started").on(t.orgId, t.startedAt).where(sql`${t.startedAt} is not null`),
     check("jobs_state", oneOf(t.state, jobStates)),
     check("jobs_lease", sql`(${t.state} = 'running') = (${t.leaseUntil} is not null)`),
-    check("jobs_ended", sql`(${t.state} in ('done', 'failed', 'cancelled')) = (${t.endedAt} is not null)`),
+    check("jobs_completed", sql`(${t.state} in ('done', 'failed', 'cancelled')) = (${t.completedAt} is not null)`),
   ],
 );
 
-/** The history of a job: one row each time that it was begun. */
+/** The attempts of a job, one row per start. */
 export const attempts = sqliteTable(
   "attempts",
   {
     jobId: text("job_id").notNull(),
     attempt: integer().notNull(),
     owner: text().notNull(),
-    begunAt: at("begun_at").notNull(),
-    endedAt: at("ended_at"),
-    ended: text({ enum: attemptEnds }),
+    startedAt: at("started_at").notNull(),
+    completedAt: at("completed_at"),
+    outcome: text({ enum: attemptOutcomes }),
     reason: text(),
-    /** What it had spent on models when it ended; null if that is not known. */
+    /** Model cost when it ended; null if unknown. */
     costUsd: real("cost_usd"),
   },
   (t) => [
     primaryKey({ columns: [t.jobId, t.attempt] }),
-    check("attempts_ended", oneOf(t.ended, attemptEnds)),
-    check("attempts_ended_at", sql`(${t.ended} is null) = (${t.endedAt} is null)`),
+    check("attempts_outcome", oneOf(t.outcome, attemptOutcomes)),
+    check("attempts_completed_at", sql`(${t.outcome} is null) = (${t.completedAt} is null)`),
   ],
 );

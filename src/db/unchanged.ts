@@ -1,8 +1,8 @@
 import type { Db } from "./open.ts";
 
 /**
- * Keeps what was worked out from the database as long as nothing in it has changed, whoever changed it; at most `most` things. What it gives
- * belongs to everyone who asks: it must not be changed.
+ * Caches up to `most` values computed from the database until it changes, by any process. Cached values are shared:
+ * do not modify them.
  */
 export function keptWhileUnchanged<T>({ $client }: Db, most: number): (key: string, make: () => T) => T {
   const own = $client.prepare<{ n: number }, []>("select total_changes() n");
@@ -10,7 +10,7 @@ export function keptWhileUnchanged<T>({ $client }: Db, most: number): (key: stri
   const kept = new Map<string, T>();
   let stamp = "";
   return (key, make) => {
-    // What a transaction has written may be taken back.
+    // A transaction may still be rolled back.
     if ($client.inTransaction) return make();
     const now = `${own.get()?.n} ${others.get()?.data_version}`;
     if (now !== stamp) kept.clear();

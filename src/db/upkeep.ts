@@ -1,27 +1,24 @@
 import { statSync } from "node:fs";
 import { and, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
-import type { Deps } from "../deps.ts";
-import { tx } from "./open.ts";
+import type { Logger } from "pino";
+import type { Config } from "../config/config.ts";
+import { createPoll } from "../poll.ts";
+import { type Db, tx } from "./open.ts";
 import { firstIdOf } from "./rows.ts";
 import { artefacts, runs, sessionEvents } from "./tables.ts";
 
 const everyMs = 60_000;
 const optimizeEveryMs = 24 * 3600_000;
 const maxWalBytes = 64 * 1024 * 1024;
-/** Events that are dropped in one transaction: some milliseconds. */
+/** Events deleted per transaction, which takes milliseconds. */
 const batchRows = 50;
 
-type Parts = { onError?: (error: unknown) => void };
+type Parts = { db: Db; config: Config; log: Logger; now: () => number };
+type Options = { onError?: (error: unknown) => void };
 
-/** What a database needs from time to time: sessions that are too old are dropped, the planner looks again, a long WAL is cut. */
-export function createUpkeep(
-  { db, config, log, now }: Pick<Deps, "db" | "config" | "log" | "now">,
-  { onError }: Parts,
-) {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let working: Promise<void> | null = null;
-  let state: "idle" | "serving" | "stopping" = "idle";
-  const isStopping = () => state === "stopping";
+/** Database maintenance: deletes events of old sessions, updates planner statistics, truncates a long WAL. */
+export function createUpkeep({ db, config, log, now }: Parts, { onError }: Options) {
+  let isStopping = false;
   let optimizedAt = now();
 
   const batch = db
@@ -48,35 +45,35 @@ export function createUpkeep(
     .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before"))))
     .prepare();
 
-  /** A batch at a time, and as much time for everything else between two. */
+  /** Deletes in batches, with pauses as long as the batches in between. */
   async function dropSessions(): Promise<void> {
     if (config.keepSessionsMs === null) return;
     const before = now() - config.keepSessionsMs;
-    // What was made later has not ended earlier.
+    // Runs created after the cutoff cannot have ended before it.
     const end = firstIdOf(before);
     let dropped = 0;
-    for (let run = next.get({ after: "", end })?.run; run && !isStopping(); run = next.get({ after: run, end })?.run) {
+    for (let run = next.get({ after: "", end })?.run; run && !isStopping; run = next.get({ after: run, end })?.run) {
       if (!ended.get({ run, before })) continue;
-      // Before the last event, by which the run is found again after a crash.
+      // Artefacts first: after a crash the run is found by its remaining events.
       tx(db, (t) => t.delete(artefacts).where(eq(artefacts.runId, run)).run());
-      for (let rows = batchRows; rows === batchRows && !isStopping(); ) {
+      for (let rows = batchRows; rows === batchRows && !isStopping; ) {
         const began = performance.now();
         rows = tx(db, () => dropBatch.all({ run }).length);
         await Bun.sleep(performance.now() - began);
       }
       dropped++;
     }
-    if (dropped > 0) log.info({ sessions: dropped }, "dropped the events of sessions that are too old");
+    if (dropped > 0) log.info({ sessions: dropped }, "deleted events of old sessions");
   }
 
   function optimize(): void {
-    // A clock that was set back must not put it off.
+    // A clock set back must not delay maintenance.
     if (Math.abs(now() - optimizedAt) < optimizeEveryMs) return;
     optimizedAt = now();
     db.$client.run("pragma optimize");
   }
 
-  /** Readers keep a WAL from being cut: then it is tried again later, for waiting would stop everything else. */
+  /** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */
   function cutWal(): void {
     if ((statSync(`${db.$client.filename}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= maxWalBytes) return;
     db.$client.run("pragma busy_timeout = 0");
@@ -87,34 +84,26 @@ export function createUpkeep(
     }
   }
 
-  /** Does what is due. Never throws: what fails is logged, and due again. */
+  /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {
     for (const work of [dropSessions, optimize, cutWal]) {
       try {
         await work();
       } catch (error) {
         onError?.(error);
-        log.error({ err: error }, "the upkeep of the database failed");
+        log.error({ err: error }, "database maintenance failed");
       }
     }
   }
 
-  function wake(): void {
-    working = runOnce().then(() => {
-      if (state === "serving") timer = setTimeout(wake, everyMs);
-    });
-  }
+  const poll = createPoll({ look: () => runOnce().then(() => everyMs), onError: () => {}, retryMs: everyMs });
 
   return {
     runOnce,
-    start(): void {
-      state = "serving";
-      wake();
-    },
-    async stop(): Promise<void> {
-      state = "stopping";
-      clearTimeout(timer);
-      await working;
+    start: poll.start,
+    stop(): Promise<void> {
+      isStopping = true;
+      return poll.stop();
     },
   };
 }

@@ -1,15 +1,18 @@
 import { and, asc, count, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
+import { toFailureReason } from "../agents/failure.ts";
+import { dimensionNames } from "../config/weights.ts";
 import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-import { line } from "../grading/words.ts";
+import { line } from "../grading/text.ts";
+import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
-import { dimensionNames } from "../weights.ts";
+import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
 const pageRows = 200;
 
-/** Reports for programs that know no evald: a table, a test result, a text. */
+/** Exports reports as CSV, JUnit XML and Markdown. */
 export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMarkdown: (report: Report) => string) {
   const selected = () =>
     db
@@ -23,7 +26,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
       .innerJoin(prompts, eq(prompts.id, runs.promptId))
       .leftJoin(reports, eq(reports.runId, runs.id));
 
-  /** Runs with their reports, oldest first. Runs that gave way to others are nobody's result. */
+  /** Runs with their reports, oldest first, without superseded runs. */
   function* results(span: Span, more?: SQL) {
     const ended = and(inArray(runs.status, ["completed", "failed"]), more);
     for (let after = ""; ; ) {
@@ -44,9 +47,9 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
       if (report === null) continue;
       const { metrics: m, methodology } = report;
       yield toCsv([
-        ...[report.slug, new Date(report.createdAt).toISOString(), report.status, run.promptId, title],
+        ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
         ...[run.id, run.evalRequestId, run.agent, run.agentVersion, run.model, JSON.stringify(run.urlMap)],
-        ...[report.outcome, report.score, report.grade, report.coverage],
+        ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
         ...[methodology.id, methodology.hash, methodology.judge],
         ...[m.timeSeconds, m.costUsd, m.errors, m.toolCalls, m.interruptions, frictions],
         ...dimensionNames.map((name) => report.dimensions.find((each) => each.name === name)?.score ?? null),
@@ -55,7 +58,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
     }
   }
 
-  /** A suite a prompt, a case a run, but for those whose report a person has put away. A goal that was missed and a score below the bar are failures; no report, or none with a score, is an error. */
+  /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below `minScore` is a failure; a missing report or score is an error. */
   function* junit(span: Span, minScore: number | null): Generator<string> {
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
     const counts = or(isNull(reports.status), ne(reports.status, "archived"));
@@ -81,7 +84,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
         .where(eq(prompts.id, promptId))
         .get();
       const name = line(prompt?.title ?? prompt?.text, 200);
-      yield `  <testsuite${attributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
+      yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
       for (const { run, report } of results({ ...span, promptId }, counts)) yield toCase(run, report, minScore);
       yield "  </testsuite>\n";
     }
@@ -102,13 +105,13 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
 
 const csvHeading = [
   ...["slug", "createdAt", "status", "promptId", "promptTitle", "runId", "evalRequestId", "agent", "agentVersion"],
-  ...["model", "urlMap", "outcome", "score", "grade", "coverage", "methodology", "methodologyHash", "judge"],
+  ...["model", "urlMap", "outcome", "score", "scope", "grade", "coverage", "methodology", "methodologyHash", "judge"],
   ...["timeSeconds", "costUsd", "errors", "toolCalls", "interruptions", "frictionPoints"],
   ...dimensionNames,
   "keyFinding",
 ];
 
-/** RFC 4180. A text that a spreadsheet would take for a formula begins with an apostrophe (OWASP, CSV injection). */
+/** Formats a CSV row (RFC 4180). Text that a spreadsheet would read as a formula is prefixed with an apostrophe (OWASP, CSV injection). */
 function toCsv(values: readonly (string | number | null | undefined)[]): string {
   const cells = values.map((value) => {
     const text = typeof value === "string" && /^[=+\-@＝＋－＠\t\r\n]/.test(value) ? `'${value}` : String(value ?? "");
@@ -124,11 +127,11 @@ function toCase(
 ): string {
   const classname = [run.agent, run.model].filter(Boolean).join(" ");
   const time = report?.metrics.timeSeconds ?? 0;
-  const open = `    <testcase${attributes({ name: report?.slug ?? run.id, classname, time })}`;
+  const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
   const [kind, type, message] = verdictOf(run, report, minScore);
   if (kind === null) return `${open}/>\n`;
-  const about = report === null ? "" : escaped(report.verdict);
-  return `${open}>\n      <${kind}${attributes({ type, message })}>${about}</${kind}>\n    </testcase>\n`;
+  const about = report === null ? "" : toXmlText(report.verdict);
+  return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${about}</${kind}>\n    </testcase>\n`;
 }
 
 function verdictOf(
@@ -136,24 +139,13 @@ function verdictOf(
   report: typeof reports.$inferSelect | null,
   minScore: number | null,
 ): [kind: "error" | "failure" | null, type: string, message: string] {
-  const reason = run.failureReason ?? "";
-  if (report === null) return ["error", reason.split(":")[0] ?? "", reason];
+  if (report === null) return ["error", run.failureCause ?? "", toFailureReason(run) ?? ""];
   if (report.score === null) return ["error", report.outcome, report.nullNotice ?? ""];
   if (report.outcome === "goal_not_met") return ["failure", report.outcome, report.keyFinding];
+  // minScore applies only where the goal was tested.
+  if (minScore !== null && report.scope !== "goal")
+    return ["error", "scope", `minScore ${minScore} does not apply: the goal was not tested (scope ${report.scope}).`];
   if (minScore !== null && report.score < minScore)
-    return ["failure", "score", `The score of ${report.score} is below ${minScore}. ${report.keyFinding}`];
+    return ["failure", "score", `Score ${report.score} is below ${minScore}. ${report.keyFinding}`];
   return [null, "", ""];
 }
-
-const attributes = (values: Record<string, string | number>): string =>
-  Object.entries(values)
-    .map(([name, value]) => ` ${name}="${escaped(String(value))}"`)
-    .join("");
-
-/** Text for XML 1.0, in which most control characters cannot stand at all. */
-const escaped = (text: string): string =>
-  text
-    .toWellFormed()
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not stand there
-    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g, "\ufffd")
-    .replace(/[&<>"\t\n\r]/g, (char) => `&#${char.charCodeAt(0)};`);

@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readSync } from "node:fs";
 import type { TSchema } from "@sinclair/typebox";
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
-import { parseJson } from "../body.ts";
 import { AppError, badRequest } from "../errors.ts";
-import { explain } from "../schema.ts";
+import { parseJson } from "../http/body.ts";
+import { invalidInput } from "../schema.ts";
 import { formatVersion, type RowType, rowTypes, schemaOf, words } from "./rows.ts";
 
 const maxLineBytes = 8 * 1024 * 1024;
@@ -19,7 +19,7 @@ function checkOf(type: RowType): TypeCheck<TSchema> {
   return made;
 }
 
-/** The rows of a file one by one, each as its schema has it. Throws bad_request where it is no export, is damaged or was cut off. */
+/** Yields the rows of a file, each validated against its schema. Throws bad_request for a file that is not an export, damaged or truncated. */
 export function* linesOf(file: string): Generator<Line> {
   const hash = createHash("sha256");
   let rows = 0;
@@ -28,8 +28,8 @@ export function* linesOf(file: string): Generator<Line> {
   for (const { text, isWhole } of textLinesOf(file)) {
     n++;
     const bad = (why: string) => badRequest(`line ${n}: ${why}`);
-    if (ended) throw bad("something stands after the end of the export; export it again");
-    if (!isWhole) throw bad("the file is cut off here; copy it again, or export it again");
+    if (ended) throw bad("unexpected data after the end of the export; export it again");
+    if (!isWhole) throw bad("the file is truncated here; copy it again, or export it again");
     if (n === 1) {
       checkHeader(text);
       continue;
@@ -38,41 +38,41 @@ export function* linesOf(file: string): Generator<Line> {
     const { type, row, ...rest } = value;
     if (type === "end") {
       if (rest.rows !== rows || rest.sha256 !== hash.digest("hex"))
-        throw bad(`the ${rows} rows before it are not those that were exported; the file is damaged, export it again`);
+        throw bad(`the checksum of the ${rows} rows above does not match; the file is damaged, export it again`);
       ended = true;
       continue;
     }
     const known = rowTypes.find((each) => each === type);
     if (!known)
       throw bad(
-        `${JSON.stringify(type ?? null).slice(0, 100)} is no kind of row; the file is damaged, export it again`,
+        `${JSON.stringify(type ?? null).slice(0, 100)} is not a known row type; the file is damaged, export it again`,
       );
     const check = checkOf(known);
     const wrong = check.Check(row) ? null : check.Errors(row).First();
-    if (wrong) throw bad(`${words(known)}: ${explain(wrong, "the row")}`);
+    if (wrong) throw bad(`${words(known)}: ${invalidInput(wrong, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
     yield { n, type: known, row: row as Row, bytes: text.length };
   }
-  if (!ended) throw badRequest(`line ${n + 1}: the file is cut off here; copy it again, or export it again`);
+  if (!ended) throw badRequest(`line ${n + 1}: the file is truncated here; copy it again, or export it again`);
 }
 
 function parse(text: string, n: number): Record<string, unknown> {
   try {
-    return (parseJson(text, "it") ?? {}) as Record<string, unknown>;
+    return (parseJson(text, "JSON") ?? {}) as Record<string, unknown>;
   } catch (error) {
-    const why = error instanceof AppError ? error.detail : "it must not be nested so deep";
+    const why = error instanceof AppError ? error.detail : "the JSON is nested too deeply";
     throw badRequest(`line ${n}: ${why}; the file is damaged, export it again`);
   }
 }
 
 const foreign = () =>
-  badRequest("line 1: this is no export of evald; name a file that evald export wrote, unpacked if it was packed");
+  badRequest("line 1: this is not an evald export; pass a file created by evald export, uncompressed");
 
 function checkHeader(text: string): void {
   let header: unknown;
   try {
-    header = parseJson(text, "it");
+    header = parseJson(text, "JSON");
   } catch {
     throw foreign();
   }
@@ -80,55 +80,57 @@ function checkHeader(text: string): void {
   if (type !== "evald export" || !Number.isInteger(version)) throw foreign();
   if (Number(version) > formatVersion)
     throw badRequest(
-      `line 1: the file is of format ${version}, written by evald ${String(evald).slice(0, 40)}, and this one reads up to ${formatVersion}; import it with that version`,
+      `line 1: the file has format ${version}, written by evald ${String(evald).slice(0, 40)}, but this version reads formats up to ${formatVersion}; import it with that version`,
     );
 }
 
-/** The lines of a file, a bounded piece of it at a time. `isWhole`: the line had its end. Throws bad_request for one that is too long or no UTF-8. */
+/** Yields the lines of a file, read in chunks. `isWhole`: the line ends with a newline. Throws bad_request for a line that is too long or not UTF-8. */
 function* textLinesOf(file: string): Generator<{ text: string; isWhole: boolean }> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
-  const piece = Buffer.alloc(256 * 1024);
-  const opened = readPiece(file, () => openSync(file, "r"));
-  let begun: Buffer[] = [];
+  const chunk = Buffer.alloc(256 * 1024);
+  const opened = readChunk(file, () => openSync(file, "r"));
+  let partial: Buffer[] = [];
   let length = 0;
   let n = 1;
   const decode = (bytes: Buffer) => {
     try {
       return decoder.decode(bytes);
     } catch {
-      throw n === 1 ? foreign() : badRequest(`line ${n}: it is no UTF-8; the file is damaged, export it again`);
+      throw n === 1
+        ? foreign()
+        : badRequest(`line ${n}: the line is not valid UTF-8; the file is damaged, export it again`);
     }
   };
   try {
     for (;;) {
-      const read = readPiece(file, () => readSync(opened, piece));
+      const read = readChunk(file, () => readSync(opened, chunk));
       if (read === 0) break;
       let from = 0;
-      for (let at = piece.indexOf(10); at >= 0 && at < read; at = piece.indexOf(10, from)) {
-        yield { text: decode(Buffer.concat([...begun, piece.subarray(from, at)])), isWhole: true };
+      for (let at = chunk.indexOf(10); at >= 0 && at < read; at = chunk.indexOf(10, from)) {
+        yield { text: decode(Buffer.concat([...partial, chunk.subarray(from, at)])), isWhole: true };
         from = at + 1;
-        begun = [];
+        partial = [];
         length = 0;
         n++;
       }
-      begun.push(Buffer.from(piece.subarray(from, read)));
+      partial.push(Buffer.from(chunk.subarray(from, read)));
       length += read - from;
       if (length > maxLineBytes)
         throw badRequest(
-          `line ${n}: it is longer than ${maxLineBytes / 1024 / 1024} MiB; the file is damaged, export it again`,
+          `line ${n}: the line is longer than ${maxLineBytes / 1024 / 1024} MiB; the file is damaged, export it again`,
         );
     }
-    if (length > 0) yield { text: Buffer.concat(begun).toString(), isWhole: false };
+    if (length > 0) yield { text: Buffer.concat(partial).toString(), isWhole: false };
   } finally {
     closeSync(opened);
   }
 }
 
-function readPiece(file: string, read: () => number): number {
+function readChunk(file: string, read: () => number): number {
   try {
     return read();
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw badRequest(`${file} cannot be read (${why}); name a file that evald export wrote`);
+    throw badRequest(`${file} cannot be read (${why}); pass a file created by evald export`);
   }
 }

@@ -1,10 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, type OrgOf, operation } from "../api.ts";
+import { errors, type OrgOf, operation } from "../http/operation.ts";
 import type { Exports } from "./export.ts";
 import { exportQuery, mediaOf } from "./schema.ts";
 
-/** What is sent at once. */
+/** Size of a sent chunk. */
 const pieceChars = 64 * 1024;
 
 export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
@@ -23,7 +23,7 @@ export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
         responses: {
           ...operation("", "", "", errors(400, 404)).detail.responses,
           200: {
-            description: "The file, sent as it is read. One that was cut off is known by its missing end.",
+            description: "The file, streamed. A truncated file lacks its last line.",
             content: Object.fromEntries(
               Object.values(mediaOf).map(({ type }) => [type.split(";")[0] as string, { schema: { type: "string" } }]),
             ),
@@ -33,14 +33,14 @@ export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
     },
   );
 
-/** Reads on only when the reader has taken what was sent, so that a slow one costs no memory and one that is gone nothing at all. */
+/** Reads on only as the client consumes, so a slow client uses no memory and a disconnected one stops the export. */
 function toStream(pieces: Iterable<string>): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.iterator]();
   const encoder = new TextEncoder();
   return new ReadableStream(
     {
       async pull(controller) {
-        // Whoever else waits comes first: a reader that is fast would hold everyone up.
+        // Yield to other requests: a fast client would otherwise block the event loop.
         await new Promise(setImmediate);
         let text = "";
         while (text.length < pieceChars) {

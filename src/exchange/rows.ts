@@ -2,9 +2,12 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
+import { Comparison } from "../comparisons/compare.ts";
+import { Limits } from "../config/limits.ts";
 import {
   artefacts,
   evalRequests,
+  exposures,
   fixes,
   frictionPoints,
   gateStatuses,
@@ -13,7 +16,6 @@ import {
   namedPages,
   prompts,
   providers,
-  reaches,
   recommendations,
   regradeStatuses,
   regrades,
@@ -22,36 +24,33 @@ import {
   runs,
   sessionEvents,
 } from "../db/tables.ts";
-import { Limits } from "../prompts/limits.ts";
+import { FrictionPoint } from "../friction/schema.ts";
 import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
-import { Comparison } from "../reports/compare.ts";
-import { FrictionPoint, ReportJudge, RunReport } from "../reports/schema.ts";
+import { Advice, Graded } from "../reports/grade-schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
-/** The version of the file. A reader refuses a later one; an earlier one lacks columns that may be null or have a default. */
+/** Version of the file format. Newer versions are rejected; older ones may lack nullable columns and columns with a default. */
 export const formatVersion = 1;
 
-/** The last moment of the year 9999: what a time may be, and more than anything that is counted. */
+/** The end of the year 9999, in epoch ms: the maximum of times and counts. */
 const latest = 253_402_300_799_999;
 const texts = Type.Record(Type.String(), Type.String());
 const numbers = Type.Array(Type.Integer({ minimum: 0 }), { minItems: 1 });
-const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description: "a uuid" });
-const { summary, metrics, dimensions, methodology, score, outcome, coverage } = RunReport.properties;
+const uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", description: "a UUID" });
 const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
-/** Older ones lack them. */
 const grounds = Type.Array(Type.String({ maxLength: 3000 }));
 const task = Type.Object({
   title: Nullable(Type.String()),
   text: Type.String(),
   endGoal: Nullable(Type.String()),
   startUrls: Type.Array(Type.String()),
-  productUrl: Type.Optional(Nullable(Type.String())),
+  productUrl: Nullable(Type.String()),
   declaredChecks: Type.Array(DeclaredCheck),
   reviewBeforePublishing: Type.Boolean(),
-  limits: Type.Optional(Nullable(Limits)),
+  limits: Nullable(Limits),
 });
-/** What a type of event adds; none of it may stand in for what the service itself says of an event. */
+/** Fields of an event's type; they must not override the service's own event fields. */
 const reserved = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
 const { id: _, seenIn: __, state: ___, ...friction } = FrictionPoint.properties;
@@ -60,18 +59,14 @@ const visit = Type.Object({
   ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
+const { gain, evidence } = Advice;
 const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
 const grade = Type.Object({
-  ...{ summary, metrics, dimensions, methodology, score, outcome, coverage },
-  grade: Nullable(Type.String()),
-  nullNotice: Nullable(Type.String()),
-  keyFinding: Type.String(),
-  verdict: Type.String(),
-  judge: Nullable(ReportJudge),
+  ...Graded.properties,
   frictions: Type.Array(
     Type.Object({
       ...friction,
-      ...{ id: uuid, fingerprint: print, events: numbers, grounds: Type.Optional(Nullable(grounds)) },
+      ...{ id: uuid, fingerprint: print, events: numbers, grounds },
       lostPoints: Type.Optional(friction.lostPoints),
     }),
   ),
@@ -83,6 +78,7 @@ const grade = Type.Object({
       action: Type.String(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
+      ...Advice,
     }),
   ),
 });
@@ -103,16 +99,16 @@ const isEnd = (status: string) => status !== "pending" && status !== "running";
 
 type Shape = {
   table: SQLiteTable;
-  /** What says to which run or report a row belongs, and the order of those of one. */
+  /** The columns that link a row to its run or report, and its order there. */
   of?: SQLiteColumn;
   order?: readonly SQLiteColumn[];
-  /** Columns that belong to this instance: whose it is, what a schedule does next, secrets of requests. */
+  /** Columns that are not exported because they belong to this instance: owner, schedule state, request secrets. */
   without: readonly string[];
-  /** What columns must be beyond their type in the table. */
+  /** Stricter schemas for columns than their table type. */
   more: Record<string, TSchema>;
 };
 
-/** What an export holds, a line each, in the order of the file: from `run` on, all of one run stands together. */
+/** The exported row types, in file order. From `run` on, the rows of a run are grouped. */
 export const shapes = {
   provider: { table: providers, without: ["orgId"], more: {} },
   prompt: {
@@ -133,12 +129,23 @@ export const shapes = {
   gate: {
     table: gates,
     without: ["orgId"],
-    more: { baseRunIds: Type.Array(uuid), comparison: Comparison, status: OneOf(gateStatuses.filter(isEnd)) },
+    more: {
+      baseRunIds: Type.Array(uuid),
+      others: Type.Array(
+        Type.Object({
+          ...{ promptId: uuid, headRequestId: uuid, baseRequestId: Nullable(uuid) },
+          baseRunIds: Nullable(Type.Array(uuid)),
+          model: Nullable(Type.String()),
+        }),
+      ),
+      comparison: Comparison,
+      status: OneOf(gateStatuses.filter(isEnd)),
+    },
   },
   regrade: {
     table: regrades,
     without: ["orgId"],
-    // A regrade may be of all that there ever was.
+    // A regrade can cover all reports.
     more: { since: Type.Integer({ minimum: -latest, maximum: latest }), status: OneOf(regradeStatuses.filter(isEnd)) },
   },
   run: {
@@ -154,7 +161,7 @@ export const shapes = {
     without: ["orgId"],
     more: {
       name: Type.String({ pattern: artefactName.source }),
-      // A picture, as base64.
+      // An image, as base64.
       data: Type.String({ pattern: "^UklGR[A-Za-z0-9+/]*={0,2}$", maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
     },
   },
@@ -164,15 +171,14 @@ export const shapes = {
     order: [reports.id],
     without: ["orgId"],
     more: {
-      ...{ summary, metrics, dimensions, methodology, score, coverage },
-      judge: ReportJudge,
+      ...Graded.properties,
       slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),
     },
   },
   reach: {
-    table: reaches,
-    of: reaches.reportId,
-    order: [reaches.reportId],
+    table: exposures,
+    of: exposures.reportId,
+    order: [exposures.reportId],
     without: ["orgId"],
     more: { visits: Type.Array(visit), done: Type.Array(Type.String()) },
   },
@@ -188,7 +194,7 @@ export const shapes = {
     of: recommendations.reportId,
     order: [recommendations.priority],
     without: ["orgId"],
-    more: recommended,
+    more: { ...recommended, gain, evidence },
   },
   grading: {
     table: gradings,
@@ -208,7 +214,7 @@ export const columnsOf = (type: RowType): [name: string, column: Column][] =>
     ([name]) => !(shapes[type].without as readonly string[]).includes(name),
   );
 
-/** What a line of a type must be. A column that a later version adds may be missing where it has a value by default. */
+/** The schema of a row type. Columns with a default may be missing, since older exports lack columns added later. */
 export function schemaOf(type: RowType): TSchema {
   const more: Record<string, TSchema> = shapes[type].more;
   const properties = columnsOf(type).map(([name, column]) => {
@@ -226,12 +232,12 @@ function plain(name: string, { dataType, columnType, enumValues }: Column): TSch
   if (dataType === "boolean") return Type.Boolean();
   if (dataType === "number")
     return columnType === "SQLiteReal" ? Type.Number() : Type.Integer({ minimum: 0, maximum: latest });
-  throw new Error(`the column ${name} needs a schema of its own to be imported`);
+  throw new Error(`the column ${name} needs its own import schema`);
 }
 
-/** The first name in the data of an event that is not its own to say; undefined if there is none. */
+/** The first reserved field name in the data of an event; undefined if there is none. */
 export const findReserved = (row: Record<string, unknown>): string | undefined =>
   reserved.find((name) => Object.hasOwn(row.data as object, name));
 
-/** A kind of row for a person. */
+/** A row type in words. */
 export const words = (type: RowType): string => type.replaceAll("_", " ");

@@ -17,14 +17,18 @@ export const exportQuery = {
   format: Type.Optional(
     OneOf(
       exportFormats,
-      "jsonl: everything, for evald import; csv: a line for each report; junit: a test case for each run; markdown: the reports; default jsonl",
+      "jsonl: everything, for evald import; csv: one line per report; junit: one test case per run; markdown: the reports. Default: jsonl",
     ),
   ),
   promptId: reportFilter.promptId,
-  since: Type.Optional(Moment("Runs accepted at or after")),
-  until: Type.Optional(Moment("Runs accepted before")),
+  since: Type.Optional(Moment("Only runs requested at or after this time")),
+  until: Type.Optional(Moment("Only runs requested before this time")),
   minScore: Type.Optional(
-    Type.Integer({ minimum: 0, maximum: 100, description: "Of junit: a report below it is a failure" }),
+    Type.Integer({
+      minimum: 0,
+      maximum: 100,
+      description: "With format junit: reports with a lower score are failures",
+    }),
   ),
 };
 const ExportQuery = Type.Object(exportQuery);

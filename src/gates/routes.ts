@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
-import { pageQuery } from "../paging.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import { PathId } from "../schema.ts";
 import type { Gates } from "./gates.ts";
@@ -22,7 +22,7 @@ export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
           "idempotency-key": Type.Optional(
             Type.String({
               pattern: idempotencyKeyShape,
-              description: "The same key within 24 hours answers with the same gate",
+              description: "Repeating a request with the same key within 24 hours returns the same gate",
             }),
           ),
         }),
@@ -30,35 +30,38 @@ export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
         ...operation(
           "Gates",
           "requestGate",
-          "Ask whether a head is worse than its base",
+          "Create a gate",
           { 201: Gate, ...errors(400, 404, 409, 413) },
-          { description: "Accepted at once; like a run it outlives restarts. Follow it at statusUrl." },
+          {
+            description:
+              "Compares a head (a preview, or the live docs) with its base and decides whether it is worse. Once accepted, a gate survives restarts. Poll its status at statusUrl.",
+          },
         ),
       },
     )
     .get(
       "/api/v1/gates",
-      ({ request, query: { promptId, limit = 20, offset }, set }) => {
-        const page = { limit, offset: offset ?? 0 };
-        const { items, total } = gates.listGates(orgOf(request), { promptId: promptId?.toLowerCase() }, page);
-        set.headers["x-total-count"] = String(total);
-        return items;
+      ({ request, query, set }) => {
+        const promptId = query.promptId?.toLowerCase();
+        return listAnswer(set, gates.listGates(orgOf(request), { promptId }, pageOf(query, 20)));
       },
       {
         query: Type.Object({
           promptId: Type.Optional(Type.String({ format: "uuid", description: "Only gates of this prompt" })),
           ...pageQuery,
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Rows at most" })),
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Maximum number of items to return" }),
+          ),
         }),
-        ...operation("Gates", "listGates", "List the gates of the organisation, newest first", {
+        ...operation("Gates", "listGates", "List gates, newest first", {
           200: listOf(Gate, "Gates, newest first"),
           ...errors(400),
         }),
       },
     )
     .get("/api/v1/gates/:gateId", ({ request, params }) => gates.getGate(orgOf(request), params.gateId), {
-      params: Type.Object({ gateId: PathId("uuid of the gate") }),
-      ...operation("Gates", "getGate", "Get a gate: how far it is, and what it came to", {
+      params: Type.Object({ gateId: PathId("ID of the gate") }),
+      ...operation("Gates", "getGate", "Get a gate with its progress and verdict", {
         200: Gate,
         ...errors(404),
       }),

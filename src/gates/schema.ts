@@ -1,20 +1,30 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { Comparison } from "../comparisons/compare.ts";
 import { gateStatuses } from "../db/tables.ts";
-import { Comparison } from "../reports/compare.ts";
-import { EvalResult } from "../reports/repeats.ts";
+import { scopes } from "../grading/kinds.ts";
 import { RunRequest, runExample } from "../runs/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { EvalResult } from "../stats/repeats.ts";
 
 const { urlMap, templateArgs } = RunRequest.properties;
 
 export const GateRequest = Type.Object(
   {
-    promptId: Id,
+    promptId: Type.Optional(Id),
+    promptIds: Type.Optional(
+      Type.Array(Id, {
+        minItems: 1,
+        maxItems: 20,
+        uniqueItems: true,
+        description:
+          "Several prompts that get one verdict; all must use the same agent and model. Pass this or promptId",
+      }),
+    ),
     urlMap: Type.Optional(
       Type.Unsafe<Static<typeof urlMap>>({
         ...urlMap,
         description:
-          "Where the head is, as in a run: a preview of the docs. The base runs beside it without. Without one the head is held against the prompt's baseline",
+          "URL map of the head, as in a run: a preview of the docs. The base runs without it. If empty, the head is compared with the prompt's baseline",
       }),
     ),
     templateArgs,
@@ -22,17 +32,28 @@ export const GateRequest = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: 50,
-        description: "Runs a side, at most if adaptive. Default 5; adaptive 12",
+        description:
+          "Runs per prompt and side; the maximum if adaptive. Default: 5, adaptive: 12. Always 1 for the explorer, whose runs do not vary",
       }),
     ),
     adaptive: Type.Optional(
-      Type.Boolean({ description: "Look at 3, 5, 8 and 12 runs a side, and stop when the verdict is plain" }),
+      Type.Boolean({
+        description: "Evaluate after 3, 5, 8 and 12 runs per side, and stop as soon as the verdict is clear",
+      }),
     ),
     minScore: Type.Optional(
-      Nullable(Type.Number({ minimum: 0, maximum: 100, description: "Fail if the mean score of the head is below" })),
+      Nullable(Type.Number({ minimum: 0, maximum: 100, description: "Fail if the mean score of the head is lower" })),
+    ),
+    scope: Type.Optional(
+      OneOf(scopes, "Scope of the score that minScore applies to. Default: goal, where the goal was measured"),
     ),
     budgetUsd: Type.Optional(
-      Nullable(Type.Number({ exclusiveMinimum: 0, description: "Begin no runs that would cost more in all" })),
+      Nullable(
+        Type.Number({
+          exclusiveMinimum: 0,
+          description: "Maximum total cost; runs that would exceed it are not started",
+        }),
+      ),
     ),
   },
   {
@@ -53,27 +74,33 @@ export const Gate = Type.Object(
   {
     id: Id,
     statusUrl: Url,
-    prompt: Type.Object({ id: Id, title: Nullable(Type.String()) }),
+    prompts: Type.Array(
+      Type.Object({
+        id: Id,
+        title: Nullable(Type.String()),
+        headRequestId: Id,
+        baseRequestId: Nullable(Id),
+      }),
+    ),
     status: OneOf(
       gateStatuses,
-      "passed; failed: regressed, or below minScore; error: too many runs could not be made to tell; all three are final",
+      "passed; failed: regressed, or below minScore; error: inconclusive, since runs failed or there are too few. All three are final",
     ),
-    reason: Nullable(Type.String({ description: "Why it ended as it did; null while it runs" })),
+    reason: Nullable(Type.String({ description: "Reason for the status; null while running" })),
     urlMap,
     templateArgs: Nullable(Type.Record(Type.String(), Type.String())),
-    runs: Type.Integer({ description: "Runs a side, at most if adaptive" }),
+    runs: Type.Integer({ description: "Runs per prompt and side; the maximum if adaptive" }),
     adaptive: Type.Boolean(),
     minScore: Nullable(Type.Number()),
+    scope: OneOf(scopes),
     budgetUsd: Nullable(Type.Number()),
-    spentUsd: Nullable(Type.Number({ description: "Null: not known" })),
-    progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }, { description: "Runs of both sides" }),
-    baseRequestId: Nullable(Id),
-    headRequestId: Id,
+    spentUsd: Nullable(Type.Number({ description: "null: unknown" })),
+    progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }, { description: "Runs on both sides" }),
     head: EvalResult,
     comparison: Nullable(Comparison),
     warnings: Type.Array(Type.String()),
     createdAt: Time,
-    decidedAt: Nullable(Time),
+    completedAt: Nullable(Time),
   },
   { title: "Gate" },
 );

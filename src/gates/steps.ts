@@ -1,5 +1,5 @@
-import { looks } from "../grading/statspower.ts";
-import type { Verdict } from "../reports/verdict.ts";
+import type { Verdict } from "../comparisons/evidence.ts";
+import { looks } from "../stats/power.ts";
 
 /** A gate as far as it has come: `done` runs a side, `spentUsd` on both (null: not known). */
 export type Progress = {
@@ -25,14 +25,14 @@ const plain: (Verdict | null)[] = ["regressed", "improved", "no_change"];
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
   if (done >= runs) return { stop: "" };
   const isLook = adaptive && looks.some((look) => look.runs === done);
-  if (isLook && plain.includes(verdict)) return { stop: `plain after ${done} runs a side` };
+  if (isLook && plain.includes(verdict)) return { stop: `clear after ${done} runs per side` };
   const wanted = adaptive ? Math.min(runs, looks.find((look) => look.runs > done)?.runs ?? runs) : runs;
   if (budgetUsd === null) return wanted;
-  if (spentUsd === null) return { stop: "what the runs cost is not known, so that the budget cannot be kept" };
+  if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };
   // Free runs are never too dear.
   const affordable = spentUsd === 0 ? wanted : done + Math.floor(((budgetUsd - spentUsd) / spentUsd) * done);
   if (affordable > done && (!adaptive || affordable >= wanted)) return Math.min(wanted, affordable);
   return {
-    stop: `${done} runs a side cost $${spentUsd.toFixed(2)}, and more would not fit the budget of $${budgetUsd}`,
+    stop: `${done} runs per side cost $${spentUsd.toFixed(2)}, and more would exceed the budget of $${budgetUsd}`,
   };
 }

@@ -1,14 +1,14 @@
 import { createHash } from "node:crypto";
+import type { DimensionName, OwnWeights } from "../config/weights.ts";
 import { badRequest } from "../errors.ts";
-import type { DimensionName, OwnWeights } from "../weights.ts";
-import type { Friction, Grade } from "./score.ts";
+import type { Friction, Grade } from "./grade.ts";
 
 /**
  * Every number that a score is made of. Changing one makes another methodology: give it a new id, so that
  * reports before and after are not taken for one series.
  */
 export const table = {
-  id: "1",
+  id: "2",
   weights: {
     "Goal achievement": 30,
     "Docs discoverability": 20,
@@ -18,10 +18,13 @@ export const table = {
     Autonomy: 10,
   },
   notMetCap: 55,
+  // A goal that is proven to be met by an agent with a model is worth this at least: no session that missed it ranks above.
+  metFloor: 60,
   discoverability: {
-    // A goal that is covered only after more pages than `frictionAbove` is a friction.
-    way: { weight: 0.5, bestPages: 2, worstPages: 32, floor: 40, frictionAbove: 6 },
-    missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5 },
+    // An answer that is more clicks than `frictionAbove` from the start page is a friction. `fitShare`: what hangs on how well its section fits.
+    way: { weight: 0.5, bestClicks: 2, worstClicks: 8, floor: 40, fitShare: 0.3, frictionAbove: 4 },
+    // Of an agent with a model: the share of all its calls.
+    missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5, zeroAtShareOfCalls: 1 },
     checks: { weight: 0.3 },
   },
   quality: {
@@ -32,7 +35,8 @@ export const table = {
     samplesLabelled: { weight: 0.1, frictionUpTo: 0.9 },
     contract: { weight: 0.1 },
   },
-  recovery: { fromMessage: 100, afterDocs: 60, notAtAll: 0 },
+  // `later`: it was tried again in vain before it worked.
+  recovery: { fromMessage: 100, afterDocs: 60, later: 10, notAtAll: 0 },
   efficiency: {
     waste: { weight: 0.6, zeroAtShare: 0.8 },
     seconds: { weight: 0.3, best: 0.5, worst: 16 },
@@ -73,7 +77,7 @@ export function getMethodology(own: OwnWeights | null, id: string): Methodology 
   const found = known.find((each) => each.id === id);
   if (found) return found;
   const ids = known.map((each) => each.id).join(" or ");
-  throw badRequest(`methodology: ${JSON.stringify(id)} is not known here; use ${ids}, or set EVALD_METHODOLOGY`);
+  throw badRequest(`Invalid methodology: ${JSON.stringify(id)} is unknown. Use ${ids}, or set EVALD_METHODOLOGY.`);
 }
 
 /** What a report was made by: its numbers and, where a model judged, what it was asked and which one it was. */
@@ -104,15 +108,4 @@ export function round1(value: number): number {
 
 export function clamp(value: number, least: number, most: number): number {
   return Math.min(most, Math.max(least, value));
-}
-
-/** 100 up to `best`, `floor` from `worst` on, and the same loss for every doubling in between. */
-export function logCurve(value: number, best: number, worst: number, floor = 0): number {
-  const way = Math.log2(Math.max(value, best) / best) / Math.log2(worst / best);
-  return 100 - (100 - floor) * clamp(way, 0, 1);
-}
-
-/** 100 at 0, 0 from `zeroAt` on, a straight line in between. */
-export function fallingLine(value: number, zeroAt: number): number {
-  return 100 * (1 - clamp(value / zeroAt, 0, 1));
 }

@@ -1,7 +1,7 @@
 import type { Facts } from "./facts.ts";
+import type { Metrics } from "./grade.ts";
 import { round1 } from "./methodology.ts";
-import type { Metrics } from "./score.ts";
-import { count, dollars, duration, line, list, sentence } from "./words.ts";
+import { count, dollars, duration, line, list, sentence } from "./text.ts";
 
 export function metricsOf(facts: Facts): Metrics {
   return {
@@ -19,7 +19,7 @@ function time({ elapsedMs, way, tests }: Facts) {
     const seconds = requests.reduce((sum, each) => sum + each.ms, 0) / 1000;
     return requests.length === 0 ? [] : [`${count(requests.length, "request")} ${what} took ${duration(seconds)}`];
   };
-  const parts = [...waits(way, "on the way"), ...waits(tests, "to test the docs")];
+  const parts = [...waits(way, "on the path to the goal"), ...waits(tests, "to test the docs")];
   return {
     time: duration(elapsedMs / 1000),
     timeDetail: `From start to end${parts.length === 0 ? "" : `; ${list(parts)}`}.`,
@@ -32,7 +32,7 @@ function errors({ failures, way }: Facts) {
   const statuses = new Map<string, number>();
   for (const failure of requests) {
     const status = way.find((http) => http.seq === failure.seqs[0])?.status;
-    const name = status === null || status === undefined ? "without an answer" : String(status);
+    const name = status === null || status === undefined ? "without a response" : String(status);
     statuses.set(name, (statuses.get(name) ?? 0) + 1);
   }
   const breakdown = [...statuses]
@@ -41,13 +41,15 @@ function errors({ failures, way }: Facts) {
   const tools = failures.filter((each) => each.what === "tool");
   const others = failures.filter((each) => each.what === "error");
   const parts = [
-    requests.length > 0 ? [`${count(requests.length, "request")} on the way failed (${breakdown.join(", ")})`] : [],
+    requests.length > 0
+      ? [`${count(requests.length, "request")} on the path to the goal failed (${breakdown.join(", ")})`]
+      : [],
     tools.length > 0 ? [`${count(tools.length, "tool call")} failed`] : [],
     others.length > 0 ? [count(others.length, "other error")] : [],
   ].flat();
   return {
     errors: failures.length,
-    errorsDetail: parts.length === 0 ? "Nothing failed on the way." : sentence(list(parts)),
+    errorsDetail: parts.length === 0 ? "Nothing failed." : sentence(list(parts)),
   };
 }
 
@@ -56,7 +58,7 @@ function toolCalls({ calls }: Facts) {
   const tools = [...byTool].map(([tool, each]) => ({ tool, n: each.length }));
   tools.sort((a, b) => b.n - a.n || (a.tool < b.tool ? -1 : 1));
   const breakdown = tools.map(({ tool, n }) => `${n} × ${tool}`).join(", ");
-  return { toolCalls: calls.length, toolCallsDetail: calls.length === 0 ? "No tool was called." : `${breakdown}.` };
+  return { toolCalls: calls.length, toolCallsDetail: calls.length === 0 ? "No tool calls." : `${breakdown}.` };
 }
 
 function cost({ kind, usage }: Facts) {
@@ -65,8 +67,8 @@ function cost({ kind, usage }: Facts) {
   const used = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
   if (usage.length === 0)
     return kind === "rules"
-      ? { cost: "$0.00", costDetail: "No model was used, so nothing was spent.", costUsd: 0 }
-      : { cost: "unknown", costDetail: "The agent did not say what it used.", costUsd: null };
+      ? { cost: "$0.00", costDetail: "No model was used.", costUsd: 0 }
+      : { cost: "unknown", costDetail: "The agent did not report its usage.", costUsd: null };
   const unpriced = usage.filter((each) => each.costUsd === null).length;
   if (unpriced > 0)
     return { cost: "unknown", costDetail: `${used}; ${unpriced} of them have no known price.`, costUsd: null };

@@ -1,9 +1,9 @@
-import type { Measured } from "./dimensions.ts";
+import type { Measured } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
-import { pageName } from "./finding.ts";
+import { pageName } from "./findings/finding.ts";
+import type { Friction, Grade, Recommendation } from "./grade.ts";
 import { letterOf, table } from "./methodology.ts";
-import type { Friction, Grade, Recommendation } from "./score.ts";
-import { count, line, list, lowerFirst, percent, sentence } from "./words.ts";
+import { count, line, list, lowerFirst, percent, sentence } from "./text.ts";
 
 type Told = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
 
@@ -25,12 +25,12 @@ export function narrate(facts: Facts, measured: Measured, frictions: Friction[],
 
 function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measured): string | null {
   if (outcome === "scoring_failed" && judgement?.reason)
-    return `No score: ${judgement.model} was to judge the session and did not. ${sentence(line(judgement.reason, 300))}`;
+    return `No score: ${judgement.model} could not judge the session: ${sentence(line(judgement.reason, 300))}`;
   const why = endReason === null ? "" : ` ${sentence(line(endReason, 200))}`;
-  if (outcome === "no_creds") return `No score: credentials that the evaluation needs were missing.${why}`;
-  if (outcome === "excluded") return `No score: the evaluation could not be made.${why}`;
+  if (outcome === "no_creds") return `No score: required credentials were missing.${why}`;
+  if (outcome === "excluded") return `No score: the evaluation failed.${why}`;
   if (outcome === "scoring_failed") return `No score: the session could not be graded.${why}`;
-  return score === null ? "No score: nothing was there to measure." : null;
+  return score === null ? "No score: nothing could be measured." : null;
 }
 
 function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendation[]): string {
@@ -38,43 +38,44 @@ function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendatio
   if (first?.severity === "critical") return sentence(first.title);
   const [top] = advice;
   const gain = top?.expectedGain ?? 0;
-  const next = top && gain >= 0.1 ? ` Most to gain (${gain} points): ${lowerFirst(sentence(top.title))}` : "";
+  const next = top && gain >= 0.1 ? ` Best fix (+${gain} points): ${lowerFirst(sentence(top.title))}` : "";
   const { goalFound } = facts;
-  if (goalFound?.state === "covered") return `${sentence(foundWords(facts)!)}${next}`;
-  if (goalFound?.state === "missed") {
+  if (goalFound?.state === "likely") return `${sentence(foundWords(facts)!)}${next}`;
+  if (goalFound?.state === "unclear") {
     const missed = frictions.find((friction) => friction.events.includes(goalFound.seq));
     if (missed) return sentence(missed.title);
   }
-  return first ? sentence(first.title) : "Nothing stood in the agent's way.";
+  return first ? sentence(first.title) : "No friction found.";
 }
 
 function foundWords(facts: Facts): string | null {
   const found = facts.goalFound;
-  if (found?.state !== "covered") return null;
+  if (found?.state !== "likely") return null;
   const places = found.sections.map(({ url, heading }) =>
     [heading !== null && `under “${heading}”`, url !== null && `on ${pageName(facts, url)}`].filter(Boolean).join(" "),
   );
   const where = list(places.filter(Boolean));
-  return `The words of the goal were found after ${count(found.pages, "page")}${where && ` ${where}`}`;
+  return `The answer is probably${where ? ` ${where}` : " in the docs"}${found.clicks === null ? "" : `, ${count(found.clicks, "click")} from the start page`}`;
 }
 
 function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): string {
   const scores = dimensions.map((each) => `${each.name} ${each.score}`);
-  const part = coverage < 1 ? `, from the ${percent(coverage)} of the weights that could be measured` : "";
-  const what = `${score} of 100 (${letterOf(score!)})${part}: ${list(scores, 6)}.`;
+  const part = coverage < 1 ? `, based on ${percent(coverage)} of the scoring weight` : "";
+  const letter = facts.scope === "goal" ? ` (${letterOf(score!)})` : "";
+  const what = `${score} of 100${letter}${part}: ${list(scores, 6)}.`;
   const byRules = facts.kind !== "model";
   const goal = {
     succeeded:
-      byRules || facts.checks.some((check) => check.group === "declared" && check.status === "pass")
-        ? "The goal counts as met because the declared checks passed"
-        : "The goal was met: every part of it is proven",
-    goal_not_met: `The goal was not met, so the score is at most ${table.notMetCap}`,
-    not_judged: "Whether the goal can be met was not judged",
+      byRules || facts.declared.some((check) => check.status === "pass")
+        ? "The goal counts as reached because the declared checks passed"
+        : "The goal was reached: every part is proven",
+    goal_not_met: `The goal was not reached, so the score is at most ${table.notMetCap}`,
+    not_judged: "Whether the goal can be reached was not judged",
   }[facts.outcome as "succeeded" | "goal_not_met" | "not_judged"];
   const reader = byRules
     ? facts.outcome === "not_judged"
       ? ": a rule-based explorer read the docs."
-      : "; understanding was not judged: a rule-based explorer read the docs."
+      : "; a rule-based explorer read the docs, so understanding was not judged."
     : ".";
   return `${what} ${goal}${reader}`;
 }
@@ -92,25 +93,25 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   return (
     [
       foundWords(facts),
-      facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the way`,
+      facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
       passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
-      alive > 0 && `${alive} of ${count(weights(links), "link")} tested lead somewhere`,
+      alive > 0 && `${alive} of ${count(weights(links), "link")} tested work`,
       declared > 0 && `${declared} of ${count(inGroup("declared").length, "declared check")} passed`,
       good.length > 0 && `90 points or more: ${list(good)}`,
     ]
       .filter((each) => typeof each === "string")
       .map(sentence)
-      .join(" ") || "Nothing that was measured worked."
+      .join(" ") || "None of the measured parts worked."
   );
 }
 
 function failedWords(frictions: Friction[], { missing }: Facts): string {
   const without =
-    missing.length === 0 ? "" : ` The agent had to do without: ${list(missing.map((each) => line(each, 200)))}.`;
-  if (frictions.length === 0) return `Nothing stood in the agent's way.${without}`;
+    missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
+  if (frictions.length === 0) return `No friction found.${without}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
     ([severity, of]) => `${of.length} ${severity}`,
   );
   const worst = frictions.slice(0, 3).map((each) => sentence(each.title));
-  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "The worst: " : ""}${worst.join(" ")}${without}`;
+  return `${count(frictions.length, "friction point")} (${bySeverity.join(", ")}). ${frictions.length > 3 ? "Most severe: " : ""}${worst.join(" ")}${without}`;
 }

@@ -1,41 +1,36 @@
 import { and, count, eq, lte, or, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
-import { type attemptEnds, jobs } from "../db/tables.ts";
+import { type attemptOutcomes, jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-import { createTurns } from "./turns.ts";
+import { createClaimOrder, type Limits } from "./claim-order.ts";
 
-/** A job in the hands of one worker. `attempt` grows with every claim: what is written under an old one changes nothing. */
+/** A claimed job. `attempt` grows with every claim, so writes under an old lease have no effect. */
 export type Lease = {
   id: string;
   kind: string;
   /** The id of the row that the job serves. */
   subject: string;
-  /** Which time it is begun, from 1. */
+  /** Number of the attempt, from 1. */
   attempt: number;
   /** Attempts before this one that count against `maxAttempts`. */
   spent: number;
   maxAttempts: number;
-  /** Faults of what lies around it, and ends of its process, so far. */
+  /** Infrastructure faults and process crashes so far. */
   faults: number;
   deaths: number;
 };
 
-/** How an attempt ended that did not settle its job, and which counter it adds to; a release adds to none. */
+/** How an attempt ended without settling its job, and the counter to increase; null for a release. */
 export type Return = {
-  ended: "retried" | "released" | "lost";
+  outcome: "retried" | "released" | "lost";
   counts: "spent" | "faults" | "deaths" | null;
   delayMs: number;
   reason: string;
   costUsd: number | null;
 };
 
-/** What an organisation may have: jobs at once and jobs begun within 24 hours. null: as many as there are. */
-export type OrgLimits = { atOnce: number | null; aDay: number | null };
-/** What the claim heeds. `host`: jobs at once that load one host. */
-export type Limits = { org: (orgId: string) => OrgLimits; host: number };
-
-type Ended = (typeof attemptEnds)[number];
+type Outcome = (typeof attemptOutcomes)[number];
 
 const leaseColumns = {
   id: jobs.id,
@@ -48,38 +43,50 @@ const leaseColumns = {
   deaths: jobs.deaths,
 };
 
+const unclaimed = {
+  state: "queued" as const,
+  availableAt: 0,
+  attempt: 0,
+  spent: 0,
+  faults: 0,
+  deaths: 0,
+  owner: null,
+  leaseUntil: null,
+  lastError: null,
+};
+
 export type Queue = ReturnType<typeof createQueue>;
 
 /**
  * The states of a job: queued → running → done | failed, running → queued by `putBack`, and queued | running → cancelled. The port to what
- * stores them: each change is one fenced statement (and its line of history) in the caller's transaction, and tells whether it took place.
+ * stores them: each change is one fenced statement (plus its history row) in the caller's transaction, and returns whether it applied.
  */
 export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const insert = preparedInsert(db, jobs);
-  const turns = createTurns({ db });
+  const claimOrder = createClaimOrder({ db });
   const queued = sql`${jobs.state} = 'queued'`;
   const running = sql`${jobs.state} = 'running'`;
 
   const { $client } = db;
   const held = "where id = ? and attempt = ? and state = 'running'";
   type Held = [id: string, attempt: number];
-  // By hand and not by Drizzle, whose way to a statement takes longer than SQLite takes for it.
+  // Raw SQL: Drizzle needs longer to build these statements than SQLite to run them.
   const statements = {
     comeDue: $client.prepare<never, [at: number]>(
       "update jobs set available_at = 0 where state = 'queued' and available_at > 0 and available_at <= ?",
     ),
     claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
-      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, first_begun_at = coalesce(first_begun_at, ?)
+      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
       where id = ? and state = 'queued'
       returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths`,
     ),
     begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
-      "insert into attempts (job_id, attempt, owner, begun_at) values (?, ?, ?, ?)",
+      "insert into attempts (job_id, attempt, owner, started_at) values (?, ?, ?, ?)",
     ),
     holds: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
     heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
     settle: $client.prepare<never, [state: string, reason: string | null, at: number, ...Held]>(
-      `update jobs set state = ?, last_error = ?, lease_until = null, ended_at = ? ${held}`,
+      `update jobs set state = ?, last_error = ?, lease_until = null, completed_at = ? ${held}`,
     ),
     putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
       `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null,
@@ -87,12 +94,12 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
     ),
     end: $client.prepare<
       never,
-      [ended: Ended, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
-    >("update attempts set ended = ?, reason = ?, cost_usd = ?, ended_at = ? where job_id = ? and attempt = ?"),
+      [outcome: Outcome, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
+    >("update attempts set outcome = ?, reason = ?, cost_usd = ?, completed_at = ? where job_id = ? and attempt = ?"),
   };
 
-  function end(lease: Lease, ended: Ended, reason: string | null, costUsd: number | null): void {
-    statements.end.run(ended, reason, costUsd, now(), lease.id, lease.attempt);
+  function end(lease: Lease, outcome: Outcome, reason: string | null, costUsd: number | null): void {
+    statements.end.run(outcome, reason, costUsd, now(), lease.id, lease.attempt);
   }
 
   return {
@@ -101,19 +108,11 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       const createdAt = now();
       insert({
         ...job,
+        ...unclaimed,
         id: newId(createdAt),
-        state: "queued",
-        availableAt: 0,
-        attempt: 0,
-        spent: 0,
-        faults: 0,
-        deaths: 0,
-        owner: null,
-        leaseUntil: null,
-        lastError: null,
         createdAt,
-        firstBegunAt: null,
-        endedAt: null,
+        startedAt: null,
+        completedAt: null,
       });
     },
 
@@ -129,15 +128,15 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       limits: Limits,
     ): { leases: Lease[]; nextDueAt: number | null } {
       const at = now();
-      // Come due, a job has its place by its age again: behind what is new for ever, it might never be begun.
+      // A job that is due again is ordered by age; otherwise newer jobs could starve it.
       statements.comeDue.run(at);
       const leases: Lease[] = [];
-      const order = turns(at, limits);
+      const order = claimOrder(at, limits);
       while (leases.length < most) {
-        const turn = order.next().value;
-        if (!turn || turn.availableAt > at) return { leases, nextDueAt: turn?.availableAt ?? null };
-        const lease = statements.claim.get(owner, at + leaseMs, at, turn.id);
-        if (!lease) throw new Error(`the queued job ${turn.id} could not be claimed`);
+        const next = order.next().value;
+        if (!next || next.availableAt > at) return { leases, nextDueAt: next?.availableAt ?? null };
+        const lease = statements.claim.get(owner, at + leaseMs, at, next.id);
+        if (!lease) throw new Error(`the queued job ${next.id} could not be claimed`);
         statements.begin.run(lease.id, lease.attempt, owner, at);
         leases.push(lease);
       }
@@ -157,20 +156,20 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       return true;
     },
 
-    /** Gives a job back to be begun again: after `delayMs`, or (0) at once, whatever the clock says. */
-    putBack(_tx: Tx, lease: Lease, { ended, counts, delayMs, reason, costUsd }: Return): boolean {
+    /** Requeues a job after `delayMs`; 0: immediately, whatever the clock says. */
+    putBack(_tx: Tx, lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
       const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
       const adds = (["spent", "faults", "deaths"] as const).map((counter) => (counts === counter ? 1 : 0));
       if (statements.putBack.run(availableAt, reason, ...adds, lease.id, lease.attempt).changes === 0) return false;
-      end(lease, ended, reason, costUsd);
+      end(lease, outcome, reason, costUsd);
       return true;
     },
 
-    /** Has every job that waits for a moment come due so much sooner. */
+    /** Moves the due time of all waiting jobs forward. */
     bringForward: (tx: Tx, ms: number): void =>
       tx.run(sql`update ${jobs} set available_at = available_at - ${ms} where ${queued} and available_at > ${now()}`),
 
-    /** Calls off the job of a subject, whoever holds it. `costOf` tells what the attempt in progress, if any, has spent. False if it has ended. */
+    /** Cancels the job of a subject, whoever holds it. `costOf` returns the cost of an attempt in progress. False if the job has ended. */
     cancel(tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: Lease) => number | null): boolean {
       const own = and(eq(jobs.kind, kind), eq(jobs.subject, subject));
       const row = tx
@@ -180,14 +179,14 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         .get();
       if (!row || !(row.state === "queued" || row.state === "running")) return false;
       tx.update(jobs)
-        .set({ state: "cancelled", lastError: reason, leaseUntil: null, endedAt: now() })
+        .set({ state: "cancelled", lastError: reason, leaseUntil: null, completedAt: now() })
         .where(eq(jobs.id, row.id))
         .run();
       if (row.state === "running") end(row, "cancelled", reason, costOf(row));
       return true;
     },
 
-    /** Jobs whose holder is gone: every running one (`all`, at boot, under the data lock), or those whose lease ran out. */
+    /** Jobs whose worker is gone: all running ones (`all`, at boot, under the data lock), or those with an expired lease. */
     listOrphans: (which: "all" | "expired"): Lease[] =>
       db
         .select(leaseColumns)

@@ -1,6 +1,6 @@
 import { Cron } from "croner";
 
-/** Each with its cron pattern, from the places that a prompt's id gives it: so prompts of one preset do not all run at once. */
+/** Cron pattern of each preset. The prompt's ID spreads the times, so that prompts do not all run at once. */
 const presets = {
   hourly: ({ minute }: Places) => `${minute} * * * *`,
   daily: ({ minute, hour }: Places) => `${minute} ${hour} * * *`,
@@ -15,20 +15,20 @@ const isPreset = (frequency: string): frequency is keyof typeof presets => Objec
 export type Schedule = {
   /** A preset or five cron fields. */
   frequency: string;
-  /** Decides where in its hour, day, week or month a preset falls. */
+  /** Determines the time of a preset within its hour, day, week or month. */
   id: string;
   timeZone: string;
 };
 
 /**
- * The first slot after a moment, both in epoch ms; null if none ever comes. Minutes and hours without `*` and `/` are times of day: one that the
- * clock leaps over in spring comes at the end of the leap, one that comes twice in autumn is taken once. All others go by the clock on the wall.
+ * The first slot after a time, both in epoch ms; null if there is none. Minutes and hours without `*` and `/` are times of day: one that
+ * daylight saving skips moves to the end of the gap, and one that occurs twice runs once. All others follow local time.
  */
 export function nextSlot(schedule: Schedule, afterMs: number): number | null {
   try {
     return cronOf(schedule).nextRun(new Date(afterMs))?.getTime() ?? null;
   } catch {
-    // One schedule that is no longer understood, as after an upgrade, must not stop those of others.
+    // An invalid schedule, such as after an upgrade, must not stop the others.
     return null;
   }
 }
@@ -38,7 +38,7 @@ function cronOf({ frequency, id, timeZone }: Schedule): Cron {
   return new Cron(pattern, { paused: true, timezone: timeZone, fixedTimeRule: "no-wildcard" });
 }
 
-/** The next slots after a moment, `most` of them at most. */
+/** Up to `most` slots after a time. */
 export function nextSlots(schedule: Schedule, afterMs: number, most: number): number[] {
   const slots: number[] = [];
   for (let at = nextSlot(schedule, afterMs); at !== null && slots.length < most; at = nextSlot(schedule, at))
@@ -46,18 +46,18 @@ export function nextSlots(schedule: Schedule, afterMs: number, most: number): nu
   return slots;
 }
 
-/** Why a frequency cannot be used, for a person; null if it can. `0 0 30 2 *` is well formed and never comes around. */
-export function frequencyTrouble(frequency: string): string | null {
+/** Why a frequency is invalid; null if it is valid. `0 0 30 2 *` is well formed but never occurs. */
+export function frequencyProblem(frequency: string): string | null {
   const trouble = (what: string) =>
-    `${JSON.stringify(frequency)} ${what}; use ${Object.keys(presets).join(", ")} or five cron fields, as in 0 6 * * 1-5`;
-  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5) return trouble("is not understood");
+    `${JSON.stringify(frequency)} ${what}; use ${Object.keys(presets).join(", ")} or a five-field cron expression such as 0 6 * * 1-5`;
+  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5) return trouble("is not a valid schedule");
   const schedule = { frequency, id: "", timeZone: "UTC" };
   try {
     cronOf(schedule);
   } catch {
-    return trouble("is not understood");
+    return trouble("is not a valid schedule");
   }
-  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? trouble("never comes around") : null;
+  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? trouble("never occurs") : null;
 }
 
 function placesOf(id: string): Places {

@@ -15,8 +15,8 @@ import {
 import { createMcpHandler, isLegacyRequest, Server as ModernServer } from "@modelcontextprotocol/server";
 import { version } from "../../package.json" with { type: "json" };
 import type { Caller } from "../auth/gate.ts";
-import { readJson } from "../body.ts";
 import { AppError } from "../errors.ts";
+import { readJson } from "../http/body.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 
 /** Requests up to 2025-11-25, and the notations of their parameters. Those of 2026-07-28 bear the same names. */
@@ -84,7 +84,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   const modern = createMcpHandler(
     ({ requestInfo }) => {
       const visit = requestInfo && visits.get(requestInfo);
-      if (!visit) throw new Error("a request reached the MCP server without passing the endpoint");
+      if (!visit) throw new Error("a request reached the MCP server without going through the endpoint");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
       // It lives for one request, and making it ready for others would take longer than most tools.
       const { method } = visit;
@@ -160,7 +160,7 @@ function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify:
 /** Only a server that asks its client something checks answers; making the usual checker takes longer than a request. */
 const neverAsked = {
   getValidator: () => {
-    throw new Error("this endpoint asks its clients nothing");
+    throw new Error("this endpoint sends no requests to clients");
   },
 };
 
@@ -180,7 +180,7 @@ function checkOrigin(origin: string | null, own: string): void {
   if (origin === null || origin === new URL(own).origin) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
   if (/^https?:/.test(origin) && ["localhost", "127.0.0.1", "[::1]"].includes(hostname)) return;
-  throw new AppError("forbidden", `pages of the origin ${JSON.stringify(origin.slice(0, 200))} may not call this`);
+  throw new AppError("forbidden", `Requests from the origin ${JSON.stringify(origin.slice(0, 200))} are not allowed.`);
 }
 
 async function readMessage(request: Request): Promise<unknown> {
@@ -195,13 +195,17 @@ async function readMessage(request: Request): Promise<unknown> {
 function refuseBatch(body: unknown, revision: string | null): Response | null {
   if (!Array.isArray(body)) return null;
   if (revision !== null && !batchRevisions.has(revision))
-    return rpcRefusal(400, -32600, `Invalid Request: ${revision} has no batches; send one message in each request`);
+    return rpcRefusal(
+      400,
+      -32600,
+      `Invalid Request: ${revision} does not support batches. Send one message per request.`,
+    );
   if (body.length === 0 || body.length > maxBatch)
-    return rpcRefusal(400, -32600, `Invalid Request: a batch has 1 to ${maxBatch} messages`);
+    return rpcRefusal(400, -32600, `Invalid Request: a batch must have 1 to ${maxBatch} messages.`);
   const ids = body.flatMap((message) => message?.id ?? []);
   const twice = ids.find((id, i) => ids.indexOf(id) !== i);
   if (twice === undefined) return null;
-  return rpcRefusal(400, -32600, `Invalid Request: the id ${JSON.stringify(twice)} stands twice in the batch`);
+  return rpcRefusal(400, -32600, `Invalid Request: duplicate id ${JSON.stringify(twice)} in the batch.`);
 }
 
 /** The SDK answers a batch of one message without its brackets. */

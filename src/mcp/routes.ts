@@ -1,10 +1,10 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, operation } from "../api.ts";
 import type { Caller } from "../auth/gate.ts";
+import { errors, operation } from "../http/operation.ts";
 import type { Endpoint } from "./endpoint.ts";
 
-/** Where the endpoint lies under the base of the service. */
+/** Path of the endpoint below the base URL. */
 export const mcpPath = "/api/mcp";
 
 const Message = Type.Object(
@@ -12,14 +12,14 @@ const Message = Type.Object(
   {
     additionalProperties: true,
     title: "JsonRpcMessage",
-    description: "A message of JSON-RPC 2.0, as the Model Context Protocol defines them",
+    description: "JSON-RPC 2.0 message of the Model Context Protocol",
     examples: [
       { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "list_prompts", arguments: { limit: 5 } } },
     ],
   },
 );
 
-/** The MCP endpoint, made when it is first asked. All but POST is refused before any route: there are no sessions. */
+/** The MCP endpoint, created on first use. Methods other than POST are rejected before routing. */
 export const mcpRoutes = (endpoint: () => Promise<Endpoint>, callerOf: (request: Request) => Caller) =>
   new Elysia({ name: "mcp" }).post(
     mcpPath,
@@ -29,11 +29,11 @@ export const mcpRoutes = (endpoint: () => Promise<Endpoint>, callerOf: (request:
       ...operation(
         "MCP",
         "mcp",
-        "Speak the Model Context Protocol",
+        "Send a Model Context Protocol message",
         { 200: Message, ...errors(400, 413) },
         {
           description:
-            "Streamable HTTP without sessions: each request holds one message, and is answered with one. Revisions up to 2025-11-25 and 2026-07-28. GET and DELETE are 405.",
+            "Stateless Streamable HTTP: each request holds one message and gets one response. Supports protocol revisions up to 2025-11-25 and 2026-07-28. GET and DELETE return 405.",
           requestBody: { required: true, content: { "application/json": { schema: Message } } },
         },
       ),

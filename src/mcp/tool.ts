@@ -1,9 +1,9 @@
 import { type Static, type TObject, Type } from "@sinclair/typebox";
 import type { Caller } from "../auth/gate.ts";
-import type { Paged } from "../paging.ts";
+import type { Paged } from "../http/paging.ts";
 import { Nullable } from "../schema.ts";
 
-/** One request of a client: who asks, whether it is still there, and a way to say how far the work is, for a client that wants to hear it. */
+/** One request of a client: its caller, an abort signal, and a progress callback. */
 export type Call = {
   caller: Caller;
   signal: AbortSignal;
@@ -21,42 +21,42 @@ type Annotations = {
 type ToolOf<I extends TObject, O extends TObject> = {
   name: string;
   title: string;
-  /** When to use it, and when another. */
+  /** What it does, when to use it, and when to use another tool. */
   description: string;
   input: I;
   output: O;
   annotations: Annotations;
-  /** It says things before its result: progress. */
+  /** Whether it reports progress before its result. */
   streams?: boolean;
   run(args: Static<I>, call: Call): Static<O> | Promise<Static<O>>;
 };
 
 export type Tool = ToolOf<TObject, TObject>;
 
-/** A tool as a value; made here only so that its arguments and result get their types from its schemas. */
+/** Defines a tool; a function only so that the types of its arguments and result follow from its schemas. */
 export const tool = <I extends TObject, O extends TObject>(value: ToolOf<I, O>): Tool => value as unknown as Tool;
 
-/** It reads what this service has stored, and nothing else. */
+/** Annotations of a tool that only reads stored data. */
 export const readOnly: Annotations = { readOnlyHint: true, openWorldHint: false };
 
-/** Arguments of a tool that lists: `limit` 1 to 100 (default 20), `offset`. */
+/** Paging arguments: `limit` 1 to 100 (default 20), `offset`. */
 export const pageArguments = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000, default: 0 })),
 };
 
-/** What a tool that lists gives beside its rows. */
+/** Paging fields of a result. */
 export const pageResult = {
-  total: Type.Integer({ description: "Rows on all pages" }),
-  nextOffset: Nullable(Type.Integer({ description: "offset of the next page; null at the end" })),
+  total: Type.Integer({ description: "Number of items across all pages" }),
+  nextOffset: Nullable(Type.Integer({ description: "offset of the next page; null on the last page" })),
 };
 
 export const toPage = ({ limit = 20, offset = 0 }: { limit?: number; offset?: number }) => ({ limit, offset });
 
-/** Characters of JSON that the rows of one result may have: about 10,000 tokens, which every client passes on whole. */
+/** Maximum characters of JSON in one result: about 10,000 tokens, which no client truncates. */
 const maxChars = 40_000;
 
-/** The first of `rows` that fit into one result; at least one. */
+/** As many of `rows` as fit into one result; at least one. */
 export function fitting<T>(rows: T[]): T[] {
   let chars = 0;
   const end = rows.findIndex((row, i) => {
@@ -66,7 +66,7 @@ export function fitting<T>(rows: T[]): T[] {
   return end < 0 ? rows : rows.slice(0, end);
 }
 
-/** Rows of a page under their name, with what is needed to ask for the next one. */
+/** The rows of a page under their name, with paging fields. */
 export function toRows<K extends string, T>(name: K, { items, total }: Paged<T>, offset = 0) {
   const rows = fitting(items);
   const next = offset + rows.length;
@@ -76,7 +76,7 @@ export function toRows<K extends string, T>(name: K, { items, total }: Paged<T>,
   };
 }
 
-/** An error of the protocol, for a request that is not one of ours: JSON-RPC's own numbers. */
+/** A protocol error with a JSON-RPC error code. */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   constructor(
@@ -90,10 +90,17 @@ export class RpcError extends Error {
 
 export const invalidParams = (message: string) => new RpcError(-32602, message);
 
-/** An answer that a JSON-RPC client reads, to a request that no server of the protocol sees. */
+/** A JSON-RPC error response to a request that does not reach the MCP server. */
 export const rpcRefusal = (status: number, code: number, message: string, headers: Record<string, string> = {}) =>
   Response.json({ jsonrpc: "2.0", error: { code, message }, id: null }, { status, headers });
 
-/** The answer to anything but POST: there are no sessions to listen to or to end. */
+/** The response to any method but POST: the endpoint has no sessions to stream or delete. */
 export const refuseMethod = () =>
-  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages by POST", { allow: "POST" });
+  rpcRefusal(405, -32000, "Method not allowed: send JSON-RPC messages with POST", { allow: "POST" });
+
+/** Not validated as a UUID: any other text gives not_found, and the error says where to find IDs. */
+export const promptIdArgument = Type.String({ description: "From list_prompts" });
+export const slugArgument = Type.String({ maxLength: 200, description: "From list_reports" });
+
+/** An object whose fields are not described, since every word of the tool list costs tokens in every conversation. */
+export const Undescribed = Type.Object({});

@@ -1,8 +1,5 @@
 import { and, eq } from "drizzle-orm";
 import type { ModelAccess } from "../agents/gateway/prices.ts";
-import { modelKeys } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
-import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import {
   type ModelProvider,
   minSecretLength,
@@ -13,7 +10,10 @@ import {
   parseModelId,
   providerVariables,
   secretsIn,
-} from "../modelsettings.ts";
+} from "../config/model-settings.ts";
+import { modelKeys } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { seal, unseal } from "./seal.ts";
 
 /** A provider of models as an organisation has it. `key` is its last four characters, or why it cannot be used. */
@@ -39,10 +39,12 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     const { orgId, provider, sealed } = row;
     const key = config.secretKey ? unseal(sealed, config.secretKey, placeOf(orgId, provider)) : null;
     if (key !== null) return key;
-    const why = config.secretKey ? "was encrypted with another EVALD_SECRET_KEY" : "needs EVALD_SECRET_KEY";
+    const why = config.secretKey
+      ? "was encrypted with a different EVALD_SECRET_KEY"
+      : "cannot be decrypted without EVALD_SECRET_KEY";
     return new AppError(
       "conflict",
-      `the organisation's key for ${provider} ${why}; set that one, or the key again: evald model set-key ${provider}`,
+      `The organization's API key for ${provider} ${why}. Restore that setting, or store the key again with evald model set-key ${provider}.`,
     );
   }
 
@@ -68,10 +70,10 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     /** How to call a model. Throws bad_request for a name that is none and where no key is, conflict where the key cannot be read. */
     getModel(org: OrgId, id: string): ModelAccess {
       const named = parseModelId(id);
-      if (!named) throw badRequest(`${JSON.stringify(id)} must be ${modelSyntax}`);
+      if (!named) throw badRequest(`Invalid model ${JSON.stringify(id)}. Use ${modelSyntax}.`);
       const { provider, name } = named;
       const access = accessOf(org, provider);
-      if (!access) throw badRequest(`${id} cannot be called: ${remedyFor(provider)}`);
+      if (!access) throw badRequest(`No API key for ${id}. ${remedyFor(provider)}`);
       if (access.key instanceof AppError) throw access.key;
       return { id, provider, name, baseUrl: access.baseUrl, key: access.key || null, prices: config.modelPrices };
     },
@@ -79,12 +81,12 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     /** Keeps a key of the organisation's own, encrypted. Throws bad_request for a key or an address that cannot be used. */
     setKey(org: OrgId, provider: ModelProvider, key: string, baseUrl?: string): ModelSource {
       if (!config.secretKey)
-        throw badRequest("EVALD_SECRET_KEY must be set before keys are stored; openssl rand -base64 32 makes one");
+        throw badRequest("Set EVALD_SECRET_KEY before storing API keys. Generate one with: openssl rand -base64 32");
       const address = checked("base URL", () =>
         baseUrl === undefined ? providerVariables[provider].fallback : modelAddress(provider, baseUrl),
       );
       if (address === null)
-        throw badRequest(`${provider} needs a base URL, as in --base-url http://127.0.0.1:11434/v1`);
+        throw badRequest(`${provider} needs a base URL, such as --base-url http://127.0.0.1:11434/v1.`);
       const bare = provider === "openai-compatible" && key.trim() === "" ? "" : checked("key", () => modelKey(key));
       const sealed = seal(bare, config.secretKey, placeOf(org, provider));
       const row = { baseUrl: address, sealed, createdAt: now() };
@@ -99,7 +101,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     removeKey(org: OrgId, provider: ModelProvider): void {
       const own = and(eq(modelKeys.orgId, org), eq(modelKeys.provider, provider));
       const gone = db.delete(modelKeys).where(own).returning({ provider: modelKeys.provider }).all();
-      if (gone.length === 0) throw notFound(`the organisation has no key of its own for ${provider}`);
+      if (gone.length === 0) throw notFound(`The organization has no API key for ${provider}.`);
     },
 
     /** Every secret that an organisation's runs are made with: what must not stand in anything that is stored, logged or answered. */
@@ -116,13 +118,13 @@ const toDisplay = (key: string): string =>
 
 function remedyFor(provider: ModelProvider): string {
   const { key, baseUrl, fallback } = providerVariables[provider];
-  return `set ${fallback === null ? baseUrl : key} in the service's environment, or a key of the organisation's: evald model set-key ${provider}`;
+  return `Set ${fallback === null ? baseUrl : key} in the environment of the service, or store a key for the organization with evald model set-key ${provider}.`;
 }
 
 function checked<T>(what: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw error instanceof ConfigError ? badRequest(`the ${what} must be ${error.message}`) : error;
+    throw error instanceof ConfigError ? badRequest(`Invalid ${what}: must be ${error.message}.`) : error;
   }
 }

@@ -5,16 +5,16 @@ import { badRequest } from "../errors.ts";
 const question = "Answer with the word yes.";
 const maxOutputTokens = 256;
 
-/** Makes one small call through the gateway, with a tool, as an agent makes it. Throws bad_request that says what the provider said. */
+/** Sends one small request with a tool through the gateway, as an agent would. Throws bad_request with the provider's error. */
 export async function tryModel(access: ModelAccess, now: () => number) {
-  // Loaded here: the prices alone would make every start slower.
+  // Loaded lazily: the price table alone would slow down every start.
   const [{ streamText, tool }, { z }, { createGateway }, { toModel }] = await Promise.all([
     import("ai"),
     import("zod"),
     import("../agents/gateway/gateway.ts"),
     import("../agents/llm/providers.ts"),
   ]);
-  // It would write to stdout what a provider cannot do.
+  // The SDK would write warnings about provider features to stdout.
   globalThis.AI_SDK_LOG_WARNINGS = false;
   const gateway = createGateway({ now, silenceMs: 60_000, maxFailures: 1 });
   const events: AgentEvent[] = [];
@@ -33,7 +33,7 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     const { stream } = streamText({
       model: toModel({ ...access, ...session }),
       prompt: question,
-      tools: { look: tool({ description: "Looks a word up.", inputSchema: z.object({ word: z.string() }) }) },
+      tools: { look: tool({ description: "Look up a word.", inputSchema: z.object({ word: z.string() }) }) },
       maxOutputTokens,
       maxRetries: 0,
       onError: ({ error }) => {
@@ -47,11 +47,13 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     }
     const ms = Math.round(performance.now() - begun);
     await session.close();
-    if (trouble !== null) throw badRequest(trouble);
+    if (trouble !== null) throw badRequest(`The test request failed: ${trouble}.`);
     if (failed !== undefined)
-      throw badRequest(`${access.id}: ${failed instanceof Error ? failed.message : String(failed)}`);
+      throw badRequest(
+        `The test request to ${access.id} failed: ${failed instanceof Error ? failed.message : String(failed)}`,
+      );
     const usage = events.find((event) => event.type === "usage");
-    if (!usage) throw badRequest(`${access.id} gave no answer of a model`);
+    if (!usage) throw badRequest(`${access.id} did not return a model response.`);
     return { ...usage, ms };
   } finally {
     await session.close();
@@ -61,11 +63,11 @@ export async function tryModel(access: ModelAccess, now: () => number) {
 
 type Trial = Awaited<ReturnType<typeof tryModel>>;
 
-/** What came of a trial, without a full stop. */
+/** The result of a test request as a sentence, without a period at its end. */
 export function trialWords({ model, ms, inputTokens, outputTokens, costUsd }: Trial): string {
   const answered = `${model} answered after ${ms} ms`;
   if (inputTokens + outputTokens === 0)
-    return `${answered}: it does not say what the call used, so no limit of its tokens or money can hold`;
-  const cost = costUsd === null ? "at a price that nobody states" : `for $${costUsd.toFixed(6)}`;
+    return `${answered}. It reports no token usage, so token and cost limits cannot be enforced`;
+  const cost = costUsd === null ? "cost unknown (no price; set EVALD_MODEL_PRICES)" : `$${costUsd.toFixed(6)}`;
   return `${answered}: ${inputTokens} tokens in, ${outputTokens} out, ${cost}`;
 }

@@ -1,15 +1,15 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
-import type { AllowRule } from "../config.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** A name rule has a `name`, a rule for one address or a range has a `range`. */
+/** A host rule has a `name`; an address or range rule has a `range`. */
 type Rule = { name: string | null; range: [Address, number] | null; single: boolean; port: number | null };
 
 const publicV6: Rule = { name: null, range: [ipaddr.parse("2000::"), 3], single: false, port: null };
 
-/** Where clouds hand out credentials. A range or a name opens none of them, only the very address with its port. */
+/** Cloud metadata endpoints, which serve credentials. Only a rule for the exact address and port allows them. */
 const metadata = [
   "169.254.169.254",
   "169.254.170.2",
@@ -37,15 +37,15 @@ const rangeNames: Record<string, string> = {
   teredo: "a Teredo address",
 };
 
-/** Decides on places by the operator's rules. */
+/** Decides by the operator's rules which addresses may be reached. */
 export type Places = {
-  /** False: no rule could open that port, whatever the name resolves to. */
+  /** False if no rule can allow the port, whatever the name resolves to. */
   portPossible(port: number): boolean;
-  /** Why nobody may connect to that address under that host name; null if one may. `host` without brackets. */
+  /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
   objection(host: string, address: string, port: number): string | null;
 };
 
-/** Compiles the rules of the operator. Throws an Error that quotes the first range that is none. */
+/** Compiles the operator's rules. Throws an Error that quotes the first invalid range. */
 export function createPlaces(allow: readonly AllowRule[]): Places {
   const rules = allow.map(toRule);
   const usual = (port: number) => port === 80 || port === 443;
@@ -53,7 +53,7 @@ export function createPlaces(allow: readonly AllowRule[]): Places {
     portPossible: (port) => usual(port) || rules.some((rule) => rule.port === null || rule.port === port),
     objection(host, address, port) {
       const parsed = parse(address);
-      if (!parsed) return `${host} resolves to ${address}, which is not an address`;
+      if (!parsed) return `${host} resolves to ${address}, which is not an IP address`;
       const name = host.toLowerCase().replace(/\.$/, "");
       const secret = metadata.includes(parsed.toNormalizedString());
       const open = rules.some((rule) => {
@@ -64,16 +64,16 @@ export function createPlaces(allow: readonly AllowRule[]): Places {
       const what = secret && parsed.range() === "unicast" ? "a cloud metadata address" : nonPublic(parsed);
       if (what) {
         const subject = isIP(host) ? `${address} is ${what}` : `${host} resolves to ${address}, which is ${what}`;
-        return `${subject}; the operator can open private addresses with EVALD_ALLOW_PRIVATE`;
+        return `${subject}; the operator can allow private addresses with EVALD_ALLOW_PRIVATE`;
       }
       return usual(port) ? null : closedPort(host, port);
     },
   };
 }
 
-/** The objection to a port that is neither 80 nor 443. */
+/** The error message for a port other than 80 and 443. */
 export function closedPort(host: string, port: number): string {
-  return `${host} is asked for on port ${port}, but only 80 and 443 are open; the operator can open others with EVALD_ALLOW_PRIVATE`;
+  return `${host} cannot be reached on port ${port}: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE`;
 }
 
 function toRule({ host, port }: AllowRule): Rule {
@@ -82,7 +82,7 @@ function toRule({ host, port }: AllowRule): Rule {
   if (!address) return { name: host.toLowerCase().replace(/\.$/, ""), range: null, single: false, port };
   const all = address.kind() === "ipv4" ? 32 : 128;
   const length = bits === undefined ? all : Number(bits);
-  if (!(length <= all)) throw new Error(`${host} is not a range: its length must be 0 to ${all}`);
+  if (!(length <= all)) throw new Error(`${host} is not a valid range: the prefix length must be 0 to ${all}`);
   return { name: null, range: [address, length], single: bits === undefined, port };
 }
 
@@ -90,7 +90,7 @@ function contains({ range }: Rule, address: Address): boolean {
   return range !== null && range[0].kind() === address.kind() && address.match(range[0], range[1]);
 }
 
-/** An IPv4 address that is written as IPv6 counts as the IPv4 address that it is. */
+/** Parses an address; an IPv4-mapped IPv6 address becomes IPv4. */
 function parse(text: string): Address | null {
   if (!isIP(text)) return null;
   return ipaddr.process(text);
@@ -98,8 +98,8 @@ function parse(text: string): Address | null {
 
 function nonPublic(address: Address): string | null {
   const range = address.range();
-  // The only part of IPv6 that is handed out to the public; the rest holds, among others, IPv4 addresses in disguise.
-  const handedOut = address.kind() === "ipv4" || contains(publicV6, address);
-  if (range === "unicast" && handedOut) return null;
+  // Only 2000::/3 is assigned for public use; the rest includes embedded IPv4 addresses.
+  const isAssigned = address.kind() === "ipv4" || contains(publicV6, address);
+  if (range === "unicast" && isAssigned) return null;
   return rangeNames[range] ?? "a reserved address";
 }

@@ -1,4 +1,4 @@
-/** The text of a body, by its byte order mark, the charset of its content type, a meta tag in its first KiB, else as UTF-8. */
+/** Decodes a body by its byte order mark, content-type charset or meta tag in the first KiB, in that order; else as UTF-8. */
 export function decodeText(body: Uint8Array, contentType: string | null): string {
   const label = bomLabel(body) ?? headerLabel(contentType) ?? metaLabel(body) ?? "utf-8";
   return decoder(label).decode(body);
@@ -18,7 +18,7 @@ function headerLabel(contentType: string | null): string | null {
 function metaLabel(body: Uint8Array): string | null {
   const head = new TextDecoder("latin1").decode(body.subarray(0, 1024));
   const label = /<meta[^>]+charset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
-  // A page whose meta tag could be read as single bytes is not UTF-16, whatever the tag says.
+  // A meta tag that is readable as single bytes rules out UTF-16, whatever it claims.
   return label && /^utf-?16/i.test(label) ? "utf-8" : label;
 }
 

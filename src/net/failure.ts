@@ -1,4 +1,4 @@
-/** Why a request got no answer. `refused`: our own rules kept it, so it says nothing about the target. */
+/** Why a request failed. `refused`: blocked by our own rules, so it says nothing about the target. */
 export type GuardErrorKind =
   | "refused"
   | "dns"
@@ -10,7 +10,7 @@ export type GuardErrorKind =
   | "aborted"
   | "protocol";
 
-/** A request that got no usable answer: `kind` for programs, `message` for people. */
+/** A request that got no usable response: `kind` for programs, `message` for people. */
 export class GuardError extends Error {
   override readonly name = "GuardError";
   constructor(
@@ -24,11 +24,11 @@ export class GuardError extends Error {
 
 const unreachable: Record<string, string> = {
   ECONNREFUSED: "refused the connection",
-  ECONNRESET: "closed the connection without an answer",
-  EPIPE: "closed the connection without an answer",
-  EHOSTUNREACH: "cannot be reached: there is no way to that host",
-  ENETUNREACH: "cannot be reached: there is no way to that network",
-  EADDRNOTAVAIL: "cannot be reached: there is no way to that address",
+  ECONNRESET: "closed the connection without a response",
+  EPIPE: "closed the connection without a response",
+  EHOSTUNREACH: "cannot be reached: no route to the host",
+  ENETUNREACH: "cannot be reached: no route to the network",
+  EADDRNOTAVAIL: "cannot be reached: the address is not available",
 };
 
 const certificates: Record<string, string> = {
@@ -40,31 +40,31 @@ const certificates: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: "it is signed by an unknown authority",
 };
 
-/** Tells in the guard's words what Node's network code threw. `answering`: the head of the answer had come already. */
+/** Turns an error of Node's network code into a GuardError. `answering`: the response headers had arrived. */
 export function toGuardError(error: unknown, url: URL, answering: boolean): GuardError {
   if (error instanceof GuardError) return error;
   const fail = (kind: GuardErrorKind, text: string) => new GuardError(kind, url.href, `${url.host} ${text}`);
   const { code, detail } = describe(error);
   if (/^(ENOTFOUND|ENODATA|ENONAME|EAI_(NONAME|NODATA))$/.test(code))
-    return new GuardError("dns", url.href, `${url.hostname} is not known to the name service`);
+    return new GuardError("dns", url.href, `${url.hostname} cannot be found in DNS`);
   if (/^(EAI_|ESERVFAIL|EREFUSED|ETIMEOUT|EBADNAME|EBADRESP|EFORMERR)/.test(code))
-    return new GuardError("dns", url.href, `${url.hostname} could not be looked up: the name service failed (${code})`);
-  if (code === "ETIMEDOUT") return fail("timeout", "did not take the connection in time");
+    return new GuardError("dns", url.href, `${url.hostname} could not be resolved: the DNS lookup failed (${code})`);
+  if (code === "ETIMEDOUT") return fail("timeout", "did not accept the connection in time");
   if (code === "HPE_HEADER_OVERFLOW") return fail("too_large", "sent more than 64 KiB of headers");
-  if (certificates[code]) return fail("tls", `has a certificate that cannot be trusted: ${certificates[code]}`);
+  if (certificates[code]) return fail("tls", `has an untrusted certificate: ${certificates[code]}`);
   if (/^(CERT_|ERR_TLS|ERR_SSL|ERR_OSSL|UNABLE_TO|EPROTO|INVALID_CA|HOSTNAME_MISMATCH)/.test(code))
-    return fail("tls", `did not agree on a secure connection (${code})`);
+    return fail("tls", `failed the TLS handshake (${code})`);
   if (answering && (code === "ECONNRESET" || code === "ERR_STREAM_PREMATURE_CLOSE"))
-    return fail("protocol", "closed the connection in the middle of the answer");
+    return fail("protocol", "closed the connection before the response was complete");
   if (unreachable[code]) return fail("unreachable", unreachable[code]);
   if (/^(Z_|ERR__|ERR_BROTLI|ERR_ZSTD|ZSTD_)/.test(code))
-    return fail("protocol", `sent a compressed body that is damaged or cut off (${detail})`);
-  return fail("protocol", `sent an answer that is not HTTP (${detail})`);
+    return fail("protocol", `sent a compressed body that is damaged or truncated (${detail})`);
+  return fail("protocol", `sent a response that is not valid HTTP (${detail})`);
 }
 
-/** Several addresses tried in vain come as an AggregateError, whose parts tell more than the whole. */
+/** Code and detail of an error; of an AggregateError (all addresses failed) those of its first part. */
 function describe(error: unknown): { code: string; detail: string } {
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error;
   const { code, message } = (first ?? {}) as { code?: unknown; message?: unknown };
-  return { code: typeof code === "string" ? code : "", detail: String(code || message || "no reason given") };
+  return { code: typeof code === "string" ? code : "", detail: String(code || message || "unknown error") };
 }

@@ -1,11 +1,11 @@
 import { promises as dns } from "node:dns";
 import http from "node:http";
 import https from "node:https";
-import type { AllowRule } from "../config.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
 import { createPlaces } from "./addresses.ts";
 import { decodeText } from "./charset.ts";
-import { exchange } from "./exchange.ts";
 import { GuardError } from "./failure.ts";
+import { sendRequest } from "./http-request.ts";
 import { createMapping } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
@@ -15,55 +15,55 @@ export { GuardError, type GuardErrorKind } from "./failure.ts";
 export type GuardedRequest = {
   method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE";
   headers?: Record<string, string>;
-  /** Sent again after a redirect that keeps the method. */
+  /** Resent after a redirect that keeps the method. */
   body?: string;
   signal?: AbortSignal;
-  /** Whole request, redirects and body included, the wait for a free place at the host not. Default 30,000. */
+  /** For the whole request with redirects and body, without the wait for a free slot. Default 30,000. */
   timeoutMs?: number;
-  /** Of the decoded body. Default 5 MiB. */
+  /** Limit of the decoded body. Default 5 MiB. */
   maxBytes?: number;
-  /** Default true, at most 5, each hop checked anew. */
+  /** Default true. At most 5 redirects, each checked. */
   followRedirects?: boolean;
 };
 
 export type GuardedResponse = {
-  /** The last address, without fragment, in the terms of the caller: hosts that the urlMap replaced go by their own names. */
+  /** The final URL without fragment, with the caller's host names rather than those of the urlMap. */
   url: string;
-  /** Where the last request really went; null if the urlMap did not touch it. */
+  /** The URL that was actually requested last; null if urlMap did not change it. */
   mappedUrl: string | null;
   status: number;
   headers: Headers;
   body: Uint8Array;
-  /** Every address on the way, the first included, the last not; in the terms of the caller. */
+  /** The URLs that redirected, from the first on, with the caller's host names. */
   redirects: string[];
-  /** Of the whole request, the wait for a free place at the host left out. */
+  /** Duration of the whole request, without the wait for a free slot. */
   ms: number;
 };
 
 export type Guard = {
-  /** Throws GuardError when no answer came; an answer of any status is an answer. */
+  /** Sends a request. A response with any status is returned. Throws GuardError if there is no response. */
   request(url: string, init?: GuardedRequest): Promise<GuardedResponse>;
-  /** The text of a body, by its byte order mark, its charset parameter, its meta tag, else UTF-8. */
+  /** Decodes a body by its byte order mark, charset parameter or meta tag, else as UTF-8. */
   text(response: GuardedResponse): string;
-  /** Where the urlMap sends an address; null if nowhere else. */
+  /** The URL that the urlMap maps an address to; null if none. */
   mapped(url: string): string | null;
 };
 
 export type GuardOptions = {
-  /** Private places that the operator opened. */
+  /** Private addresses that the operator allows. */
   allow: readonly AllowRule[];
   urlMap?: Record<string, string>;
   userAgent: string;
-  /** At once, to one host and port. Default 4. */
+  /** Concurrent requests per host and port. Default 4. */
   maxPerHost?: number;
   now: () => number;
-  /** All addresses of a host name. Default: the system's name service. */
+  /** Resolves a host name to all its addresses. Default: the system resolver. */
   lookup?: Lookup;
 };
 
 const maxRedirects = 5;
 const kept = { keepAlive: true, timeout: 15_000 };
-// Not asked for: Bun's zstd takes a body that was cut off for whole, and some servers send deflate without its wrapper.
+// Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
 const connectMs = 10_000;
 const redirectStatus = [301, 302, 303, 307, 308];
@@ -80,15 +80,15 @@ const ownHeaders = [
 const credentials = ["authorization", "cookie", "proxy-authorization"];
 
 /**
- * The only way out to an address that someone gave us. http(s) only, no user info, ports 80 and 443 unless allowed, every answer of
- * the name service checked, every redirect checked anew, bounded in time, size and decompression.
+ * The only client for URLs supplied by users. http(s) only, no user info, ports 80 and 443 unless allowed, every resolved address
+ * and redirect checked, bounded in time, size and decompression.
  */
 export function createGuard(options: GuardOptions): Guard {
   const { now, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
   const places = createPlaces(options.allow);
   const mapping = createMapping(options.urlMap ?? {});
   const slots = createSlots(options.maxPerHost ?? 4);
-  // Of this guard alone: a kept connection was checked by its rules and by no others.
+  // Not shared: a kept-alive connection was checked against this guard's rules only.
   const agents = { "http:": new http.Agent(kept), "https:": new https.Agent(kept) };
 
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
@@ -110,7 +110,18 @@ export function createGuard(options: GuardOptions): Guard {
         const addresses = await resolve(real, places, lookup, signal);
         const agent = agents[real.protocol as keyof typeof agents];
         const wantsBody = (status: number, answered: Headers) => target(status, answered) === null;
-        return exchange({ url: real, method, headers, body, addresses, agent, maxBytes, connectMs, signal, wantsBody });
+        return sendRequest({
+          url: real,
+          method,
+          headers,
+          body,
+          addresses,
+          agent,
+          maxBytes,
+          connectMs,
+          signal,
+          wantsBody,
+        });
       }).finally(release);
       ms += now() - start;
       const location = target(answer.status, answer.headers);
@@ -124,9 +135,13 @@ export function createGuard(options: GuardOptions): Guard {
         body = undefined;
       }
       if (seen.has(`${method} ${next.href}`))
-        throw new GuardError("redirect", next.href, `${next.host} redirects in a loop, back to ${next.href}`);
+        throw new GuardError("redirect", next.href, `${next.host} redirects in a loop back to ${next.href}`);
       if (redirects.length > maxRedirects)
-        throw new GuardError("redirect", next.href, `${next.host} was the end of more than ${maxRedirects} redirects`);
+        throw new GuardError(
+          "redirect",
+          next.href,
+          `More than ${maxRedirects} redirects, the last one to ${next.host}`,
+        );
       if (next.origin !== url.origin) headers = without(headers, credentials);
       url = next;
     }
@@ -140,7 +155,7 @@ export function createGuard(options: GuardOptions): Guard {
 }
 
 function parse(address: string): URL {
-  if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not an address`);
+  if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not a valid URL`);
   const url = new URL(address);
   url.hash = "";
   accept(url);
@@ -149,20 +164,16 @@ function parse(address: string): URL {
 
 function accept(url: URL): void {
   if (url.protocol !== "http:" && url.protocol !== "https:")
-    throw new GuardError(
-      "refused",
-      url.href,
-      `${url.href} is a ${url.protocol} address; only http and https are followed`,
-    );
+    throw new GuardError("refused", url.href, `${url.href} is a ${url.protocol} URL; only http and https are allowed`);
   if (url.username || url.password)
     throw new GuardError(
       "refused",
       url.href,
-      `${url.host} is asked for with a user name or password in the address, which is refused`,
+      `The URL of ${url.host} contains a user name or password, which is not allowed`,
     );
 }
 
-/** The location of a redirect, read from the bytes that most servers send: UTF-8, which Node hands over as Latin-1. */
+/** Resolves a redirect location. Most servers send UTF-8, which Node decodes as Latin-1. */
 function follow(location: string, from: URL, toCaller: (spoken: URL) => URL): URL {
   const text = Buffer.from(location, "latin1").toString("utf8");
   const target = text.includes("\ufffd") ? location : text;
@@ -170,7 +181,7 @@ function follow(location: string, from: URL, toCaller: (spoken: URL) => URL): UR
     throw new GuardError(
       "redirect",
       from.href,
-      `${from.host} redirects to ${JSON.stringify(target)}, which is not an address`,
+      `${from.host} redirects to ${JSON.stringify(target)}, which is not a valid URL`,
     );
   const next = toCaller(new URL(target, from.href));
   next.hash = "";
@@ -178,7 +189,7 @@ function follow(location: string, from: URL, toCaller: (spoken: URL) => URL): UR
   return next;
 }
 
-/** Runs `work` under a signal that carries, as a GuardError, why it has to stop: the caller's will or the end of `leftMs`. */
+/** Runs `work` with a signal that aborts, with a GuardError, when the caller aborts or `leftMs` is over. */
 async function within<T>(
   outer: AbortSignal | undefined,
   leftMs: number,
@@ -191,7 +202,7 @@ async function within<T>(
   if (outer?.aborted) abort();
   const timer = setTimeout(() => {
     inner.abort(
-      new GuardError("timeout", url.href, `${url.host} did not finish its answer within ${timeoutMs / 1000} s`),
+      new GuardError("timeout", url.href, `${url.host} did not respond completely within ${timeoutMs / 1000} s`),
     );
   }, leftMs);
   outer?.addEventListener("abort", abort);
@@ -205,13 +216,13 @@ async function within<T>(
   }
 }
 
-/** What went wrong at the host that the urlMap named is told of the address that was asked for. */
+/** Reports an error at a mapped host under the URL that the caller requested. */
 function inTermsOfCaller(error: GuardError, url: URL): GuardError {
   if (error.url === url.href) return error;
-  return new GuardError(error.kind, url.href, `${error.message} (the urlMap sends ${url.host} there)`);
+  return new GuardError(error.kind, url.href, `${error.message} (urlMap maps ${url.host} to it)`);
 }
 
-const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was called off`);
+const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was canceled`);
 
 function toSent(headers: Record<string, string>, userAgent: string): Record<string, string> {
   const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));

@@ -1,4 +1,4 @@
-/** Where package managers get their packages: npm, PyPI, crates.io, Go, Maven, RubyGems, Debian. */
+/** Package registries: npm, PyPI, crates.io, Go, Maven, RubyGems, Debian. */
 const registries = [
   "registry.npmjs.org",
   "pypi.org",
@@ -16,23 +16,23 @@ const registries = [
   "security.debian.org",
 ];
 
-/** The hosts that one run may ask for. */
+/** The hosts that a run may reach. */
 export type HostList = {
   permits(hostname: string): boolean;
-  /** Why a host is not permitted, and what would help. */
+  /** The error message for a host that is not permitted. */
   objection(hostname: string): string;
 };
 
 export type HostListOptions = {
-  /** Their hosts are permitted, and no others beside them. */
+  /** URLs whose exact hosts are permitted. */
   addresses: readonly string[];
-  /** Their hosts are permitted, and every host below these. */
+  /** URLs whose hosts are permitted with all their subdomains. */
   docsAddresses: readonly string[];
-  /** Host names, or `*.example.com` for all below one. */
+  /** Host names, or `*.example.com` for all subdomains. */
   operatorHosts: readonly string[];
 };
 
-/** Compiles what a run may reach: the hosts of its own addresses, the package registries and the operator's list. */
+/** Compiles the hosts that a run may reach: those of its own URLs, the package registries and the operator's list. */
 export function createHostList({ addresses, docsAddresses, operatorHosts }: HostListOptions): HostList {
   const own = [...docsAddresses, ...addresses].flatMap((address) => hostOf(address) ?? []);
   const docs = docsAddresses.flatMap((address) => hostOf(address) ?? []);
@@ -47,7 +47,7 @@ export function createHostList({ addresses, docsAddresses, operatorHosts }: Host
       return exact.has(host) || above.some((end) => host.endsWith(end));
     },
     objection: (hostname) =>
-      `${plain(hostname)} is not among the hosts that this run may reach: ${[...new Set(own)].join(", ") || "none of its own"} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`,
+      `${plain(hostname)} is not allowed in this run. Allowed hosts: ${[...new Set(own)].join(", ") || "none of its own"} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`,
   };
 }
 

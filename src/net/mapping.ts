@@ -1,11 +1,11 @@
 import { badRequest } from "../errors.ts";
 import { httpUrl } from "../schema.ts";
 
-/** One entry of a urlMap: `target` stands in for the root of the places that `key` names. */
+/** An entry of a urlMap: `target` replaces the root of the URLs that match `key`. */
 export type MappedPlace = {
   /** A host name (any port), a host with port, or an origin, as the members of a URL spell it. */
   key: string;
-  /** Where the place is spoken of when nothing but the urlMap is known of it. */
+  /** The origin that the key refers to when only the urlMap is known. */
   origin: string;
   target: URL;
 };
@@ -14,8 +14,8 @@ const keyShape = /^(?:(https?):\/\/)?(\[[0-9a-f:.]+\]|[^/?#@:[\]\\\s]+)(?::(\d{1
 const hostName = /^(?:[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?|\[.+\])$/;
 
 /**
- * Reads a urlMap: host names or http(s) origins, each with the absolute http(s) address that stands in for it. Throws bad_request that
- * names the first entry that cannot be mapped, or the two whose keys mean the same place.
+ * Parses a urlMap: host names or http(s) origins, each with the absolute http(s) URL that replaces it. Throws bad_request that
+ * names the first invalid entry, or two keys for the same origin.
  */
 export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
   const given = new Map<string, string>();
@@ -23,24 +23,24 @@ export function parseUrlMap(urlMap: Record<string, string>): MappedPlace[] {
     const place = placeOf(name);
     if (!place)
       throw badRequest(
-        `urlMap: the key ${JSON.stringify(name)} must be a host name or an http(s) origin, as in docs.example.com`,
+        `Invalid urlMap: the key ${JSON.stringify(name)} must be a host name or an http or https origin, such as docs.example.com.`,
       );
     const target = httpUrl(value);
     if (!target || target.username || target.password)
       throw badRequest(
-        `urlMap: the value for ${JSON.stringify(name)} must be an absolute http(s) address without user info, not ${JSON.stringify(value)}`,
+        `Invalid urlMap: the value of ${JSON.stringify(name)} must be an absolute http or https URL without user info, not ${JSON.stringify(value)}.`,
       );
     const same = given.get(place.key);
     if (same !== undefined)
       throw badRequest(
-        `urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} mean the same place; keep one of them`,
+        `Invalid urlMap: the keys ${JSON.stringify(same)} and ${JSON.stringify(name)} map the same origin. Keep one of them.`,
       );
     given.set(place.key, name);
     return { ...place, target };
   });
 }
 
-/** A host with the port that a scheme has by default is the origin of that scheme: no URL keeps such a port. */
+/** Parses a key. A host with a default port becomes the origin of that scheme, because URLs drop default ports. */
 function placeOf(name: string): { key: string; origin: string } | null {
   const [, scheme, host = "", port] = keyShape.exec(name) ?? [];
   const hostname = URL.parse(`http://${host}`)?.hostname ?? "";
@@ -50,17 +50,17 @@ function placeOf(name: string): { key: string; origin: string } | null {
   return { key: scheme || implied ? origin : place, origin };
 }
 
-/** The keys under which an address may be mapped, closest first. */
+/** The keys that can match a URL, most specific first. */
 export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, host, hostname];
 
 export type Mapping = {
-  /** Where a request for the address goes instead; null if nowhere else. */
+  /** The mapped URL; null if no key matches. */
   toReal(url: URL): URL | null;
-  /** An address that the real host of `current` spoke of, in the terms of the caller. */
+  /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
   toCaller(spoken: URL, current: URL): URL;
 };
 
-/** Compiles a urlMap; the closest key wins. Throws what `parseUrlMap` throws. */
+/** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
 export function createMapping(urlMap: Record<string, string>): Mapping {
   const places = parseUrlMap(urlMap).map((place) => ({ ...place, prefix: place.target.pathname.replace(/\/+$/, "") }));
   const byKey = new Map(places.map((place) => [place.key, place]));
@@ -72,7 +72,7 @@ export function createMapping(urlMap: Record<string, string>): Mapping {
       const real = new URL(url);
       real.protocol = place.target.protocol;
       real.host = place.target.host;
-      // Setting `host` without a port keeps the port that was there.
+      // Setting `host` without a port keeps the old port.
       real.port = place.target.port;
       real.pathname = place.prefix + url.pathname;
       return real;
@@ -82,7 +82,7 @@ export function createMapping(urlMap: Record<string, string>): Mapping {
       const candidates = places
         .filter(({ target, prefix }) => target.origin === spoken.origin && under(spoken.pathname, prefix))
         .sort((a, b) => Number(b === own) - Number(a === own) || b.prefix.length - a.prefix.length);
-      // A server behind a proxy that strips the prefix does not know of it, so its own paths may lack it.
+      // A server behind a prefix-stripping proxy sends paths without the prefix.
       const place = candidates[0] ?? (own?.target.origin === spoken.origin ? own : null);
       if (!place) return spoken;
       const origin = place === own ? current.origin : place.origin;

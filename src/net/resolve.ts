@@ -1,13 +1,13 @@
 import { isIP } from "node:net";
 import { closedPort, type Places } from "./addresses.ts";
-import type { CheckedAddress } from "./exchange.ts";
 import { GuardError, toGuardError } from "./failure.ts";
+import type { CheckedAddress } from "./http-request.ts";
 
 /** All addresses of a host name. */
 export type Lookup = (hostname: string) => Promise<CheckedAddress[]>;
 
 /**
- * Every address of the host, once none of them is objected to. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
+ * Resolves a host to its addresses, all of which must be allowed. Throws GuardError: "dns", "refused" or, on abort, the signal's reason.
  */
 export async function resolve(
   url: URL,
@@ -27,7 +27,7 @@ export async function resolve(
   return addresses;
 }
 
-/** The name service cannot be stopped, so the wait for it is. */
+/** A DNS lookup cannot be aborted, so only the wait for it is. */
 async function look(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
   signal.throwIfAborted();
   const { promise: stopped, reject } = Promise.withResolvers<never>();

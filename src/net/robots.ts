@@ -1,19 +1,19 @@
 import robotsParser from "robots-parser";
 
-/** Fetches an address as text; null if no answer came. */
+/** Fetches a URL as text; null if there was no response. */
 export type FetchText = (url: string) => Promise<{ status: number; text: string } | null>;
 
 export type Robots = {
-  /** Whether the host's robots.txt lets `agentToken` fetch the address. False while the host fails to say (RFC 9309). */
+  /** Whether the host's robots.txt allows `agentToken` to fetch the URL. False while robots.txt is unreachable (RFC 9309). */
   allowed(url: string): Promise<boolean>;
-  /** Addresses of the sitemaps that the host's robots.txt names. */
+  /** Sitemap URLs from the host's robots.txt. */
   sitemaps(url: string): Promise<string[]>;
 };
 
-/** Characters that are read at most, as RFC 9309 advises. */
+/** Maximum characters parsed, as RFC 9309 advises. */
 const maxChars = 500 * 1024;
 
-/** Reads the robots.txt of each origin once. `agentToken`: the product name of the user agent, without version. */
+/** Fetches the robots.txt of each origin once. `agentToken`: the product name of the user agent, without version. */
 export function createRobots(fetchText: FetchText, agentToken: string): Robots {
   const known = new Map<string, ReturnType<typeof read>>();
 

@@ -1,9 +1,9 @@
 export type Slots = {
-  /** Waits for a free place at a host, first come first served, and returns what frees it. Throws `stopped()` on abort. */
+  /** Waits for a free slot of a host, in FIFO order, and returns a function that releases it. Throws `stopped()` on abort. */
   take(host: string, stopped: () => Error, signal?: AbortSignal): Promise<() => void>;
 };
 
-/** Keeps at most `max` requests to one host at once. */
+/** Limits each host to `max` concurrent requests. */
 export function createSlots(max: number): Slots {
   const busy = new Map<string, number>();
   const waiting = new Map<string, (() => void)[]>();

@@ -1,6 +1,6 @@
 /**
- * Sends a request to an address that the operator configured, and to nothing else: redirects are not followed, so that a key goes only where
- * it belongs. No bound on time: the caller's signal ends it.
+ * Sends a request to a URL that the operator configured. Redirects are not followed, so the key goes nowhere else.
+ * It has no timeout: the caller's signal ends it.
  */
 export function openUpstream(
   url: string,
@@ -9,7 +9,7 @@ export function openUpstream(
   const { headers, body, signal } = request;
   return fetch(url, {
     method: "POST",
-    // Plain bytes: they are read while they pass.
+    // Uncompressed, so that the stream can be parsed as it passes.
     headers: { ...headers, "content-type": "application/json", "accept-encoding": "identity" },
     body,
     signal,
@@ -18,7 +18,7 @@ export function openUpstream(
   });
 }
 
-/** A fetch that goes to a unix socket, whatever the host of the address. `onAnswer` sees each answer first. */
+/** A fetch over a unix socket, whatever the host of the URL. `onAnswer` sees each response first. */
 export const viaSocket = (unix: string, onAnswer: (response: Response) => void): typeof fetch => {
   const send = async (url: string | URL | Request, init?: RequestInit) => {
     const response = await fetch(url, { ...init, unix, ...{ timeout: false } });

@@ -1,7 +1,9 @@
-import { and, asc, count, desc, eq, isNotNull, ne, or, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, isNotNull, ne, or, type SQL, sql } from "drizzle-orm";
 import { type promptStatuses, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import type { Page, Paged } from "../paging.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { toIso } from "../schema.ts";
+import type { PromptSummary } from "./schema.ts";
 
 type Status = (typeof promptStatuses)[number];
 
@@ -9,6 +11,7 @@ type Status = (typeof promptStatuses)[number];
 export type PromptLine = {
   id: string;
   title: string | null;
+  /** The first 300 characters. */
   text: string;
   status: Status;
   frequency: string | null;
@@ -18,41 +21,96 @@ export type PromptLine = {
 /** `status` all: archived ones too; without, all but those. `search` stands in title or text, whatever its case. */
 export type PromptFilter = { search?: string; status?: Status | "all" };
 
-/** Prompts as lists for people. */
+/** Prompts that a choice offers at most. */
+const maxChoices = 200;
+
+export const promptSummaryColumns = {
+  id: prompts.id,
+  title: prompts.title,
+  text: prompts.text,
+  endGoal: prompts.endGoal,
+  status: prompts.status,
+  templateVars: prompts.templateVars,
+  createdAt: prompts.createdAt,
+};
+
+const lineColumns = {
+  id: prompts.id,
+  title: prompts.title,
+  text: sql<string>`substr(${prompts.text}, 1, 300)`,
+  status: prompts.status,
+  frequency: prompts.frequency,
+  nextSlotAt: prompts.nextSlotAt,
+};
+
+export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof PromptSummary>): PromptSummary => ({
+  id: row.id,
+  title: row.title,
+  text: row.text,
+  endGoal: row.endGoal,
+  status: row.status,
+  templateVars: row.templateVars,
+  createdAt: toIso(row.createdAt),
+});
+
+const toLine = ({ nextSlotAt, ...rest }: Omit<PromptLine, "nextSlotAt"> & { nextSlotAt: number | null }) => ({
+  ...rest,
+  nextSlotAt: toIso(nextSlotAt),
+});
+
+function matching(org: OrgId, { search, status }: PromptFilter): SQL | undefined {
+  const has = (column: typeof prompts.title | typeof prompts.text) =>
+    sql`instr(lower(${column}), ${search?.toLowerCase()}) > 0`;
+  return and(
+    eq(prompts.orgId, org),
+    status === undefined ? ne(prompts.status, "archived") : undefined,
+    status === undefined || status === "all" ? undefined : eq(prompts.status, status),
+    search ? or(has(prompts.title), has(prompts.text)) : undefined,
+  );
+}
+
+/** Lists of prompts, newest first. */
 export function createPromptLists({ db }: Pick<Deps, "db">) {
-  const columns = {
-    id: prompts.id,
-    title: prompts.title,
-    text: sql<string>`substr(${prompts.text}, 1, 300)`,
-    status: prompts.status,
-    frequency: prompts.frequency,
-    nextSlotAt: prompts.nextSlotAt,
-  };
-  const toLine = ({ nextSlotAt, ...rest }: Omit<PromptLine, "nextSlotAt"> & { nextSlotAt: number | null }) => ({
-    ...rest,
-    nextSlotAt: nextSlotAt === null ? null : new Date(nextSlotAt).toISOString(),
-  });
+  const totalOf = (where: SQL | undefined) => db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
+
+  function listLines(org: OrgId, filter: PromptFilter, { limit, offset }: Page): Paged<PromptLine> {
+    const where = matching(org, filter);
+    const rows = db
+      .select(lineColumns)
+      .from(prompts)
+      .where(where)
+      .orderBy(desc(prompts.id))
+      .limit(limit)
+      .offset(offset);
+    return { items: rows.all().map(toLine), total: totalOf(where) };
+  }
 
   return {
-    /** Newest first. */
-    findLines(org: OrgId, { search, status }: PromptFilter, { limit, offset }: Page): Paged<PromptLine> {
-      const has = (column: typeof prompts.title | typeof prompts.text) =>
-        sql`instr(lower(${column}), ${search?.toLowerCase()}) > 0`;
-      const where = and(
-        eq(prompts.orgId, org),
-        status === undefined ? ne(prompts.status, "archived") : undefined,
-        status === undefined || status === "all" ? undefined : eq(prompts.status, status),
-        search ? or(has(prompts.title), has(prompts.text)) : undefined,
-      );
-      const rows = db.select(columns).from(prompts).where(where).orderBy(desc(prompts.id)).limit(limit).offset(offset);
-      const total = db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
-      return { items: rows.all().map(toLine), total };
+    listPrompts(
+      org: OrgId,
+      { limit, offset, includeArchived }: Page & { includeArchived: boolean },
+    ): Paged<PromptSummary> {
+      const where = matching(org, { status: includeArchived ? "all" : undefined });
+      const rows = db
+        .select(promptSummaryColumns)
+        .from(prompts)
+        .where(where)
+        .orderBy(desc(prompts.id))
+        .limit(limit)
+        .offset(offset);
+      return { items: rows.all().map(toPromptSummary), total: totalOf(where) };
     },
+
+    listLines,
+
+    /** What a filter by prompt offers: the newest 200, archived ones too. */
+    listChoices: (org: OrgId): PromptLine[] =>
+      listLines(org, { status: "all" }, { limit: maxChoices, offset: 0 }).items,
 
     /** The prompts whose schedule comes next, soonest first. */
     listDue: (org: OrgId, limit: number): PromptLine[] =>
       db
-        .select(columns)
+        .select(lineColumns)
         .from(prompts)
         .where(and(eq(prompts.orgId, org), isNotNull(prompts.nextSlotAt)))
         .orderBy(asc(prompts.nextSlotAt))

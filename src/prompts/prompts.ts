@@ -1,56 +1,28 @@
-import { and, count, desc, eq, ne, sql } from "drizzle-orm";
-import { gates, orgs, prompts, providers, reports, runs } from "../db/tables.ts";
+import { and, eq, sql } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
+import { gates, orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { AppError, badRequest, notFound } from "../errors.ts";
-import { minRuns } from "../grading/statspower.ts";
-import { frequencyTrouble, nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
-import type { Page, Paged } from "../paging.ts";
-import { checkHttpUrl } from "../schema.ts";
-import { checkLimits } from "./limits.ts";
-import type { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+import { notFound } from "../errors.ts";
+import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
+import { toIso } from "../schema.ts";
+import { minRuns } from "../stats/power.ts";
+import { createPromptLists, toPromptSummary } from "./lists.ts";
+import { type AgentParts, createPromptCheck, type PromptRow } from "./prompt-check.ts";
+import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
-
-type PromptRow = typeof prompts.$inferSelect;
-
-export const promptSummaryColumns = {
-  id: prompts.id,
-  title: prompts.title,
-  text: prompts.text,
-  endGoal: prompts.endGoal,
-  status: prompts.status,
-  templateVars: prompts.templateVars,
-  createdAt: prompts.createdAt,
-};
-
-export function toPromptSummary(row: Pick<PromptRow, keyof PromptSummary>): PromptSummary {
-  return {
-    id: row.id,
-    title: row.title,
-    text: row.text,
-    endGoal: row.endGoal,
-    status: row.status,
-    templateVars: row.templateVars,
-    createdAt: new Date(row.createdAt).toISOString(),
-  };
-}
 
 export type Prompts = ReturnType<typeof createPrompts>;
 
-type Parts = {
-  /** The agents that this service can send, the default first; a prompt that names another is refused. */
-  agents: { id: string; hasModel: boolean }[];
-  /** The model of prompts that name none. */
-  agentModel: string | null;
-  /** Throws an AppError where an organisation cannot call a model. */
-  checkModel: (org: OrgId, model: string) => void;
+type Parts = AgentParts & {
   /** Called after a prompt's schedule was changed. */
   onScheduled: () => void;
 };
 
 export function createPrompts(
   { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
-  { agents, agentModel, checkModel, onScheduled }: Parts,
+  { onScheduled, ...parts }: Parts,
 ) {
+  const { check, agentOf } = createPromptCheck({ db, config }, parts);
   const byId = db
     .select()
     .from(prompts)
@@ -60,7 +32,7 @@ export function createPrompts(
   /** The row itself, for other features. Throws not_found. */
   function getPromptRow(org: OrgId, id: string): PromptRow {
     const row = byId.get({ org, id: id.toLowerCase() });
-    if (!row) throw notFound(`no prompt has the id ${id}`);
+    if (!row) throw notFound(`No prompt has the ID ${id}.`);
     return row;
   }
 
@@ -78,14 +50,16 @@ export function createPrompts(
     .limit(1)
     .prepare();
 
-  /** What to know before relying on evaluations of so many runs, of a prompt that has something to be held against. */
-  function warningsOf({ id, orgId, baselineRequestId }: PromptRow, runs: number): string[] {
-    if (runs >= minRuns) return [];
-    const held =
-      baselineRequestId !== null ? "the pinned baseline" : gate.get({ org: orgId, id }) ? "what its gates run" : null;
-    return held === null
-      ? []
-      : [`${runs} of ${minRuns} runs: fewer cannot tell a change from ${held} from chance; set runsPerEval to 5`];
+  /** Warns about too few runs per evaluation for a prompt with a pinned baseline or gates. */
+  function warningsOf(row: PromptRow, runs: number): string[] {
+    const { id, orgId, baselineRequestId } = row;
+    if (runs >= minRuns || isRuleBased(agentOf(orgId as OrgId, row).agent)) return [];
+    const isCompared = baselineRequestId !== null || gate.get({ org: orgId, id });
+    return isCompared
+      ? [
+          `Comparisons need at least ${minRuns} runs per evaluation, and this prompt makes ${runs}. Set runsPerEval to 5.`,
+        ]
+      : [];
   }
 
   function toPrompt(row: PromptRow): Prompt {
@@ -105,105 +79,24 @@ export function createPrompts(
       isCanary: row.isCanary,
       baselineRequestId: row.baselineRequestId,
       warnings: warningsOf(row, row.runsPerEval ?? 1),
-      nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => new Date(at).toISOString()) : null,
+      nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => toIso(at)) : null,
     };
   }
 
-  function check(org: OrgId, row: PromptRow): PromptRow {
-    const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
-    if (targetProviderId !== null) {
-      const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId));
-      if (!db.select({ id: providers.id }).from(providers).where(own).get())
-        throw badRequest(`targetProviderId: no provider has the id ${targetProviderId}`);
-    }
-    const { additionalUrls, declaredChecks } = row;
-    for (const [field, listed] of Object.entries({ additionalUrls, declaredChecks }))
-      for (const [i, { url }] of (listed ?? []).entries()) checkHttpUrl(`${field}.${i}.url`, url);
-    const trouble = row.frequency === null ? null : frequencyTrouble(row.frequency);
-    if (trouble !== null) throw badRequest(`frequency: ${trouble}`);
-    const lacking = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
-    if (row.frequency !== null && lacking.length > 0)
-      throw badRequest(`frequency: a scheduled prompt needs templateDefaults for its variables: ${lacking.join(", ")}`);
-    checkLimits(row.limits, config);
-    const agent = agents.find(({ id }) => id === row.agent);
-    const ids = agents.map(({ id }) => id).join(" or ");
-    if (row.agent !== null && !agent)
-      throw badRequest(`agent: ${JSON.stringify(row.agent)} is not available here; use ${ids}`);
-    const takers = agents.filter(({ hasModel }) => hasModel).map(({ id }) => id);
-    if (row.model !== null && takers.length === 0)
-      throw badRequest("model: no agent that is available here uses a model; leave it null");
-    if (row.model !== null && agent?.hasModel === false)
-      throw badRequest(`model: the agent ${agent.id} uses none; leave it null, or use ${takers.join(" or ")}`);
-    if (row.model !== null) named("model", () => checkModel(org, row.model as string));
-    else if (agent?.hasModel) {
-      if (agentModel === null)
-        throw badRequest(`agent: ${agent.id} needs a model; name one in model, or set EVALD_AGENT_MODEL`);
-      named("agent", () => checkModel(org, agentModel));
-    }
-    const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
-    if (baselineRequestId !== null) checkBaseline(org, row.id, baselineRequestId);
-    return { ...row, targetProviderId, baselineRequestId };
-  }
-
-  function checkBaseline(org: OrgId, promptId: string, evalRequestId: string): void {
-    const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
-    const scored = db
-      .select({ n: count(reports.score) })
-      .from(runs)
-      .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-      .where(own)
-      .get();
-    if ((scored?.n ?? 0) < 2)
-      throw badRequest(
-        `baselineRequestId: the eval request ${evalRequestId} has ${scored?.n ?? 0} runs of this prompt with a score; a baseline needs 2, and 4 to tell a change from chance`,
-      );
-  }
-
-  /** Its schedule begins now: a slot that was due before and not dealt with does not come any more. */
+  /** Restarts the schedule from now; slots that were due before are dropped. */
   function reschedule(row: PromptRow): PromptRow {
     const schedule = scheduleOf(row);
     return { ...row, nextSlotAt: schedule && nextSlot(schedule, now()) };
   }
 
-  /** The agent of a new run and its model: one with a model wherever a model is named whose key is there. */
-  function agentOf(org: OrgId, row: Pick<PromptRow, "agent" | "model">): { agent: string; model: string | null } {
-    const model = row.model ?? agentModel;
-    const isCallable = () => {
-      try {
-        if (model !== null) checkModel(org, model);
-        return model !== null;
-      } catch (error) {
-        if (error instanceof AppError) return false;
-        throw error;
-      }
-    };
-    const agent =
-      agents.find(({ id }) => id === row.agent) ??
-      agents.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
-      agents.find(({ hasModel }) => !hasModel);
-    return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
-  }
-
   return {
+    ...createPromptLists({ db }),
     getPromptRow,
     agentOf,
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** What to know before relying on an evaluation of so many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] => warningsOf(getPromptRow(org, id), runs),
-
-    /** Newest first. */
-    listPrompts(
-      org: OrgId,
-      { limit, offset, includeArchived }: Page & { includeArchived: boolean },
-    ): Paged<PromptSummary> {
-      const where = includeArchived
-        ? eq(prompts.orgId, org)
-        : and(eq(prompts.orgId, org), ne(prompts.status, "archived"));
-      const rows = db.select().from(prompts).where(where).orderBy(desc(prompts.id)).limit(limit).offset(offset).all();
-      const total = db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
-      return { items: rows.map(toPromptSummary), total };
-    },
 
     /** Throws bad_request that names the field. `id`: one that was made before, for its presets to fall where they were shown; another is made if it is taken. */
     createPrompt(org: OrgId, input: PromptInput, id?: string): Prompt {
@@ -250,13 +143,4 @@ export function createPrompts(
       return toPrompt(row);
     },
   };
-}
-
-/** Names the field in what is wrong with its value. */
-function named(field: string, check: () => void): void {
-  try {
-    check();
-  } catch (error) {
-    throw error instanceof AppError ? badRequest(`${field}: ${error.detail}`) : error;
-  }
 }

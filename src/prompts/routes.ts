@@ -1,34 +1,28 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
-import { pageQuery } from "../paging.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Prompts } from "./prompts.ts";
 import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 
-const path = Type.Object({ promptId: PathId("uuid of the prompt") });
+const path = Type.Object({ promptId: PathId("ID of the prompt") });
 
 export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
   new Elysia({ name: "prompts" })
     .get(
       "/api/v1/prompts",
       ({ request, query, set }) => {
-        const { includeArchived, limit = 100, offset } = query;
-        const { items, total } = prompts.listPrompts(orgOf(request), {
-          includeArchived: includeArchived === "1",
-          limit,
-          offset: offset ?? 0,
-        });
-        set.headers["x-total-count"] = String(total);
-        return items;
+        const includeArchived = query.includeArchived === "1";
+        return listAnswer(set, prompts.listPrompts(orgOf(request), { includeArchived, ...pageOf(query) }));
       },
       {
         query: Type.Object({
-          includeArchived: Type.Optional(Type.Literal("1", { description: "Archived prompts too" })),
+          includeArchived: Type.Optional(Type.Literal("1", { description: "1: include archived prompts" })),
           ...pageQuery,
         }),
-        ...operation("Prompts", "listPrompts", "List the prompts of the organisation, newest first", {
+        ...operation("Prompts", "listPrompts", "List prompts, newest first", {
           200: listOf(PromptSummary, "Prompts, newest first"),
           ...errors(400),
         }),
@@ -47,7 +41,7 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
     )
     .get("/api/v1/prompts/:promptId", ({ request, params }) => prompts.getPrompt(orgOf(request), params.promptId), {
       params: path,
-      ...operation("Prompts", "getPrompt", "Get one prompt", { 200: Prompt, ...errors(404) }),
+      ...operation("Prompts", "getPrompt", "Get a prompt", { 200: Prompt, ...errors(404) }),
     })
     .patch(
       "/api/v1/prompts/:promptId",
@@ -55,7 +49,7 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
       {
         params: path,
         ...jsonBody(PromptPatch),
-        ...operation("Prompts", "updatePrompt", "Change a prompt, pause it, archive it or bring it back", {
+        ...operation("Prompts", "updatePrompt", "Update, pause, archive or unarchive a prompt", {
           200: Prompt,
           ...errors(400, 404, 413),
         }),

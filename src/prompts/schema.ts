@@ -1,15 +1,17 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { Limits } from "../config/limits.ts";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
-import { Limits } from "./limits.ts";
 
 const words = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
 
 const title = Nullable(Type.String());
-const endGoal = Nullable(Type.String({ description: "What must be true at the end" }));
-const status = OneOf(promptStatuses, "active; paused: not scheduled, still runnable by hand; archived: not runnable");
-const templateVars = Nullable(Type.Array(Type.String(), { description: "Variables in order of first appearance" }));
+const endGoal = Nullable(Type.String({ description: "What must be true when the agent is done" }));
+const status = OneOf(promptStatuses, "active; paused: not scheduled, but can be run manually; archived: cannot be run");
+const templateVars = Nullable(
+  Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
+);
 
 export const promptExample = {
   id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11",
@@ -25,7 +27,7 @@ export const PromptSummary = Type.Object(
   {
     id: Id,
     title,
-    text: Type.String({ description: "The task that the agent is given" }),
+    text: Type.String({ description: "Task for the agent" }),
     endGoal,
     status,
     templateVars,
@@ -37,18 +39,21 @@ export type PromptSummary = Static<typeof PromptSummary>;
 
 export const DeclaredCheck = Type.Object(
   {
-    url: HttpUrl("Address to ask at the end, by GET"),
+    url: HttpUrl("URL that is requested with GET before and after the run"),
     status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
-    contains: Type.Optional(words(1000, "Text that the body must contain")),
+    contains: Type.Optional(words(1000, "Text that the response body must contain")),
+    invariant: Type.Optional(
+      Type.Boolean({ description: "Counts even if it already passes before the run; others must fail before the run" }),
+    ),
   },
-  { description: "A part of the end goal that a machine can test" },
+  { description: "HTTP request that verifies a part of the end goal after the run" },
 );
 
 export const AdditionalUrl = Type.Object(
-  { url: HttpUrl("Where a session may start") },
+  { url: HttpUrl("Start URL") },
   {
     additionalProperties: true,
-    description: "name and kind (docs, openapi, competitor, mcp) are understood; the rest is kept",
+    description: "name and kind (docs, openapi, competitor, mcp) have a meaning; other fields are kept as they are",
   },
 );
 
@@ -57,31 +62,35 @@ const choices = {
   frequency: Nullable(
     Type.String({
       maxLength: 200,
-      description: "hourly, daily, weekly, monthly or a five-field cron expression; null: by hand only",
+      description: "hourly, daily, weekly, monthly or a five-field cron expression; null: manual only",
     }),
   ),
-  runsPerEval: Nullable(Type.Integer({ minimum: 1, maximum: 50, description: "Runs of one evaluation; null means 1" })),
+  runsPerEval: Nullable(Type.Integer({ minimum: 1, maximum: 50, description: "Runs per evaluation; null means 1" })),
   targetProviderId: Nullable(Id),
   additionalUrls: Nullable(Type.Array(AdditionalUrl, { maxItems: 100 })),
   templateDefaults: Nullable(
-    Type.Record(Type.String(), Type.String({ maxLength: 2000 }), { description: "Values for scheduled runs" }),
+    Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
+      description: "Default values of template variables, required for scheduled runs",
+    }),
   ),
   declaredChecks: Nullable(Type.Array(DeclaredCheck, { maxItems: 50 })),
   agent: Nullable(
     Type.String({
       maxLength: 100,
-      description: "explorer or llm; null: llm where a model is set and its key is there, else explorer",
+      description: "explorer or llm; null: llm if a model with an API key is configured, else explorer",
     }),
   ),
-  model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use one" })),
+  model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use a model" })),
   limits: Nullable(Limits),
-  reviewBeforePublishing: Type.Boolean({ description: "Reports begin as drafts" }),
-  isCanary: Type.Boolean({ description: "Its docs never change: what moves it moves the agent, not the docs" }),
+  reviewBeforePublishing: Type.Boolean({ description: "Save reports as drafts until they are reviewed" }),
+  isCanary: Type.Boolean({
+    description: "Canary: its docs never change, so a change in its results comes from the agent or model",
+  }),
   baselineRequestId: Nullable(
     Type.String({
       format: "uuid",
       description:
-        "Eval request that others are held against; null: the last ten comparable published runs. It must have two runs with a score",
+        "Eval request used as the baseline, with at least two scored runs; null: the last ten comparable published runs",
     }),
   ),
 };
@@ -108,10 +117,10 @@ export const Prompt = Type.Object(
     nextRunsAt: Nullable(
       Type.Array(Time, {
         maxItems: 3,
-        description: "The next three slots of its schedule; null if it is not scheduled",
+        description: "Next three scheduled times; null if not scheduled",
       }),
     ),
-    warnings: Type.Array(Type.String(), { description: "What to know before relying on its evaluations" }),
+    warnings: Type.Array(Type.String(), { description: "Problems that limit what its evaluations can show" }),
   },
   {
     title: "Prompt",
@@ -129,9 +138,9 @@ export type Prompt = Static<typeof Prompt>;
 
 export const PromptInput = Type.Object(
   {
-    text: words(100_000, "The task that the agent is given; {{name}} is a variable, \\{{ is a literal"),
-    title: Type.Optional(Nullable(words(200, "A name for people"))),
-    endGoal: Type.Optional(Nullable(words(100_000, "What must be true at the end"))),
+    text: words(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
+    title: Type.Optional(Nullable(words(200, "Title shown in lists and reports"))),
+    endGoal: Type.Optional(Nullable(words(100_000, "What must be true when the agent is done"))),
     ...Type.Partial(Type.Object(choices)).properties,
   },
   {

@@ -20,6 +20,6 @@ export function argsFor(vars: string[] | null, given: Record<string, string>): R
   if (!vars) return null;
   const missing = vars.filter((name) => !Object.hasOwn(given, name));
   if (missing.length > 0)
-    throw new AppError("missing_template_vars", `templateArgs lacks a value for: ${missing.join(", ")}`);
+    throw new AppError("missing_template_vars", `Missing template variables in templateArgs: ${missing.join(", ")}.`);
   return Object.fromEntries(vars.map((name) => [name, given[name] as string]));
 }

@@ -8,7 +8,7 @@ export const promptTools = (prompts: Prompts): Tool[] => [
     name: "list_prompts",
     title: "List eval prompts",
     description:
-      "List the eval prompts, newest first: the tasks that agents are sent to do. Use it to find the promptId that the other tools take. To run one, use request_eval.",
+      "List prompts, newest first: the tasks that agents are evaluated on. Use it to find the promptId for other tools. To run a prompt, use request_eval.",
     input: Type.Object({ includeArchived: Type.Optional(Type.Boolean({ default: false })), ...pageArguments }),
     output: Type.Object({ prompts: Type.Array(PromptSummary), ...pageResult }),
     annotations: readOnly,

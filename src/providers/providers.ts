@@ -2,7 +2,7 @@ import { and, desc, eq } from "drizzle-orm";
 import { providers } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
-import { checkHttpUrl, toName } from "../schema.ts";
+import { checkHttpUrl, toIso, toName } from "../schema.ts";
 import type { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
 
 type Row = typeof providers.$inferSelect;
@@ -12,7 +12,7 @@ export type Providers = ReturnType<typeof createProviders>;
 export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
   const toProvider = ({ orgId: _, ...row }: Row): Provider => ({
     ...row,
-    createdAt: new Date(row.createdAt).toISOString(),
+    createdAt: toIso(row.createdAt),
   });
 
   function check(row: Row): Row {
@@ -25,7 +25,7 @@ export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "n
   function getRow(org: OrgId, id: string): Row {
     const own = and(eq(providers.orgId, org), eq(providers.id, id.toLowerCase()));
     const row = db.select().from(providers).where(own).get();
-    if (!row) throw notFound(`no provider has the id ${id}`);
+    if (!row) throw notFound(`No provider has the ID ${id}.`);
     return row;
   }
 

@@ -1,27 +1,27 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
-import { pageQuery } from "../paging.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Providers } from "./providers.ts";
 import { Provider, ProviderInput, ProviderPatch } from "./schema.ts";
 
-const path = Type.Object({ providerId: PathId("uuid of the provider") });
+const path = Type.Object({ providerId: PathId("ID of the provider") });
 
 export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
   new Elysia({ name: "providers" })
     .get(
       "/api/v1/providers",
-      ({ request, query: { limit = 100, offset }, set }) => {
+      ({ request, query, set }) => {
+        const { limit, offset } = pageOf(query);
         // An organisation has a few.
         const all = providers.listProviders(orgOf(request));
-        set.headers["x-total-count"] = String(all.length);
-        return all.slice(offset ?? 0, (offset ?? 0) + limit);
+        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },
       {
         query: Type.Object(pageQuery),
-        ...operation("Providers", "listProviders", "List the developer tools under evaluation, newest first", {
+        ...operation("Providers", "listProviders", "List providers, newest first", {
           200: listOf(Provider, "Providers, newest first"),
           ...errors(400),
         }),
@@ -35,7 +35,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
       },
       {
         ...jsonBody(ProviderInput),
-        ...operation("Providers", "createProvider", "Add a developer tool", { 201: Provider, ...errors(400, 413) }),
+        ...operation("Providers", "createProvider", "Create a provider", { 201: Provider, ...errors(400, 413) }),
       },
     )
     .get(
@@ -43,7 +43,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
       ({ request, params }) => providers.getProvider(orgOf(request), params.providerId),
       {
         params: path,
-        ...operation("Providers", "getProvider", "Get one provider", { 200: Provider, ...errors(404) }),
+        ...operation("Providers", "getProvider", "Get a provider", { 200: Provider, ...errors(404) }),
       },
     )
     .patch(
@@ -52,6 +52,6 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
       {
         params: path,
         ...jsonBody(ProviderPatch),
-        ...operation("Providers", "updateProvider", "Change a provider", { 200: Provider, ...errors(400, 404, 413) }),
+        ...operation("Providers", "updateProvider", "Update a provider", { 200: Provider, ...errors(400, 404, 413) }),
       },
     );

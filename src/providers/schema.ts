@@ -1,9 +1,9 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { HttpUrl, Id, Nullable, Time } from "../schema.ts";
 
-const name = Type.String({ minLength: 1, maxLength: 200, pattern: "\\S", description: "Its name" });
-const docsUrl = Nullable(HttpUrl("Where its documentation starts"));
-const productUrl = Nullable(HttpUrl("Where the product answers"));
+const name = Type.String({ minLength: 1, maxLength: 200, pattern: "\\S", description: "Name of the developer tool" });
+const docsUrl = Nullable(HttpUrl("URL of its docs"));
+const productUrl = Nullable(HttpUrl("Base URL of its product or API"));
 
 const example = { name: "Acme", docsUrl: "https://docs.acme.example/", productUrl: "https://api.acme.example/" };
 

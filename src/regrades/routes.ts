@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
-import { pageQuery } from "../paging.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Regrades } from "./regrades.ts";
 import { Regrade, RegradeRequest } from "./schema.ts";
@@ -13,7 +13,7 @@ type Parts = {
   nameOf: (request: Request) => string;
 };
 
-const path = Type.Object({ regradeId: PathId("uuid of the regrade") });
+const path = Type.Object({ regradeId: PathId("ID of the regrade") });
 
 export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "regrades" })
@@ -22,21 +22,20 @@ export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
       ...operation(
         "Reports",
         "regrade",
-        "Grade stored sessions again, by another methodology or judge",
+        "Regrade stored sessions with another methodology or judge",
         { 200: Regrade, ...errors(400, 404, 409, 413) },
-        { description: "What is accepted is never lost. Follow it at statusUrl. No agent is sent." },
+        {
+          description:
+            "Does not run agents again. Once accepted, a regrade survives restarts. Poll its status at statusUrl.",
+        },
       ),
     })
     .get(
       "/api/v1/regrades",
-      ({ request, query: { limit = 100, offset }, set }) => {
-        const { items, total } = regrades.listRegrades(orgOf(request), { limit, offset: offset ?? 0 });
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
+      ({ request, query, set }) => listAnswer(set, regrades.listRegrades(orgOf(request), pageOf(query))),
       {
         query: Type.Object(pageQuery),
-        ...operation("Reports", "listRegrades", "List the regrades of the organisation, newest first", {
+        ...operation("Reports", "listRegrades", "List regrades, newest first", {
           200: listOf(Regrade, "Regrades, newest first"),
           ...errors(400),
         }),
@@ -47,7 +46,7 @@ export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
       ({ request, params }) => regrades.getRegrade(orgOf(request), params.regradeId),
       {
         params: path,
-        ...operation("Reports", "getRegrade", "Get how far a regrade is, and what it cost", {
+        ...operation("Reports", "getRegrade", "Get a regrade with its progress and cost", {
           200: Regrade,
           ...errors(404),
         }),
@@ -58,7 +57,7 @@ export const regradeRoutes = ({ regrades, nameOf }: Parts, orgOf: OrgOf) =>
       ({ request, params }) => regrades.cancelRegrade(orgOf(request), params.regradeId, nameOf(request)),
       {
         params: path,
-        ...operation("Reports", "cancelRegrade", "End a regrade that has not ended; what it graded stays", {
+        ...operation("Reports", "cancelRegrade", "Cancel a regrade; gradings made so far are kept", {
           200: Regrade,
           ...errors(404, 409),
         }),

@@ -1,31 +1,35 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { regradeStatuses } from "../db/tables.ts";
-import { VarianceSplit } from "../reports/judgevariance.ts";
+import { VarianceSplit } from "../reports/judge-variance.ts";
 import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
 
 const Count = (description: string) => Type.Integer({ minimum: 0, description });
 
 export const RegradeRequest = Type.Object(
   {
-    since: Moment("Reports made at or after"),
-    until: Type.Optional(Moment("Reports made before; default: now")),
+    since: Moment("Only reports created at or after this time"),
+    until: Type.Optional(Moment("Only reports created before this time; default: now")),
     promptId: Type.Optional(Type.String({ format: "uuid", description: "Only reports of this prompt" })),
     methodology: Type.Optional(
-      Type.String({ maxLength: 40, description: "id; default: the one by which new reports are graded" }),
+      Type.String({ maxLength: 40, description: "Methodology ID; default: the one used for new reports" }),
     ),
     judge: Type.Optional(
       Type.String({
         maxLength: 250,
-        description: "provider/model that judges the sessions anew; without one the judgements that are there count",
+        description: "Judge the sessions again with this provider/model; without one, existing judgments are kept",
       }),
     ),
     repeats: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 20, default: 1, description: "Times that each session is judged" }),
+      Type.Integer({ minimum: 1, maximum: 20, default: 1, description: "How often to judge each session" }),
     ),
     maxUsd: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1_000_000, description: "What the judge may cost in all; needed with judge" }),
+      Type.Number({
+        minimum: 0,
+        maximum: 1_000_000,
+        description: "Maximum total cost of the judge; required with judge",
+      }),
     ),
-    dryRun: Type.Optional(Type.Boolean({ default: false, description: "Only say what would be done" })),
+    dryRun: Type.Optional(Type.Boolean({ default: false, description: "Only report what would be regraded" })),
   },
   { title: "RegradeRequest", examples: [{ since: "2026-11-01", methodology: "1" }] },
 );
@@ -33,9 +37,9 @@ export type RegradeRequest = Static<typeof RegradeRequest>;
 
 export const Regrade = Type.Object(
   {
-    regradeId: Nullable(Type.String({ format: "uuid", description: "null: a dry run" })),
+    regradeId: Nullable(Type.String({ format: "uuid", description: "null for a dry run" })),
     statusUrl: Nullable(Url),
-    status: OneOf([...regradeStatuses, "planned"], "completed, failed and cancelled are final; planned: a dry run"),
+    status: OneOf([...regradeStatuses, "planned"], "completed, failed and cancelled are final; planned: dry run"),
     promptId: Nullable(Id),
     since: Time,
     until: Time,
@@ -43,18 +47,22 @@ export const Regrade = Type.Object(
     judge: Nullable(Type.String()),
     repeats: Type.Integer(),
     maxUsd: Nullable(Type.Number()),
-    total: Count("Reports of that time"),
-    graded: Count("Graded again"),
-    unchanged: Count("Were graded by the same methodology and judge already"),
-    withoutEvents: Count("Left as they are, for the events of their session are no longer stored"),
-    failed: Count("Left as they are, for the judge gave no answer that can be used, or their events cannot be read"),
-    spentUsd: Type.Number({ description: "What the judge has cost; no part of the cost of any run" }),
-    unpriced: Count("Calls of the judge that were cut off or have no price; towards maxUsd each counts as the dearest"),
+    total: Count("Reports that match the request"),
+    graded: Count("Reports graded again"),
+    unchanged: Count("Skipped: already graded with the same methodology and judge"),
+    withoutEvents: Count("Skipped: their session events are no longer stored"),
+    failed: Count("Skipped: the judge gave no usable response, or the session events cannot be read"),
+    spentUsd: Type.Number({ description: "Cost of the judge in USD; not part of the cost of any run" }),
+    unpriced: Count(
+      "Judge calls of unknown cost, cut off or without a price; each counts as the most expensive one towards maxUsd",
+    ),
     estimatedUsd: Nullable(
-      Type.Number({ description: "What is left may cost, by what judging took so far; null: nobody knows" }),
+      Type.Number({ description: "Estimated remaining cost, based on judging so far; null: unknown" }),
     ),
     variance: VarianceSplit,
-    failureReason: Nullable(Type.String({ description: "budget, infrastructure or cancelled, a colon, a sentence" })),
+    failureReason: Nullable(
+      Type.String({ description: "Cause (budget, infrastructure or cancelled), a colon and a sentence" }),
+    ),
     createdAt: Time,
     completedAt: Nullable(Time),
   },

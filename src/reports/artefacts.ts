@@ -1,9 +1,10 @@
 import { and, eq } from "drizzle-orm";
 import type { AgentEvent, Artefact } from "../agents/agent.ts";
 import { type Db, tx } from "../db/open.ts";
-import { artefacts, reports } from "../db/tables.ts";
+import { artefacts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
+import { getReportRow } from "./report-row.ts";
 
 /** Of one picture. */
 export const maxArtefactBytes = 512 * 1024;
@@ -24,18 +25,18 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
     const artefact: Artefact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artefact };
   };
-  if (!artefactName.test(name) || !isWebp(data)) return kept("it is no picture of a kind that is kept");
-  if (data.length > maxArtefactBytes) return kept(`it has more than ${maxArtefactBytes / 1024} KiB`);
+  if (!artefactName.test(name) || !isWebp(data)) return kept("not a WebP image");
+  if (data.length > maxArtefactBytes) return kept(`larger than ${maxArtefactBytes / 1024} KiB`);
   try {
     const missing = tx(db, (t) => {
-      if (!mayWrite()) return "the run was over";
+      if (!mayWrite()) return "the run had ended";
       const names = t
         .select({ name: artefacts.name })
         .from(artefacts)
         .where(and(eq(artefacts.runId, owner.runId), eq(artefacts.attempt, owner.attempt)))
         .all();
-      if (names.length >= maxOfRun) return `a run keeps ${maxOfRun} of them`;
-      if (names.some((each) => each.name === name)) return "another has its name";
+      if (names.length >= maxOfRun) return `the run already has ${maxOfRun} screenshots`;
+      if (names.some((each) => each.name === name)) return "duplicate name";
       t.insert(artefacts)
         .values({ ...owner, name, data })
         .run();
@@ -43,7 +44,7 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
     });
     return kept(missing);
   } catch (error) {
-    return kept(`it could not be stored: ${error instanceof Error ? error.message : error}`);
+    return kept(`could not be stored: ${error instanceof Error ? error.message : error}`);
   }
 }
 
@@ -52,12 +53,7 @@ const isWebp = (data: Buffer) =>
 
 /** A picture that the session behind a report names. Throws not_found, also for one that was dropped. */
 export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, name: string): Buffer {
-  const report = db
-    .select({ runId: reports.runId, attempt: reports.attempt })
-    .from(reports)
-    .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
-    .get();
-  if (!report) throw notFound(`no report has the slug ${slug}`);
+  const report = getReportRow(db, org, slug);
   const found = db
     .select({ data: artefacts.data })
     .from(artefacts)
@@ -65,7 +61,7 @@ export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, 
     .get();
   if (!found)
     throw notFound(
-      `the run of this report keeps nothing under that name; what a run keeps is dropped together with the events of its session`,
+      "The run of this report has no artifact with that name. Artifacts are deleted together with the session events.",
     );
   return found.data;
 }
@@ -83,7 +79,7 @@ export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<O
   return events.map((event) => {
     const artefact = artefactOf(event);
     if (!artefact || artefact.missing || names.includes(artefact.name)) return event;
-    return { ...event, artefact: { ...artefact, missing: "it is not stored here any more" } };
+    return { ...event, artefact: { ...artefact, missing: "no longer stored" } };
   });
 }
 

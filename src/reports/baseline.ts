@@ -1,26 +1,27 @@
 import { eq, sql } from "drizzle-orm";
 import { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { mean, median, predictionInterval } from "../grading/stats.ts";
-import { round, rounded } from "./repeats.ts";
-import { argsKey, createRunRows, methodologyWords, type RunRow, type Seen } from "./runrows.ts";
+import type { Scope } from "../grading/grade.ts";
+import { toIso } from "../schema.ts";
+import { mean, median, predictionInterval } from "../stats/estimates.ts";
+import { metricNames, round, rounded } from "../stats/repeats.ts";
+import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords } from "./differences.ts";
+import { createRunRows, type RunRow, type Seen } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
-import { metricNames } from "./verdict.ts";
 
 /** Published runs that the rolling window takes. */
 export const windowRuns = 10;
 
 export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
 
-/** What must be the same for two runs to be compared. */
-export type Comparable = {
-  promptId: string;
-  agent: string;
-  model: string | null;
-  templateArgs: Record<string, string> | null;
+/** A prompt with its template arguments, agent and model. `methodology` null: that of the newest run. */
+export type Variant = Pick<Comparand, "promptId" | "agent" | "model" | "templateArgs"> & {
+  methodology: { hash: string } | null;
   /** null: that of the newest run. */
-  methodologyHash: string | null;
+  scope: Scope | null;
 };
+
+export type Baselines = ReturnType<typeof createBaselines>;
 
 /** What runs of a prompt are held against: the evaluation that a person has pinned, else the last ten comparable published runs. Never one run. */
 export function createBaselines({ db }: Pick<Deps, "db">) {
@@ -31,17 +32,26 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
     .where(eq(prompts.id, sql.placeholder("id")))
     .prepare();
 
-  /** Of runs older than `before`. null where there are fewer than two. */
-  function findBaseline(org: OrgId, of: Comparable, before: string, exceptEvalRequestId: string): Baseline | null {
+  /** Of runs older than `before`. null where there are fewer than `least`. */
+  function findBaseline(
+    org: OrgId,
+    of: Variant,
+    before: string,
+    exceptEvalRequestId: string,
+    least = 2,
+  ): Baseline | null {
     const pinned = pinnedOf.get({ id: of.promptId })?.id ?? null;
     if (pinned !== null && pinned !== exceptEvalRequestId) {
       const scored = rows.ofEvals(org, [pinned]).filter(({ report }) => report?.score != null);
-      return scored.length < 2 ? null : { kind: "pinned", evalRequestId: pinned, runs: scored };
+      return scored.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: scored };
     }
     const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
     const newest = rows.published(org, of.promptId, windowRuns, isOther, before);
-    const found = newest.filter(({ methodologyHash }) => methodologyHash === newest[0]?.methodologyHash);
-    return found.length < 2 ? null : { kind: "window", evalRequestId: null, runs: found };
+    const [last] = newest;
+    const found = newest.filter(
+      ({ methodology, scope }) => methodology?.hash === last?.methodology?.hash && scope === last?.scope,
+    );
+    return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
   }
 
   return {
@@ -51,25 +61,21 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
     /** How far a report is from its baseline; null without a score, or without a baseline. */
     ofReport(org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
       if (report.score === null) return null;
-      const of = {
-        promptId: report.prompt.id,
-        agent: report.agent.id,
-        model: report.agent.model,
-        templateArgs: report.run.templateArgs,
-        methodologyHash: report.methodology.hash,
-      };
-      const baseline = findBaseline(org, of, report.run.runId, report.run.evalRequestId);
+      const baseline = findBaseline(org, comparandOf(report), report.run.runId, report.run.evalRequestId);
       return baseline && toReportBaseline(report, report.score, baseline);
     },
   };
 }
 
-/** Whether a run is of the same cell and methodology. */
-export const isAlike = (run: Seen, of: Omit<Comparable, "promptId">): boolean =>
+/** Whether a run is of the same variant and methodology. */
+export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
   run.agent === of.agent &&
   run.model === of.model &&
   argsKey(run.templateArgs) === argsKey(of.templateArgs) &&
-  (of.methodologyHash ?? run.methodology.hash) === run.methodology.hash;
+  (of.methodology ?? run.methodology).hash === run.methodology.hash &&
+  (of.scope ?? scopeOf(run)) === scopeOf(run);
+
+const scopeOf = ({ scope, methodology: { judge } }: Seen): Scope => comparedScope({ scope, judge });
 
 function toReportBaseline(
   report: Omit<Report, "baseline">,
@@ -77,9 +83,9 @@ function toReportBaseline(
   { kind, evalRequestId, runs }: Baseline,
 ): ReportBaseline {
   const times = runs.map(({ at }) => at);
-  const iso = (at: number) => new Date(at).toISOString();
-  const head = { kind, evalRequestId, n: runs.length, from: iso(Math.min(...times)), to: iso(Math.max(...times)) };
-  const differences = differencesTo(report, runs);
+  const head = { kind, evalRequestId, n: runs.length, from: toIso(Math.min(...times)), to: toIso(Math.max(...times)) };
+  // Why the baseline that a person pinned is not comparable. That of the window always is.
+  const differences = differencesOf([runs, [comparandOf(report)]]).map(differenceWords);
   if (differences.length > 0) return { ...head, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);
   return {
@@ -108,16 +114,11 @@ function toReportBaseline(
   };
 }
 
-/** Why the baseline that a person pinned is not comparable. That of the window always is. */
-function differencesTo({ agent, methodology, run }: Omit<Report, "baseline">, runs: RunRow[]): string[] {
-  const aspects: [string, string, (row: RunRow) => string][] = [
-    ["agent", agent.id, (row) => row.agent],
-    ["model", agent.model ?? "none", (row) => row.model ?? "none"],
-    ["methodology", methodologyWords(methodology), (row) => row.methodology ?? "none"],
-    ["templateArgs", argsKey(run.templateArgs), (row) => argsKey(row.templateArgs)],
-  ];
-  return aspects.flatMap(([name, now, of]) => {
-    const before = [...new Set(runs.map(of))].filter((value) => value !== now);
-    return before.length === 0 ? [] : [`${name}: ${before.join(", ")} in the baseline against ${now}`];
-  });
-}
+export const comparandOf = ({ prompt, agent, methodology, scope, run }: Omit<Report, "baseline">): Comparand => ({
+  promptId: prompt.id,
+  agent: agent.id,
+  model: agent.model,
+  templateArgs: run.templateArgs,
+  methodology,
+  scope: comparedScope({ scope, judge: methodology.judge }),
+});

@@ -1,8 +1,8 @@
 import { and, asc, eq, inArray, sql } from "drizzle-orm";
 import { type EventSource, type EventType, eventSources, eventTypes } from "../agents/agent.ts";
 import { sessionEvents } from "../db/tables.ts";
-import type { Deps, OrgId } from "../deps.ts";
-import { hasFailed, sessionOf, toolName } from "./trace.ts";
+import type { Deps } from "../deps.ts";
+import { hasFailed, type StoredSession, toolName } from "./trace.ts";
 
 /** Events of one span of a session's time. */
 type Slice = { fromSeq: number; events: number; failures: number };
@@ -33,9 +33,8 @@ const kept = 64;
 export function createTimelines({ db }: Pick<Deps, "db">) {
   const known = new Map<string, Timeline>();
 
-  /** Throws not_found. */
-  return function getTimeline(org: OrgId, slug: string): Timeline {
-    const { reportId, events, notice } = sessionOf({ db }, org, slug);
+  return function getTimeline({ report, events, notice }: StoredSession): Timeline {
+    const reportId = report.id;
     const timeline = (notice === null ? known.get(reportId) : undefined) ?? make(events);
     known.delete(reportId);
     if (notice === null) known.set(reportId, timeline);
@@ -43,7 +42,7 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
     return timeline;
   };
 
-  function make(events: ReturnType<typeof sessionOf>["events"]): Timeline {
+  function make(events: StoredSession["events"]): Timeline {
     const { seq, tMs, type, source, data } = sessionEvents;
     const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
     const told = db

@@ -1,13 +1,16 @@
 import { and, asc, count, desc, eq, gte, inArray, lt, type SQL, sql } from "drizzle-orm";
 import { type EventType, eventTypes } from "../agents/agent.ts";
-import { reports, sessionEvents } from "../db/tables.ts";
+import { sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
+import { toIso } from "../schema.ts";
 import { withMissing } from "./artefacts.ts";
-import type { Trace, TraceQuery } from "./traceschema.ts";
+import { getReportRow, type ReportRow } from "./report-row.ts";
+import { toSessionEvent } from "./session-events.ts";
+import type { Trace, TraceQuery } from "./trace-schema.ts";
 
 const dropped =
-  "The events of this session are no longer stored: the service drops them after some time. The report stays as it was.";
+  "The events of this session were deleted because it is older than EVALD_KEEP_SESSIONS_DAYS. The report is unchanged.";
 
 type Row = typeof sessionEvents.$inferSelect;
 type TraceEvent = Trace["events"][number];
@@ -16,39 +19,37 @@ type TraceEvent = Trace["events"][number];
 function parseTypes(text: string): EventType[] {
   return text.split(",").map((name) => {
     const type = eventTypes.find((known) => known === name.trim());
-    if (!type) throw badRequest(`types: ${JSON.stringify(name)} is no event type; use ${eventTypes.join(", ")}`);
+    if (!type)
+      throw badRequest(`Invalid types: ${JSON.stringify(name)} is not an event type. Use ${eventTypes.join(", ")}.`);
     return type;
   });
 }
 
-/** The events behind a report, as a condition, and what a reader must know of them. Throws not_found. */
-export function sessionOf({ db }: Pick<Deps, "db">, org: OrgId, slug: string) {
-  const report = db
-    .select({ id: reports.id, runId: reports.runId, attempt: reports.attempt })
-    .from(reports)
-    .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
-    .get();
-  if (!report) throw notFound(`no report has the slug ${slug}`);
+/** The stored session behind a report. `events` is the condition of its rows, `notice` what a reader must know of them. */
+export type StoredSession = {
+  report: ReportRow;
+  runId: string;
+  attempt: number;
+  events: SQL | undefined;
+  notice: string | null;
+};
+
+/** Throws not_found. */
+export function getSession({ db }: Pick<Deps, "db">, org: OrgId, slug: string): StoredSession {
+  const report = getReportRow(db, org, slug);
+  const { runId, attempt } = report;
   // The run is the organisation's, as its report is; naming it again would keep counts from being made by the index alone.
-  const events = and(eq(sessionEvents.runId, report.runId), eq(sessionEvents.attempt, report.attempt));
+  const events = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
   // The first is dropped first.
   const first = db
     .select({ seq: sessionEvents.seq })
     .from(sessionEvents)
     .where(and(events, eq(sessionEvents.seq, 0)))
     .get();
-  const { id: reportId, ...session } = report;
-  return { reportId, ...session, events, notice: first ? null : dropped };
+  return { report, runId, attempt, events, notice: first ? null : dropped };
 }
 
-const toEvent = ({ seq, at, tMs, type, source, data }: Row): TraceEvent => ({
-  seq,
-  at: new Date(at).toISOString(),
-  tMs,
-  type,
-  source,
-  ...data,
-});
+const toEvent = (row: Row): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
 
 const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
@@ -59,10 +60,6 @@ export const hasFailed: SQL = sql`case ${sessionEvents.type}
   else 0 end`;
 
 export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`;
-
-/** What a reader must know of the session behind a report: that its events were dropped; null if they are there. Throws not_found. */
-export const findNotice = (deps: Pick<Deps, "db">, org: OrgId, slug: string): string | null =>
-  sessionOf(deps, org, slug).notice;
 
 /** Throws bad_request. */
 const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | undefined =>
@@ -80,12 +77,11 @@ const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | und
 
 /**
  * A page of the session behind a report, in order: from `fromSeq` on, or the last events before `beforeSeq`. `search` finds text in any field,
- * whatever its case. Throws not_found, bad_request.
+ * whatever its case. Throws bad_request.
  */
-export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query: TraceQuery): Trace {
+export function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query: TraceQuery): Trace {
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
-  const { db } = deps;
-  const { events, notice, ...session } = sessionOf(deps, org, slug);
+  const { events, notice } = session;
   const matching = and(events, matches(query));
   const isBack = beforeSeq !== undefined;
   const found = db
@@ -105,11 +101,10 @@ export function getTrace(deps: Pick<Deps, "db">, org: OrgId, slug: string, query
   };
 }
 
-/** Whether events that a query matches stand before a certain one. Throws not_found, bad_request. */
-export function hasEarlier(deps: Pick<Deps, "db">, org: OrgId, slug: string, query: TraceQuery, seq: number): boolean {
-  const { events } = sessionOf(deps, org, slug);
+/** Whether events that a query matches stand before a certain one. Throws bad_request. */
+export function hasEarlier({ db }: Pick<Deps, "db">, { events }: StoredSession, query: TraceQuery, seq: number) {
   return (
-    deps.db
+    db
       .select({ seq: sessionEvents.seq })
       .from(sessionEvents)
       .where(and(events, matches(query), lt(sessionEvents.seq, seq)))
@@ -119,13 +114,13 @@ export function hasEarlier(deps: Pick<Deps, "db">, org: OrgId, slug: string, que
 }
 
 /** One event, whole. Throws not_found. */
-export function getEvent(deps: Pick<Deps, "db">, org: OrgId, slug: string, seq: number): TraceEvent {
-  const { events, notice } = sessionOf(deps, org, slug);
-  const row = deps.db
+export function getEvent({ db }: Pick<Deps, "db">, session: StoredSession, seq: number): TraceEvent {
+  const { events, notice, report } = session;
+  const row = db
     .select()
     .from(sessionEvents)
     .where(and(events, eq(sessionEvents.seq, seq)))
     .get();
-  if (!row) throw notFound(notice ?? `the session of ${slug} has no event of that number`);
+  if (!row) throw notFound(notice ?? `The session of ${report.slug} has no event with this seq.`);
   return toEvent(row);
 }

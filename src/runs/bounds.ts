@@ -3,26 +3,26 @@ import { type AgentEvent, AgentFailure, type EventSource, type Task } from "../a
 type Hit = { limit: string; value: number; unit: string };
 
 type Hooks = {
-  /** Stores what the runner itself has to say. */
+  /** Stores an event of the runner itself. */
   tell: (event: AgentEvent) => void;
-  /** Lets the agent know that a limit is near. */
+  /** Warns the agent that a limit is near. */
   warn: (limit: string) => void;
-  /** Ends the run without a result. */
+  /** Fails the run. */
   fail: (failure: AgentFailure) => void;
 };
 
-/** Part of the wall clock that is kept back to end in order, at most 5 s. */
+/** Part of the wall clock reserved for a clean end, at most 5 s. */
 const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 const nearShare = 0.8;
-/** Commands that are stopped for one reason: at each of them the agent is told, and the last ends the run. */
+/** Commands stopped for the same limit: each one is reported to the agent, and the last one ends the run. */
 const maxStopped = 3;
 
 const inWords = ({ value, unit }: Hit) =>
   unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;
 
 /**
- * The limits of a run, kept outside of its agent. Near one the agent is told to wrap up; at the first that is reached `signal` is aborted, and
- * what was done until then is a result. Agents that work by rules keep their own, but for the time.
+ * Enforces the limits of a run outside its agent. Near a limit the agent is told to wrap up; when one is reached `signal` aborts and
+ * the session so far is the result. For rule-based agents only the time limits apply here.
  */
 export function createBounds(kind: "rules" | "model", limits: Task["limits"], { tell, warn, fail }: Hooks) {
   const { wallClockMs, idleMs } = limits;
@@ -37,7 +37,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
   const stopped = new Map<string, number>();
   let hit: Hit | null = null;
   let isEnded = false;
-  /** Calls of tools under way: a command may be silent for longer than an agent may do nothing. */
+  /** Tool calls in progress: a command may run silently for longer than the idle limit. */
   let busy = 0;
 
   function reach(what: Hit): void {
@@ -64,7 +64,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
   const time = { limit: "wall_clock", value: wallClockMs, unit: "ms" };
   const idle = { limit: "idle", value: idleMs, unit: "ms" };
   const tooLong = `the run took longer than ${inWords(time)} and was stopped`;
-  const tooQuiet = `the agent did nothing for ${inWords(idle)} and was stopped`;
+  const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
   const worked = wallClockMs - reserve(wallClockMs);
   const clocks = [
     setTimeout(() => fail(new AgentFailure("timeout", tooLong)), wallClockMs),
@@ -80,7 +80,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
         ? []
         : [
             setTimeout(() => fail(new AgentFailure("timeout", tooQuiet)), idleMs),
-            // Nobody else is told: an agent that hears it is not idle any more.
+            // The agent is not warned, since a warning would reset the idle time.
             setTimeout(() => tell({ type: "limit", ...idle, near: true }), nearShare * idleMs),
           ];
   }
@@ -91,11 +91,11 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     get hit(): boolean {
       return hit !== null;
     },
-    /** Takes an event of the run into account. */
+    /** Counts an event of the run. */
     count(event: AgentEvent, source: EventSource): void {
       if (event.type === "tool_call") busy++;
       if (event.type === "tool_result") busy--;
-      // What a page asks for by itself is no sign of the agent, and has a bound of its own.
+      // Requests made by a page are not activity of the agent, and have their own limit.
       const isOfPage = event.type === "http" && event.purpose === "page";
       if (!isOfPage) listen();
       if (event.type === "end") {
@@ -118,16 +118,16 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
       isStopped = true;
       for (const timer of [...clocks, ...quiet]) clearTimeout(timer);
     },
-    /** How the session ends where a limit ended it. Throws an AgentFailure where nothing was done before. */
+    /** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */
     ending(): AgentEvent[] {
       if (!hit || isEnded) return [];
       const amount = inWords(hit);
       if (used.tool_calls === 0)
         throw new AgentFailure(
           hit.limit === "wall_clock" ? "timeout" : "budget",
-          `the model asked for nothing to be done within the ${amount} of the run`,
+          `the model made no tool call before the run reached its limit of ${amount}`,
         );
-      const reason = `Ended by a limit of the run: ${amount} (${hit.limit}).`;
+      const reason = `The run reached its limit: ${amount} (${hit.limit}).`;
       return [
         { type: "limit", ...hit },
         { type: "end", outcome: "goal_not_met", reason },

@@ -1,23 +1,23 @@
 import { and, desc, eq } from "drizzle-orm";
+import { decideLimits } from "../config/limits.ts";
+import { parseModelId } from "../config/model-settings.ts";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
-import { median } from "../grading/stats.ts";
 import type { Models } from "../models/models.ts";
-import { parseModelId } from "../modelsettings.ts";
-import { decideLimits } from "../prompts/limits.ts";
 import type { Prompts } from "../prompts/prompts.ts";
+import { median } from "../stats/estimates.ts";
 import type { Estimate } from "./schema.ts";
 import type { Money } from "./spending.ts";
 
-/** Earlier runs that are gone by, the latest. */
+/** Number of recent runs that an estimate uses. */
 const mostRuns = 20;
 
 type Parts = { prompts: Prompts; models: Pick<Models, "getModel">; money: Pick<Money, "grantOf"> };
 
 export type Estimates = ReturnType<typeof createEstimates>;
 
-/** What a run of a prompt will take and cost: by earlier runs of the same agent and model, else at most what its limits let it. */
+/** Estimates duration and cost of a run from earlier runs with the same agent and model, else from its limits. */
 export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { prompts, models, money }: Parts) {
   function listEarlier(org: OrgId, promptId: string, agent: string, model: string | null) {
     return db
@@ -38,7 +38,7 @@ export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { p
       .slice(0, mostRuns);
   }
 
-  /** The most that a run may cost by its limits and its model's price; null if nobody says what that costs, or nothing bounds it. */
+  /** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
   async function mostUsd(org: OrgId, model: string, limits: ReturnType<typeof decideLimits>, capUsd: number | null) {
     try {
       const { priceOf } = await import("../agents/gateway/prices.ts");
@@ -89,7 +89,7 @@ export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { p
   };
 }
 
-/** Whether the model by whose name a run was answered is the one that is asked for; providers add a date to it. */
+/** Whether the model that answered is the requested one; providers may append a date. */
 function isModel(answered: string | null, asked: string | null): boolean {
   if (answered === null || asked === null) return answered === asked;
   const name = parseModelId(asked)?.name ?? asked;
@@ -116,11 +116,7 @@ export function estimateWords({ basis, of, seconds, costUsd }: Estimate): string
       ? `at most ${words(range.high)}`
       : `about ${words(range.median)} (${words(range.low ?? 0)} to ${words(range.high)})`;
   const cost =
-    costUsd === null
-      ? "at a cost that nobody can tell"
-      : costUsd.high === 0
-        ? "for nothing"
-        : `for ${told(costUsd, usd)}`;
-  const why = basis === "limits" ? "by its limits" : `by ${of} earlier ${of === 1 ? "run" : "runs"}`;
+    costUsd === null ? "at an unknown cost" : costUsd.high === 0 ? "at no cost" : `for ${told(costUsd, usd)}`;
+  const why = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
   return `a run takes ${told(seconds, minutes)}, ${cost}, ${why}`;
 }

@@ -1,16 +1,18 @@
 import { and, asc, count, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
 import type { Outcome } from "../agents/agent.ts";
+import { type EndCause, toFailureReason } from "../agents/failure.ts";
 import { evalRequests, prompts, type ReportStatus, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
-import type { Page, Paged } from "../paging.ts";
-import { resultOf } from "../reports/repeats.ts";
-import { runUrls } from "../reports/reports.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { runUrls } from "../reports/links.ts";
+import { toIso } from "../schema.ts";
+import { resultOf } from "../stats/repeats.ts";
 import type { EvalRequest, EvalStatus } from "./schema.ts";
 
 export type EvalFilter = { promptId?: string; status?: EvalStatus };
 
-/** It follows from the runs: pending until one has begun, running until all have ended, then the best that one of them came to. */
+/** Derived from the runs: pending until one has started, running until all have ended, then the best status among them. */
 const status = sql<EvalStatus>`(select case
   when sum(${runs.completedAt} is null) > 0 then iif(sum(${runs.status} != 'pending') > 0, 'running', 'pending')
   when sum(${runs.status} = 'completed') > 0 then 'completed'
@@ -20,7 +22,7 @@ const status = sql<EvalStatus>`(select case
 
 export type Evals = ReturnType<typeof createEvals>;
 
-/** Eval requests as they stand: what was asked for, and what became of its runs. */
+/** Reads eval requests with their runs and results. */
 export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   function select(where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
     const rows = db
@@ -39,8 +41,15 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
           evalRequestId: runs.evalRequestId,
           runId: runs.id,
           status: runs.status,
-          failureReason: runs.failureReason,
-          report: { slug: reports.slug, score: reports.score, grade: reports.grade, outcome: reports.outcome },
+          failureCause: runs.failureCause,
+          failureDetail: runs.failureDetail,
+          report: {
+            slug: reports.slug,
+            score: reports.score,
+            scope: reports.scope,
+            grade: reports.grade,
+            outcome: reports.outcome,
+          },
           reportStatus: reports.status,
           seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
           costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
@@ -57,13 +66,13 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       prompt: { id: request.promptId, title },
       trigger: request.trigger,
       status,
-      requestedAt: new Date(request.createdAt).toISOString(),
-      runs: (ofRows.get(request.id) ?? []).map(({ runId, status, failureReason, report }) => ({
+      requestedAt: toIso(request.createdAt),
+      runs: (ofRows.get(request.id) ?? []).map(({ runId, status, report, ...failure }) => ({
         runId,
         status,
         ...runUrls(baseUrl(), runId),
         report,
-        failureReason,
+        failureReason: toFailureReason(failure),
       })),
       result: resultOfRows(ofRows.get(request.id) ?? []),
     }));
@@ -73,12 +82,23 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   function getEvalRequest(org: OrgId, id: string): EvalRequest {
     const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
     const [found] = select(own, { limit: 1, offset: 0 });
-    if (!found) throw notFound(`no eval request has the id ${id}`);
+    if (!found) throw notFound(`No eval request has the ID ${id}.`);
     return found;
   }
 
   return {
     getEvalRequest,
+
+    /** Why runs of a request ended without a report, by run. */
+    failuresOf: (org: OrgId, id: string): Map<string, EndCause> =>
+      new Map(
+        db
+          .select({ runId: runs.id, cause: runs.failureCause })
+          .from(runs)
+          .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, id.toLowerCase())))
+          .all()
+          .flatMap(({ runId, cause }) => (cause === null ? [] : [[runId, cause] as const])),
+      ),
 
     /** Newest first. */
     listEvalRequests(org: OrgId, { promptId, status: wanted }: EvalFilter, page: Page): Paged<EvalRequest> {
@@ -90,7 +110,7 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       const where = and(
         eq(evalRequests.orgId, org),
         promptId === undefined ? undefined : eq(evalRequests.promptId, promptId.toLowerCase()),
-        // Of many requests few are unfinished, and an index knows them.
+        // Few requests are unfinished, and an index covers them.
         isUnfinished ? inArray(evalRequests.id, unfinished) : undefined,
         wanted === undefined ? undefined : eq(status, wanted),
       );
@@ -100,7 +120,7 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       };
     },
 
-    /** Waits until every run has ended, `seconds` are over or `signal` says that nobody waits any more; `onEnded` hears how many have ended. */
+    /** Waits until every run has ended, `seconds` have passed or `signal` aborts. `onEnded` is called with the number of ended runs. */
     async waitFor(
       org: OrgId,
       id: string,
@@ -123,20 +143,20 @@ const looksASecond = 4;
 
 type Row = {
   status: EvalRequest["runs"][number]["status"];
-  failureReason: string | null;
+  failureCause: EndCause | null;
   report: { score: number | null; outcome: Outcome } | null;
   reportStatus: ReportStatus | null;
   seconds: number | null;
   costUsd: number | null;
 };
 
-/** What the runs came to, without those whose report a person has put away. */
+/** The combined result of the runs, without those with an archived report. */
 function resultOfRows(rows: Row[]): EvalRequest["result"] {
   const isOpen = ({ status }: Row) => status === "pending" || status === "running";
   const ended = rows.filter((row) => !isOpen(row) && row.reportStatus !== "archived");
   return resultOf(
-    ended.map(({ failureReason, report, seconds, costUsd }) => ({
-      failureReason,
+    ended.map(({ failureCause, report, seconds, costUsd }) => ({
+      failureCause,
       report: report && { ...report, seconds, costUsd },
     })),
     rows.filter(isOpen).length,

@@ -3,14 +3,15 @@ import type { SessionEvent } from "../agents/agent.ts";
 import { changeMark } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
+import { toSessionEvent } from "../reports/session-events.ts";
 import type { Runs } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
-/** Events that one look takes. */
+/** Events read per poll. */
 const batch = 200;
 const lookEveryMs = 250;
 
-/** A place in the session of a run: a later attempt is another session, told from its beginning. */
+/** A position in the session of a run. Each attempt has its own session. */
 export type Place = { attempt: number; seq: number };
 export type Progress = { run: Run; events: SessionEvent[]; place: Place };
 
@@ -23,7 +24,7 @@ export function toPlace(words: string | null): Place | null {
 
 export type Follow = ReturnType<typeof createFollow>;
 
-/** Runs as they happen, read from what is stored: whoever comes back goes on where they were. */
+/** Streams runs in progress from the stored events, so a client can resume where it stopped. */
 export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { runs: Runs; stopping: AbortSignal }) {
   const lastAttempt = db
     .select({ attempt: max(sessionEvents.attempt) })
@@ -44,27 +45,24 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
     .prepare();
   const newest = db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(batch).prepare();
 
-  const toEvent = ({ seq, at, tMs, type, source, data }: typeof sessionEvents.$inferSelect) =>
-    ({ ...data, seq, at, tMs, type, source }) as SessionEvent;
-
-  /** The session of the last attempt that has one, and what comes of it after a place. */
+  /** The session of the last attempt that has one, with the events after a position. */
   function lookAfter(org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
     const attempt = lastAttempt.get({ run: runId })?.attempt ?? after.attempt;
     const seq = attempt === after.attempt ? after.seq : -1;
-    const events = eventsAfter.all({ run: runId, org, attempt, seq }).map(toEvent);
+    const events = eventsAfter.all({ run: runId, org, attempt, seq }).map(toSessionEvent);
     return { events, place: { attempt, seq: events.at(-1)?.seq ?? seq } };
   }
 
   return {
-    /** The newest events of a run, oldest first, 200 at most, and where they end. Throws not_found. */
+    /** Up to 200 of the newest events of a run, oldest first, and the position after them. Throws not_found. */
     getProgress(org: OrgId, id: string): Progress {
       const run = runs.getRun(org, id);
       const attempt = lastAttempt.get({ run: run.runId })?.attempt ?? 0;
-      const events = newest.all({ run: run.runId, org, attempt }).map(toEvent).reverse();
+      const events = newest.all({ run: run.runId, org, attempt }).map(toSessionEvent).reverse();
       return { run, events, place: { attempt, seq: events.at(-1)?.seq ?? -1 } };
     },
 
-    /** What is new of a run, as it comes, until it has ended and all is told, `signal` says that nobody listens or the service stops. Throws not_found. */
+    /** Yields updates of a run until it has ended, `signal` aborts or the service stops. Throws not_found. */
     async *follow(
       org: OrgId,
       id: string,
@@ -76,7 +74,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
       let told = "";
       for (;;) {
         const mark = changeMark(db);
-        // The run before its events: all that belong to an ended run were stored before its end.
+        // Read the run before its events: an ended run has all its events stored.
         const run = runs.getRun(org, id);
         const found = lookAfter(org, run.runId, place);
         const state = `${run.status} ${run.attempt}`;
@@ -89,7 +87,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
       }
     },
 
-    /** Comes back at once, and then whenever something may have been stored, at most once in `everyMs`; ends as `follow` does. */
+    /** Yields at once, and then whenever something may have changed, at most once per `everyMs`; ends like `follow`. */
     async *watch(signal: AbortSignal, everyMs = 1000): AsyncGenerator<void, void, undefined> {
       const over = AbortSignal.any([signal, stopping]);
       let mark: string;

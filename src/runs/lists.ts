@@ -1,9 +1,13 @@
-import { and, desc, eq, gte, isNull, lt, not, type SQL, sql } from "drizzle-orm";
-import { evalRequests, reports, type runStatuses, runs, type Trigger } from "../db/tables.ts";
+import { and, desc, eq, gte, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
+import type { StoredFailure } from "../agents/failure.ts";
+import { evalRequests, type ReportStatus, reports, type runStatuses, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { badRequest } from "../errors.ts";
+import { invalidField } from "../errors.ts";
+import type { Scope } from "../grading/grade.ts";
+import { toIso } from "../schema.ts";
+import { findRunRow } from "./run-row.ts";
 
-/** Runs of an agent up to which its index leads. */
+/** Maximum runs of an agent for which the agent index is used. */
 const few = 1000;
 
 /** The words by which SQLite knows the index of runs without a report. Behind the one status that is asked for: else it sorts what is sorted. */
@@ -11,14 +15,23 @@ const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 type Status = (typeof runStatuses)[number];
 
-export type RunFilter = { promptId?: string; status?: Status; agent?: string; trigger?: Trigger };
+/** Filters of run lists. */
+export type RunFilter = {
+  promptId?: string;
+  status?: Status;
+  agent?: string;
+  trigger?: Trigger;
+  reportStatus?: ReportStatus;
+};
+
+/** Only the API lists filter by report status. */
+export type LineFilter = Omit<RunFilter, "reportStatus">;
 
 /** A run as a list shows it. */
-export type RunLine = {
+export type RunLine = StoredFailure & {
   runId: string;
   status: Status;
-  failureReason: string | null;
-  /** As the run was asked for: the prompt may be called otherwise by now. */
+  /** Title when the run was requested; the prompt may have been renamed since. */
   title: string;
   promptId: string;
   agent: string;
@@ -31,19 +44,20 @@ export type RunLine = {
     slug: string;
     score: number | null;
     grade: string | null;
+    scope: Scope;
     outcome: (typeof reports.$inferSelect)["outcome"];
   } | null;
 };
 
-/** Runs as lists for people: a page costs the same however many runs there are, for it goes on where the last one ended. */
-export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
+/** Lists runs with keyset pagination, so the cost of a page does not depend on the number of runs. */
+export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
   const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
-  const iso = (at: number | null) => (at === null ? null : new Date(at).toISOString());
 
   const columns = {
     runId: runs.id,
     status: runs.status,
-    failureReason: runs.failureReason,
+    failureCause: runs.failureCause,
+    failureDetail: runs.failureDetail,
     title,
     promptId: runs.promptId,
     agent: runs.agent,
@@ -52,7 +66,13 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
     createdAt: runs.createdAt,
     startedAt: runs.startedAt,
     completedAt: runs.completedAt,
-    report: { slug: reports.slug, score: reports.score, grade: reports.grade, outcome: reports.outcome },
+    report: {
+      slug: reports.slug,
+      score: reports.score,
+      scope: reports.scope,
+      grade: reports.grade,
+      outcome: reports.outcome,
+    },
   };
 
   /** `byTrigger`: requests lead and runs follow; a cross join keeps SQLite from turning that round. */
@@ -79,9 +99,9 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       .all()
       .map(({ createdAt, startedAt, completedAt, ...rest }) => ({
         ...rest,
-        createdAt: new Date(createdAt).toISOString(),
-        startedAt: iso(startedAt),
-        completedAt: iso(completedAt),
+        createdAt: toIso(createdAt),
+        startedAt: toIso(startedAt),
+        completedAt: toIso(completedAt),
       }));
   }
 
@@ -96,7 +116,7 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       .get() === undefined;
 
   /** Of the conditions the one that leaves least leads; a plus keeps SQLite from the index of another. */
-  function conditions(org: OrgId, { promptId, status, agent, trigger }: RunFilter) {
+  function conditions(org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
     const isOpen = status === "pending" || status === "running";
     const isWithout = status === "failed" || status === "superseded";
     const isFew = agent !== undefined && isRare(org, agent);
@@ -124,16 +144,15 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
 
   return {
     /** Newest first. `before`: the last run of the page before; `next` is that of this page, null if nothing follows. Throws bad_request. */
-    listNewest(org: OrgId, filter: RunFilter, { limit, before }: { limit: number; before?: string }) {
+    listNewest(org: OrgId, filter: LineFilter, { limit, before }: { limit: number; before?: string }) {
       const { where, byTrigger } = conditions(org, filter);
       let after: SQL | undefined;
       if (before !== undefined) {
-        const own = and(eq(runs.orgId, org), eq(runs.id, before.toLowerCase()));
-        const last = db.select({ id: runs.id, request: runs.evalRequestId }).from(runs).where(own).get();
-        if (!last) throw badRequest(`before: no run has the id ${before}`);
+        const last = findRunRow(db, org, before);
+        if (!last) throw invalidField("before", `no run has the ID ${before}`);
         // The first half is what the index of requests can begin at.
         after = byTrigger
-          ? sql`${evalRequests.id} <= ${last.request} and (${evalRequests.id}, ${runs.id}) < (${last.request}, ${last.id})`
+          ? sql`${evalRequests.id} <= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) < (${last.evalRequestId}, ${last.id})`
           : lt(runs.id, last.id);
       }
       const lines = select(and(where, after), limit + 1, byTrigger);
@@ -141,18 +160,18 @@ export function createRunLists({ db, now }: Pick<Deps, "db" | "now">) {
       return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
     },
 
-    /** What waits or runs now, newest first. */
+    /** Pending and running runs, newest first. */
     listUnfinished: (org: OrgId, limit: number): RunLine[] =>
       select(and(eq(runs.orgId, org), isNull(runs.completedAt)), limit),
 
-    /** Runs of the last `withinMs` that failed for another reason than that somebody wanted it, newest first. */
+    /** Runs that failed within the last `withinMs`, without canceled ones, newest first. */
     listBroken: (org: OrgId, { limit, withinMs }: { limit: number; withinMs: number }): RunLine[] =>
       select(
         and(
           eq(runs.orgId, org),
           eq(runs.status, "failed"),
           withoutReport,
-          not(sql`${runs.failureReason} like 'cancelled:%'`),
+          ne(runs.failureCause, "cancelled"),
           gte(runs.createdAt, now() - withinMs),
         ),
         limit,

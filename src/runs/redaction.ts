@@ -2,19 +2,27 @@ import { redactKeys } from "../schema.ts";
 
 const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-(goog-)?api-key$/i;
 const gone = "[redacted]";
-/** Credentials that are known by their looks alone, whosever they are. In JSON a letter may stand right before one: that of a \\n. */
+/** Credentials recognizable by their format. In JSON a letter may directly precede one, from an escape such as \\n. */
 const shapes: [RegExp, string][] = [
-  [/(bearer|basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
+  [/(bearer)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
+  [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
   [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, gone],
   [/(?:AKIA|ASIA)[A-Z0-9]{16}/g, gone],
   [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${gone}`],
   [/\b([a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"']{0,200}:)[^\s/@"']{1,500}@/gi, `$1${gone}@`],
 ];
 
+/** "Basic" and the base64 of "name:password". The word alone is English, as in "Basic Statements". */
+const withoutBasic = (text: string): string =>
+  text.replace(/\b(basic)\s{1,9}([A-Za-z0-9+/_-]{4,}={0,2})/gi, (whole, scheme, value) => {
+    const decoded = Buffer.from(value, "base64").toString("latin1");
+    return /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(decoded) ? `${scheme} ${gone}` : whole;
+  });
+
 const keyBlock = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g;
 const keyEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----/;
 
-/** A text without private keys, whole or cut off at either side. */
+/** Removes private keys from a text, complete or truncated. */
 function withoutPrivateKeys(text: string): string {
   if (!text.includes("PRIVATE KEY-----")) return text;
   const parts = text.replace(keyBlock, gone).split(keyEnd);
@@ -26,12 +34,12 @@ function withoutPrivateKeys(text: string): string {
   return [...kept, parts.at(-1)].join("");
 }
 
-/** Ways in which a secret may be written: plain, in base64 at each of its three offsets, in hex, encoded for an address or in JSON. */
+/** Encodings of a secret: plain, base64 at each of three offsets, hex, URL-encoded and JSON. */
 function spellings(secret: string): string[] {
   const bytes = Buffer.from(secret);
   const inBase64 = [0, 1, 2].flatMap((offset) => {
     const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString("base64");
-    // Characters that hold bits of what stands before or after belong to no secret.
+    // Drop characters that share bits with the neighboring text.
     const cut = text.slice(Math.ceil((offset * 8) / 6), Math.floor(((offset + bytes.length) * 8) / 6));
     return [cut, cut.replaceAll("+", "-").replaceAll("/", "_")];
   });
@@ -49,12 +57,12 @@ function spellings(secret: string): string[] {
   return [...new Set(all)].filter((text) => text.length >= 8);
 }
 
-/** Takes secrets out of texts: those it was told of, this service's own keys, and what is sent as credentials. */
+/** Redacts secrets in texts: registered ones, API keys of this service, and anything sent as credentials. */
 export function createRedaction() {
   let known: string[] = [];
   return {
     hide(secrets: string[]): void {
-      // The longest first: one may be a part of another.
+      // Longest first, because one may contain another.
       known = [...new Set([...known, ...secrets.flatMap(spellings)])].sort((a, b) => b.length - a.length);
     },
     /** `name`: under which the text stands, if under one. */
@@ -63,7 +71,7 @@ export function createRedaction() {
       const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
       return shapes.reduce(
         (rest, [shape, instead]) => rest.replace(shape, instead),
-        withoutPrivateKeys(redactKeys(left)),
+        withoutBasic(withoutPrivateKeys(redactKeys(left))),
       );
     },
   };

@@ -11,29 +11,30 @@ import type { Prompts } from "../prompts/prompts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
 import type { Endings } from "./endings.ts";
+import { getRunRow } from "./run-row.ts";
 import type { Money } from "./spending.ts";
 import { startUrls } from "./starts.ts";
 
 const idempotencyMs = 24 * 3600_000;
-/** A crash of the agent spends an attempt; a fault of what lies around it does not, and what an agent did is a result. */
+/** Attempts per run. Only a crash of the agent uses one. */
 const maxAttempts = 3;
 
 export type EvalRequestInput = {
   urlMap: Record<string, string>;
   templateArgs?: Record<string, string>;
-  /** Default 1; null: as many as the prompt says. */
+  /** Default 1; null: the prompt's runsPerEval. */
   runs?: number | null;
   trigger: Trigger;
   idempotencyKey?: string;
-  /** The run that is run again, by which an idempotency key tells this from any other request. */
+  /** The run to retry; part of the idempotency digest. */
   rerunOf?: string;
-  /** What a gate asks for beside its runs, for the same purpose. */
+  /** Further parameters of a gate; part of the idempotency digest. */
   gate?: object;
   /** Default false. */
   supersede?: boolean;
 };
 
-/** What is known of a run when it is asked for. */
+/** A run as requested. */
 type Given =
   | "id"
   | "orgId"
@@ -58,7 +59,7 @@ type Parts = {
   money: Pick<Money, "check">;
   queue: Queue;
   commit: Commit;
-  /** Called once accepted runs are on the disk. */
+  /** Called once accepted runs are on disk. */
   onQueued: () => void;
 };
 
@@ -69,44 +70,24 @@ export function createRequests(
   const insertEvalRequest = preparedInsert(db, evalRequests);
   const insertRun = preparedInsert(db, runs);
 
-  const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
-    t
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
-      .orderBy(asc(runs.id))
-      .all()
-      .map(({ id }) => id);
-
-  /** A run that an idempotency key made within the last day; conflict if it was made by another request. */
-  function findEarlier(t: Tx, org: OrgId, key: string, hash: string) {
-    const row = t
-      .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, now() - idempotencyMs)))
-      .orderBy(desc(runs.id))
-      .get();
-    if (row && row.hash !== hash)
-      throw conflict("the Idempotency-Key was used for another request within 24 hours; use a new key");
-    return row;
-  }
-
   /**
-   * Accepts an evaluation of a prompt, as a part of a transaction: its eval request, its runs and their jobs become visible together.
-   * Throws not_found, conflict (archived, the month's money is spent, or an idempotency key used otherwise), missing_template_vars, bad_request (urlMap, templateArgs).
+   * Accepts an evaluation of a prompt within a transaction: its eval request, runs and jobs become visible together.
+   * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap, templateArgs).
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
     const prompt = ofPrompts.getPromptRow(org, promptId);
-    // What was given, not what it comes to: a prompt that is changed in between makes no other request of it.
+    // Hash the input, not the result: a prompt edited in between must not change the digest.
     const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
     const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
     const earlier =
-      idempotencyKey && idempotencyHash ? findEarlier(t, org, idempotencyKey, idempotencyHash) : undefined;
+      idempotencyKey && idempotencyHash
+        ? findEarlier(t, org, idempotencyKey, idempotencyHash, now() - idempotencyMs)
+        : undefined;
     if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId) };
     if (prompt.status === "archived")
       throw conflict(
-        `the prompt is archived; PATCH /api/v1/prompts/${promptId} with {"status": "active"} brings it back`,
+        `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
       );
     const mapped = parseUrlMap(urlMap);
     const args = argsFor(prompt.templateVars, templateArgs);
@@ -149,14 +130,15 @@ export function createRequests(
     return { evalRequestId, runIds };
   }
 
-  /** A run with its job. */
+  /** Inserts a run with its job. */
   function insertPending(t: Tx, run: Pick<typeof runs.$inferSelect, Given>): void {
     insertRun({
       ...run,
       status: "pending",
       agentVersion: null,
       attempt: 0,
-      failureReason: null,
+      failureCause: null,
+      failureDetail: null,
       startedAt: null,
       completedAt: null,
       reservedUsd: null,
@@ -165,11 +147,11 @@ export function createRequests(
     queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
-  /** Adds a run of the same task to an evaluation, as a part of a transaction; `onQueued` is to be called after it. `model`: the one to ask for. */
+  /** Adds a run of the same task to an evaluation within a transaction; call `onQueued` afterwards. `model`: the model to request. */
   function addRun(t: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
     const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
     const first = t.select().from(runs).where(own).orderBy(asc(runs.id)).limit(1).get();
-    if (!first) throw notFound(`no eval request has the id ${evalRequestId}`);
+    if (!first) throw notFound(`No eval request has the ID ${evalRequestId}.`);
     insertPending(t, {
       ...first,
       id: newId(now()),
@@ -180,7 +162,7 @@ export function createRequests(
     });
   }
 
-  /** Accepts an evaluation of a prompt and answers once it is on the disk. Throws what `accept` throws. */
+  /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `accept` throws. */
   async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
     const accepted = await commit((t) => accept(t, org, promptId, input));
     if (input.supersede) endings.onEnded();
@@ -194,16 +176,9 @@ export function createRequests(
     requestEval,
     onQueued,
 
-    /** Accepts another run of what a run was about: the same prompt as it is now, with the same urlMap and templateArgs. Throws as `requestEval`. */
+    /** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
     requestAgain(org: OrgId, runId: string, trigger: Trigger, idempotencyKey?: string): Promise<Accepted> {
-      const own = and(eq(runs.orgId, org), eq(runs.id, runId.toLowerCase()));
-      const run = db
-        .select({ id: runs.id, promptId: runs.promptId, urlMap: runs.urlMap, templateArgs: runs.templateArgs })
-        .from(runs)
-        .where(own)
-        .get();
-      if (!run) throw notFound(`no run has the id ${runId}`);
-      const { id: rerunOf, promptId, urlMap, templateArgs } = run;
+      const { id: rerunOf, promptId, urlMap, templateArgs } = getRunRow(db, org, runId);
       return requestEval(org, promptId, {
         urlMap,
         templateArgs: templateArgs ?? undefined,
@@ -215,7 +190,29 @@ export function createRequests(
   };
 }
 
-/** The host that a run loads first, as the limits count it: where its first address leads, mapped as it will be. Empty if there is none. */
+const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
+  t
+    .select({ id: runs.id })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+    .orderBy(asc(runs.id))
+    .all()
+    .map(({ id }) => id);
+
+/** The run that an idempotency key created since `since`, epoch ms. Throws conflict if another request used the key. */
+function findEarlier(t: Tx, org: OrgId, key: string, hash: string, since: number) {
+  const row = t
+    .select({ evalRequestId: runs.evalRequestId, hash: runs.idempotencyHash })
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.idempotencyKey, key), gt(runs.createdAt, since)))
+    .orderBy(desc(runs.id))
+    .get();
+  if (row && row.hash !== hash)
+    throw conflict("This Idempotency-Key was used for a different request in the last 24 hours. Use a new key.");
+  return row;
+}
+
+/** The host that a run requests first, after urlMap, for the per-host limit. Empty if there is none. */
 function loadedHost(startUrls: string[], urlMap: Record<string, string>): string {
   const [first] = startUrls;
   if (first === undefined) return "";
@@ -225,7 +222,7 @@ function loadedHost(startUrls: string[], urlMap: Record<string, string>): string
 
 const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update(canonical(value)).digest("hex");
 
-/** JSON with sorted keys, so that the same request has the same digest however its keys are ordered. */
+/** JSON with sorted keys, so the digest does not depend on key order. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, item) =>
     item && typeof item === "object" && !Array.isArray(item)

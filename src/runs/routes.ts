@@ -1,11 +1,11 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
-import { pageQuery } from "../paging.ts";
-import { runUrls } from "../reports/reports.ts";
-import { OneOf, PathId } from "../schema.ts";
-import { streamAnswer } from "../web/live.ts";
+import { jsonBody } from "../http/body.ts";
+import { streamAnswer } from "../http/event-stream.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { runUrls } from "../reports/links.ts";
+import { OneOf, PathId, toIso } from "../schema.ts";
 import type { Endings } from "./endings.ts";
 import type { Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
@@ -45,12 +45,12 @@ type Parts = {
 const IdempotencyKey = Type.String({
   pattern: idempotencyKeyShape,
   description:
-    "1 to 255 visible ASCII characters. The same key within 24 hours answers with the same run; with another request it is refused.",
+    "1 to 255 visible ASCII characters. Repeating a request with the same key within 24 hours returns the same run; using the key for a different request is a conflict.",
 });
 
 const idempotent = Type.Object({ "idempotency-key": Type.Optional(IdempotencyKey) });
 
-const path = Type.Object({ runId: PathId("uuid of the run") });
+const path = Type.Object({ runId: PathId("ID of the run") });
 
 const ended = "end";
 
@@ -58,30 +58,28 @@ const ended = "end";
 async function* toMessages(progress: ReturnType<Follow["follow"]>) {
   for await (const { run, events, place } of progress) {
     for (const event of events) {
-      const data = JSON.stringify({ ...event, at: new Date(event.at).toISOString() });
+      const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: placeWords({ ...place, seq: event.seq }), data };
     }
     yield { event: "run", id: run.completedAt === null ? placeWords(place) : ended, data: JSON.stringify(run) };
   }
 }
 
-const followOperation = operation("Runs", "followRun", "Follow a run while it goes on", errors(404), {
+const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404), {
   description:
-    "Server-sent events: `event` for each event of the session, as in a trace; `run` with the run whenever it has moved on. The stream ends after the run has. Asked again with Last-Event-ID it goes on behind that message; without, it begins at the first event.",
+    "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
 Object.assign(followOperation.detail.responses, {
   200: {
-    description: "Messages as they come",
+    description: "Stream of server-sent events",
     content: { "text/event-stream": { schema: { type: "string" } } },
   },
-  204: { description: "All has been told" },
+  204: { description: "The stream has ended; do not reconnect" },
 });
 
-export const runRoutes = (
-  { runs, evals, requests, endings, slots, money, estimates, follow, baseUrl, nameOf }: Parts,
-  orgOf: OrgOf,
-) =>
-  new Elysia({ name: "runs" })
+/** Asks for runs, and ends them. */
+const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "run requests" })
     .post(
       "/api/v1/prompts/:promptId/run",
       async ({ request, params, headers, body }) => {
@@ -95,7 +93,7 @@ export const runRoutes = (
       },
       {
         headers: idempotent,
-        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
         ...jsonBody(RunRequest),
         ...operation(
           "Runs",
@@ -103,84 +101,11 @@ export const runRoutes = (
           "Trigger a run of a prompt",
           { 200: RunResponse, ...errors(400, 404, 409, 413) },
           {
-            description: "An accepted run is never lost. Follow it at statusUrl.",
+            description: "Once accepted, a run survives restarts. Poll its status at statusUrl.",
           },
         ),
       },
     )
-    .get(
-      "/api/v1/prompts/:promptId/slots",
-      ({ request, params, query, set }) => {
-        const { limit = 100, offset } = query;
-        const { items, total } = slots.listSlots(orgOf(request), params.promptId, { limit, offset: offset ?? 0 });
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
-      {
-        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
-        query: Type.Object(pageQuery),
-        ...operation("Prompts", "listSlots", "List what became of the slots of a prompt's schedule, newest first", {
-          200: listOf(Slot, "Slots, newest first"),
-          ...errors(400, 404),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/runs",
-      ({ request, query, set }) => {
-        const { promptId, reportStatus, limit = 100, offset } = query;
-        const { items, total } = runs.listRuns(
-          orgOf(request),
-          { promptId, reportStatus },
-          { limit, offset: offset ?? 0 },
-        );
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
-      {
-        query: Type.Object(runsQuery),
-        ...operation("Runs", "listRuns", "List the runs of the organisation, newest first", {
-          200: listOf(Run, "Runs, newest first"),
-          ...errors(400),
-        }),
-      },
-    )
-    .get(
-      "/api/v1/eval-requests",
-      ({ request, query, set }) => {
-        const { promptId, status, limit = 20, offset } = query;
-        const page = { limit, offset: offset ?? 0 };
-        const { items, total } = evals.listEvalRequests(orgOf(request), { promptId, status }, page);
-        set.headers["x-total-count"] = String(total);
-        return items;
-      },
-      {
-        query: Type.Object({
-          promptId: Type.Optional(Type.String({ format: "uuid", description: "Only evaluations of this prompt" })),
-          status: Type.Optional(OneOf(evalStatuses)),
-          ...pageQuery,
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Rows at most" })),
-        }),
-        ...operation("Runs", "listEvalRequests", "List evaluations with their runs and results, newest first", {
-          200: listOf(EvalRequest, "Eval requests, newest first"),
-          ...errors(400),
-        }),
-      },
-    )
-    .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
-      params: Type.Object({ id: PathId("uuid of the eval request") }),
-      ...operation("Runs", "getEvalRequest", "Get one evaluation: its runs, and what they came to", {
-        200: EvalRequest,
-        ...errors(404),
-      }),
-    })
-    .get("/api/v1/runs/:runId", ({ request, params }) => runs.getRun(orgOf(request), params.runId), {
-      params: path,
-      ...operation("Runs", "getRun", "Get the status of a run, and its report once it is completed", {
-        200: Run,
-        ...errors(404),
-      }),
-    })
     .post(
       "/api/v1/runs/:runId/cancel",
       async ({ request, params }) => {
@@ -192,9 +117,12 @@ export const runRoutes = (
         ...operation(
           "Runs",
           "cancelRun",
-          "End a run that has not ended, as failed",
+          "Cancel a run",
           { 200: Run, ...errors(404, 409) },
-          { description: "A session in progress stops within a second. failureReason says who cancelled." },
+          {
+            description:
+              "A session in progress stops within a second. The run becomes failed, and failureReason says who cancelled it.",
+          },
         ),
       },
     )
@@ -216,12 +144,40 @@ export const runRoutes = (
         ...operation(
           "Runs",
           "rerun",
-          "Run again what a run was about",
+          "Retry a run",
           { 200: RunResponse, ...errors(400, 404, 409) },
-          { description: "A new run of the same prompt, as it is now, with the same urlMap and templateArgs." },
+          {
+            description:
+              "Starts a new run of the prompt in its current version, with the same urlMap and templateArgs.",
+          },
         ),
       },
+    );
+
+/** Runs as they are and were. */
+const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "run reads" })
+    .get(
+      "/api/v1/runs",
+      ({ request, query, set }) => {
+        const { promptId, reportStatus } = query;
+        return listAnswer(set, runs.listRuns(orgOf(request), { promptId, reportStatus }, pageOf(query)));
+      },
+      {
+        query: Type.Object(runsQuery),
+        ...operation("Runs", "listRuns", "List runs, newest first", {
+          200: listOf(Run, "Runs, newest first"),
+          ...errors(400),
+        }),
+      },
     )
+    .get("/api/v1/runs/:runId", ({ request, params }) => runs.getRun(orgOf(request), params.runId), {
+      params: path,
+      ...operation("Runs", "getRun", "Get a run, with its report once it is completed", {
+        200: Run,
+        ...errors(404),
+      }),
+    })
     .get(
       "/api/v1/runs/:runId/events",
       ({ request, params, headers }) => {
@@ -233,7 +189,7 @@ export const runRoutes = (
       },
       {
         headers: Type.Object({
-          "last-event-id": Type.Optional(Type.String({ description: "id of the last message that was read" })),
+          "last-event-id": Type.Optional(Type.String({ description: "ID of the last message received" })),
         }),
         params: path,
         ...followOperation,
@@ -241,30 +197,81 @@ export const runRoutes = (
     )
     .get("/api/v1/runs/:runId/attempts", ({ request, params }) => endings.listAttempts(orgOf(request), params.runId), {
       params: path,
-      ...operation("Runs", "listAttempts", "List the times that a run was begun, oldest first", {
+      ...operation("Runs", "listAttempts", "List the attempts of a run, oldest first", {
         200: Type.Array(Attempt, { description: "Attempts, oldest first" }),
         ...errors(404),
       }),
-    })
+    });
+
+/** Evaluations: runs of one prompt that were asked for together. */
+const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "evaluations" })
+    .get(
+      "/api/v1/eval-requests",
+      ({ request, query, set }) => {
+        const { promptId, status } = query;
+        return listAnswer(set, evals.listEvalRequests(orgOf(request), { promptId, status }, pageOf(query, 20)));
+      },
+      {
+        query: Type.Object({
+          promptId: Type.Optional(Type.String({ format: "uuid", description: "Only evaluations of this prompt" })),
+          status: Type.Optional(OneOf(evalStatuses)),
+          ...pageQuery,
+          limit: Type.Optional(
+            Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Maximum number of items to return" }),
+          ),
+        }),
+        ...operation("Runs", "listEvalRequests", "List eval requests with their runs and results, newest first", {
+          200: listOf(EvalRequest, "Eval requests, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
+      params: Type.Object({ id: PathId("ID of the eval request") }),
+      ...operation("Runs", "getEvalRequest", "Get an eval request with its runs and results", {
+        200: EvalRequest,
+        ...errors(404),
+      }),
+    });
+
+/** When a prompt runs, and what its runs cost. */
+const planRoutes = ({ slots, estimates, money }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "slots and spending" })
+    .get(
+      "/api/v1/prompts/:promptId/slots",
+      ({ request, params, query, set }) =>
+        listAnswer(set, slots.listSlots(orgOf(request), params.promptId, pageOf(query))),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        query: Type.Object(pageQuery),
+        ...operation("Prompts", "listSlots", "List the scheduled slots of a prompt and their outcomes, newest first", {
+          200: listOf(Slot, "Slots, newest first"),
+          ...errors(400, 404),
+        }),
+      },
+    )
     .get(
       "/api/v1/prompts/:promptId/estimate",
       ({ request, params }) => estimates.getEstimate(orgOf(request), params.promptId),
       {
-        params: Type.Object({ promptId: PathId("uuid of the prompt") }),
-        ...operation("Prompts", "getEstimate", "Tell how long a run of a prompt will take, and what it will cost", {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        ...operation("Prompts", "getEstimate", "Estimate the duration and cost of a run", {
           200: Estimate,
           ...errors(404),
         }),
       },
     )
     .get("/api/v1/spending", ({ request }) => money.getSpending(orgOf(request)), {
-      ...operation(
-        "System",
-        "getSpending",
-        "Tell what models have cost the organisation this month, and what they may",
-        {
-          200: Spending,
-          ...errors(),
-        },
-      ),
+      ...operation("System", "getSpending", "Get the model spending and budget of the current month", {
+        200: Spending,
+        ...errors(),
+      }),
     });
+
+export const runRoutes = (parts: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "runs" })
+    .use(requestRoutes(parts, orgOf))
+    .use(readRoutes(parts, orgOf))
+    .use(evalRoutes(parts, orgOf))
+    .use(planRoutes(parts, orgOf));

@@ -1,22 +1,26 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
+import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
 import { rowReader } from "../db/rows.ts";
-import { prompts, type ReportStatus, reports, runCounts, runs } from "../db/tables.ts";
+import { prompts, reports, runCounts, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { notFound } from "../errors.ts";
-import type { Page, Paged } from "../paging.ts";
-import { promptSummaryColumns, toPromptSummary } from "../prompts/prompts.ts";
-import { reportUrl, runReportColumns, runUrls, toRunReport } from "../reports/reports.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
+import { reportUrl, runUrls } from "../reports/links.ts";
+import { runReportColumns, toRunReport } from "../reports/reports.ts";
+import { toIso } from "../schema.ts";
+import { createRunLines, type RunFilter } from "./lists.ts";
+import { getRunRow, noRun, type RunRow } from "./run-row.ts";
 import type { Run } from "./schema.ts";
 
-export type RunFilter = { promptId?: string; reportStatus?: ReportStatus };
-export type Asked = Pick<typeof runs.$inferSelect, "task" | "urlMap">;
+export type Asked = Pick<RunRow, "task" | "urlMap">;
 export type Runs = ReturnType<typeof createRuns>;
 
 const columns = {
   run: {
     id: runs.id,
     status: runs.status,
-    failureReason: runs.failureReason,
+    failureCause: runs.failureCause,
+    failureDetail: runs.failureDetail,
     templateArgs: runs.templateArgs,
     agent: runs.agent,
     agentVersion: runs.agentVersion,
@@ -40,7 +44,7 @@ const reportAt = promptAt + Object.keys(columns.prompt).length;
 const org = sql.placeholder("org");
 const page = { limit: sql.placeholder("limit"), offset: sql.placeholder("offset") };
 
-export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
+export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "baseUrl">) {
   const joined = () =>
     db
       .select(columns)
@@ -110,32 +114,38 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       report: report === null ? null : toRunReport(report, reportUrl(baseUrl(), report.slug)),
       statusUrl,
       runUrl,
-      completedAt: run.completedAt === null ? null : new Date(run.completedAt).toISOString(),
-      createdAt: new Date(run.createdAt).toISOString(),
-      failureReason: run.failureReason,
+      completedAt: toIso(run.completedAt),
+      createdAt: toIso(run.createdAt),
+      failureReason: toFailureReason(run),
       templateArgs: run.templateArgs,
       prompt: toPromptSummary(prompt),
       agent: { id: run.agent, version: run.agentVersion, model: run.model },
       evalRequestId: run.evalRequestId,
-      startedAt: run.startedAt === null ? null : new Date(run.startedAt).toISOString(),
+      startedAt: toIso(run.startedAt),
       attempt: run.attempt,
     };
   }
 
   return {
+    ...createRunLines({ db, now }),
+
     /** Throws not_found. */
     getRun(org: OrgId, id: string): Run {
       const [row] = byId.values({ org, id: id.toLowerCase() });
-      if (!row) throw notFound(`no run has the id ${id}`);
+      if (!row) throw noRun(id);
       return toRun(row);
     },
 
     /** What a run was asked to do, as it was accepted. Throws not_found. */
     getAsked(org: OrgId, id: string): Asked {
-      const own = and(eq(runs.orgId, org), eq(runs.id, id.toLowerCase()));
-      const row = db.select({ task: runs.task, urlMap: runs.urlMap }).from(runs).where(own).get();
-      if (!row) throw notFound(`no run has the id ${id}`);
-      return row;
+      const { task, urlMap } = getRunRow(db, org, id);
+      return { task, urlMap };
+    },
+
+    /** Why a run ended without a report. Throws not_found. */
+    getFailure(org: OrgId, id: string): StoredFailure {
+      const { failureCause, failureDetail } = getRunRow(db, org, id);
+      return { failureCause, failureDetail };
     },
 
     /** How many runs there are, of a prompt or in all. */
@@ -143,7 +153,11 @@ export function createRuns({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       plans[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0,
 
     /** Newest first. */
-    listRuns(org: OrgId, { promptId, reportStatus }: RunFilter, { limit, offset }: Page): Paged<Run> {
+    listRuns(
+      org: OrgId,
+      { promptId, reportStatus }: Pick<RunFilter, "promptId" | "reportStatus">,
+      { limit, offset }: Page,
+    ): Paged<Run> {
       const plan = plans[promptId ? (reportStatus ? "both" : "promptId") : reportStatus ? "reportStatus" : "all"];
       const values = {
         org,

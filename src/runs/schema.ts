@@ -1,11 +1,11 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
-import { attemptEnds, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
-import { pageQuery } from "../paging.ts";
+import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
+import { pageQuery } from "../http/paging.ts";
 import { PromptSummary, promptExample } from "../prompts/schema.ts";
-import { EvalResult } from "../reports/repeats.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { EvalResult } from "../stats/repeats.ts";
 
 export const runExample = {
   runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
@@ -14,7 +14,7 @@ export const runExample = {
     slug: "upload-a-file-7f3a91c2",
     url: "https://evald.example.com/reports/upload-a-file-7f3a91c2",
     score: 84.5,
-    grade: "B",
+    grade: null,
     metrics: {
       time: "1.4s",
       timeDetail: "1.4 s from the first event to the last",
@@ -34,12 +34,15 @@ export const runExample = {
         weight: "15%",
         score: 82,
         grade: "B-",
-        desc: "Share of links, samples and pages in order: 82 %. 100: all; 0: none.",
+        desc: "Links (100%): 82% of the links tested or followed lead to a page (100 at 100%, 0 at 0%) = 82.",
+        parts: [],
+        unmeasured: ["Pages"],
       },
     ],
     status: "published",
     outcome: "not_judged",
-    nullNotice: null,
+    scope: "docs_only",
+    nullNotice: "No grade: the goal was not tested",
     keyFinding: "The page for the goal was found after 3 pages.",
     verdict: "Easy to find; two samples do not parse.",
     summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },
@@ -53,7 +56,7 @@ export const runExample = {
   failureReason: null,
   templateArgs: { language: "Python" },
   prompt: promptExample,
-  agent: { id: "explorer", version: "0.1.0", model: null },
+  agent: { id: "explorer", version: "0.2.0", model: null },
   evalRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
   startedAt: "2026-11-21T09:31:00.100Z",
   attempt: 1,
@@ -62,21 +65,22 @@ export const runExample = {
 export const Run = Type.Object(
   {
     runId: Id,
-    status: OneOf(runStatuses, "completed, failed and superseded are final; completed always has a report"),
+    status: OneOf(runStatuses, "completed, failed and superseded are final; a completed run always has a report"),
     report: Nullable(RunReport),
-    statusUrl: Type.String({ format: "uri", description: "Address to poll" }),
-    runUrl: Type.String({ format: "uri", description: "Page for people" }),
+    statusUrl: Type.String({ format: "uri", description: "URL to poll" }),
+    runUrl: Type.String({ format: "uri", description: "URL of the run's page" }),
     completedAt: Nullable(Time),
     createdAt: Time,
     failureReason: Nullable(
       Type.String({
-        description: "timeout, budget, credentials, infrastructure, agent_crashed or cancelled, a colon, a sentence",
+        description:
+          "Cause (timeout, budget, credentials, infrastructure, agent_crashed or cancelled), a colon and a sentence",
       }),
     ),
     templateArgs: Type.Optional(
       Nullable(
         Type.Record(Type.String(), Type.String(), {
-          description: "Stored and returned as they are: put no secrets here",
+          description: "Stored and returned unchanged; do not put secrets here",
         }),
       ),
     ),
@@ -86,7 +90,7 @@ export const Run = Type.Object(
     startedAt: Nullable(Time),
     attempt: Type.Integer({
       minimum: 0,
-      description: "Which try this is, from 1; restarts of the service and faults of the infrastructure use none up",
+      description: "Attempt number, from 1; restarts of the service and infrastructure faults do not count",
     }),
   },
   { title: "Run", examples: [runExample] },
@@ -96,17 +100,17 @@ export type Run = Static<typeof Run>;
 export const RunRequest = Type.Object(
   {
     urlMap: Type.Record(Type.String(), Url, {
-      description: "Host names or origins, each with the address that stands in for it in this run; {} for none",
+      description: "Host names or origins, each with the URL that replaces it in this run; {} for none",
     }),
     templateArgs: Type.Optional(
       Type.Record(Type.String(), Type.String({ maxLength: 2000 }), {
-        description: "A value for each variable of the prompt",
+        description: "A value for each template variable of the prompt",
       }),
     ),
     supersede: Type.Optional(
       Type.Boolean({
         description:
-          "End the unfinished runs of the same prompt whose urlMap has the same keys, as superseded: for a newer commit of the same preview",
+          "Mark unfinished runs of the same prompt with the same urlMap keys as superseded: for a newer commit of the same preview",
       }),
     ),
   },
@@ -150,9 +154,10 @@ export const EvalRequest = Type.Object(
         runUrl: Url,
         report: Nullable(
           Type.Object({
-            slug: Type.String({ description: "For get_report" }),
+            slug: Type.String({ description: "Pass it to get_report" }),
             score: Nullable(Type.Number()),
             grade: Nullable(Type.String()),
+            scope: RunReport.properties.scope,
             outcome: OneOf(outcomes),
           }),
         ),
@@ -167,26 +172,26 @@ export type EvalRequest = Static<typeof EvalRequest>;
 
 export const Attempt = Type.Object(
   {
-    attempt: Type.Integer({ minimum: 1, description: "Times that the run was begun, this one included" }),
-    begunAt: Time,
-    endedAt: Nullable(Time),
-    ended: Nullable(
+    attempt: Type.Integer({ minimum: 1, description: "Number of times the run was started, including this one" }),
+    startedAt: Time,
+    completedAt: Nullable(Time),
+    outcome: Nullable(
       OneOf(
-        attemptEnds,
-        "done: with a report; failed: for good; retried: to be tried again; released: given back by a stop of the service; lost: its process went away; cancelled: called off",
+        attemptOutcomes,
+        "done: produced a report; failed: will not be retried; retried: will be retried; released: interrupted by a shutdown; lost: its process died; cancelled: cancelled by a user",
       ),
     ),
-    reason: Nullable(Type.String({ description: "Why it did not end with a report" })),
-    costUsd: Nullable(Type.Number({ description: "Spent on models in this attempt; null: not known" })),
+    reason: Nullable(Type.String({ description: "Why it produced no report" })),
+    costUsd: Nullable(Type.Number({ description: "Model cost of this attempt in USD; null: unknown" })),
   },
   {
     title: "Attempt",
     examples: [
       {
         attempt: 1,
-        begunAt: "2026-11-21T09:31:00.100Z",
-        endedAt: "2026-11-21T09:31:02.000Z",
-        ended: "done",
+        startedAt: "2026-11-21T09:31:00.100Z",
+        completedAt: "2026-11-21T09:31:02.000Z",
+        outcome: "done",
         reason: null,
         costUsd: 0,
       },
@@ -197,24 +202,24 @@ export type Attempt = Static<typeof Attempt>;
 
 export const Slot = Type.Object(
   {
-    at: Time,
+    scheduledAt: Time,
     outcome: OneOf(
       slotOutcomes,
-      "ran; missed: its moment passed while the service was down; skipped_overlap: runs of an earlier slot were not finished; failed: its runs could not be asked for",
+      "ran; missed: the service was down; skipped_overlap: runs of an earlier slot were still active; failed: its runs could not be requested",
     ),
     evalRequestId: Nullable(Id),
     reason: Nullable(Type.String({ description: "Why it did not run" })),
-    decidedAt: Time,
+    createdAt: Time,
   },
   {
     title: "Slot",
     examples: [
       {
-        at: "2026-11-20T04:12:00.000Z",
+        scheduledAt: "2026-11-20T04:12:00.000Z",
         outcome: "ran",
         evalRequestId: runExample.evalRequestId,
         reason: null,
-        decidedAt: "2026-11-20T04:12:00.004Z",
+        createdAt: "2026-11-20T04:12:00.004Z",
       },
     ],
   },
@@ -224,18 +229,21 @@ export type Slot = Static<typeof Slot>;
 const range = (description: string) =>
   Type.Object(
     { median: Nullable(Type.Number()), low: Nullable(Type.Number()), high: Type.Number() },
-    { description: `${description}; median and low are null where only the limits are known` },
+    { description: `${description}; median and low are null if only the limits are known` },
   );
 
 export const Estimate = Type.Object(
   {
-    runs: Type.Integer({ description: "Runs of one evaluation; the figures are of one run" }),
+    runs: Type.Integer({ description: "Runs per evaluation; the other figures are per run" }),
     agent: Type.String(),
     model: Nullable(Type.String()),
-    basis: OneOf(["earlier runs", "limits"], "earlier runs: of the same prompt, agent and model"),
-    of: Type.Integer({ description: "Earlier runs that were gone by, 20 at most" }),
-    seconds: range("From the beginning to the report"),
-    costUsd: Nullable(range("Of the agent's model; by earlier runs, of the judge too. null: nobody can tell")),
+    basis: OneOf(
+      ["earlier runs", "limits"],
+      "Basis of the estimate; earlier runs: of the same prompt, agent and model",
+    ),
+    of: Type.Integer({ description: "Number of earlier runs used, at most 20" }),
+    seconds: range("From start to report"),
+    costUsd: Nullable(range("Cost of the agent's model; if based on earlier runs, of the judge too; null: unknown")),
   },
   {
     title: "Estimate",
@@ -256,11 +264,11 @@ export type Estimate = Static<typeof Estimate>;
 
 export const Spending = Type.Object(
   {
-    from: Type.String({ format: "date-time", description: "Beginning of the month in the organisation's time zone" }),
+    from: Type.String({ format: "date-time", description: "Start of the month in the organization's time zone" }),
     until: Time,
-    spentUsd: Type.Number({ description: "Spent on models this month, those of judges and of lost attempts too" }),
-    reservedUsd: Type.Number({ description: "Kept back for runs under way" }),
-    unpricedCalls: Type.Integer({ description: "Calls whose cost nobody knows, which are not in the sum" }),
+    spentUsd: Type.Number({ description: "Model spending this month, including judges and lost attempts" }),
+    reservedUsd: Type.Number({ description: "Reserved for active runs" }),
+    unpricedCalls: Type.Integer({ description: "Model calls of unknown cost, which spentUsd does not include" }),
     maxUsdAMonth: Nullable(Type.Number()),
     maxUsdARun: Nullable(Type.Number()),
   },

@@ -1,38 +1,35 @@
-import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
 import { diskFault } from "../db/fault.ts";
-import { type Db, tx } from "../db/open.ts";
+import { tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
+import type { SessionId } from "../reports/session-events.ts";
 import { createRedaction } from "./redaction.ts";
 import { pay } from "./spending.ts";
 
 const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
-/** What is kept in memory while the disk is full, and how often and how long it is tried. */
+/** Limits of buffering in memory while the disk is full. */
 const maxWaitingRows = 20_000;
 const maxWaitingBytes = 32 * 1024 * 1024;
 const maxWaitingMs = 60_000;
 const retryMs = 500;
 
-/** A run in one of its attempts: what its events belong to. */
-export type SessionId = { orgId: string; runId: string; attempt: number };
-
 export type SessionWriter = {
   append(event: AgentEvent, source: EventSource): void;
-  /** From now on these are taken out of everything, in every usual spelling. */
+  /** Registers secrets to redact, in every usual encoding. */
   hide(secrets: string[]): void;
-  /** A text as it may be stored, logged or answered. */
+  /** Redacts a text before it is stored, logged or returned. */
   clean(text: string): string;
-  /** Stores what is still in memory; while the disk is full it waits for room, until `stop`. Throws what the last write threw. */
+  /** Flushes buffered events; waits for space while the disk is full, until `stop`. Throws the last write error. */
   close(stop: AbortSignal): Promise<void>;
 };
 
 /**
- * Stores the events of a session, in batches of 100 rows or 50 ms, capped and redacted. `mayWrite` is asked inside each transaction: once it
- * says no, nothing more is stored. While the disk is full events wait in memory. `onError` hears of what could not be stored in the end; the
- * session is then not whole and must end. `after` is the last event of a session that goes on.
+ * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. `mayWrite` is checked in each transaction: once it
+ * returns false, nothing more is stored. While the disk is full, events wait in memory. `onError` gets the final write error; the
+ * session is then incomplete and must end. `after` is the last event of a session to continue.
  */
 export function openSession(
   { db, now }: Pick<Deps, "db" | "now">,
@@ -41,17 +38,17 @@ export function openSession(
   onError: (error: unknown) => void,
   after?: Pick<SessionEvent, "seq" | "at" | "tMs">,
 ): SessionWriter {
-  const begunAt = after ? after.at - after.tMs : now();
+  const startedAt = after ? after.at - after.tMs : now();
   const redaction = createRedaction();
   let seq = after ? after.seq + 1 : 0;
   let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
   let waitingBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** Since when the disk is full, by the monotonic clock. */
+  /** When the disk became full, by the monotonic clock. */
   let fullSince: number | null = null;
   let failed: { error: unknown } | null = null;
 
-  /** Stores a batch of what waits; what a full disk refuses goes on waiting, within bounds. Throws all else. */
+  /** Stores a batch. Keeps it in memory while the disk is full, within limits. Throws other errors. */
   function store(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -62,7 +59,7 @@ export function openSession(
       tx(db, (t) => {
         const rows = batch.map(({ row }) => row);
         if (mayWrite()) t.insert(sessionEvents).values(rows).run();
-        // Paid all the same.
+        // It was paid for anyway.
         else
           for (const { type, source, at, data } of rows)
             if (type === "usage" && source !== "agent") pay(t, orgId, at, data.costUsd as number | null);
@@ -86,7 +83,7 @@ export function openSession(
       store();
       if (waiting.length > 0) timer ??= setTimeout(storeInBackground, fullSince === null ? batchMs : retryMs);
     } catch {
-      // `onError` has heard of it.
+      // Already passed to `onError`.
     }
   }
 
@@ -98,7 +95,7 @@ export function openSession(
       const at = now();
       const { type, ...fields } = event;
       const { data, bytes } = storable(fields, redaction.clean);
-      const tMs = Math.max(0, at - begunAt);
+      const tMs = Math.max(0, at - startedAt);
       waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       waitingBytes += bytes;
       const tooMuch = waiting.length > maxWaitingRows || waitingBytes > maxWaitingBytes;
@@ -117,24 +114,13 @@ export function openSession(
   };
 }
 
-/** The events of a session as they were stored, in order. */
-export function readSession(db: Db, { orgId, runId, attempt }: SessionId): SessionEvent[] {
-  return db
-    .select()
-    .from(sessionEvents)
-    .where(and(eq(sessionEvents.orgId, orgId), eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt)))
-    .orderBy(asc(sessionEvents.seq))
-    .all()
-    .map(({ seq, at, tMs, type, source, data }) => ({ ...data, seq, at, tMs, type, source }) as SessionEvent);
-}
-
-/** Ways to make a payload smaller, mildest first: so many characters of a text, so many items of a list. */
+/** Steps to shrink a payload, mildest first: maximum characters per text and items per list. */
 const cuts = [
   ...[8192, 4096, 2048, 1024, 512, 256, 128, 64].map((chars) => ({ chars, items: Number.POSITIVE_INFINITY })),
   ...[512, 256, 128, 64, 32, 16, 8, 4, 2, 1].map((items) => ({ chars: 256, items })),
 ];
 
-/** What may be stored: without secrets, and not above 32 KiB of JSON (then texts, then lists are cut and `cutBytes` says by how much). */
+/** Redacts an event and limits it to 32 KiB of JSON, by cutting texts and then lists; `cutBytes` is the number of bytes removed. */
 export function storable(
   fields: Record<string, unknown>,
   cleaned: (text: string, name?: string) => string,
@@ -151,7 +137,7 @@ export function storable(
   return { data: { cutBytes: bytes }, bytes: 0 };
 }
 
-/** `key`: the name under which a text stands, also as an item of a list; empty at the top. `items`: what is kept of a list. */
+/** `key`: property name of a text or of the list around it; empty at the top. `items`: maximum list length. */
 function mapTexts(
   value: unknown,
   change: (text: string, key: string) => string,

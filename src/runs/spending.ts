@@ -1,32 +1,33 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
+import { decideLimits } from "../config/limits.ts";
 import type { Tx } from "../db/open.ts";
 import { orgs, type RunTask, runs, sessionEvents, spending } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
-import type { OrgLimits } from "../jobs/queue.ts";
+import type { OrgLimits } from "../jobs/claim-order.ts";
 import { nextSlot } from "../jobs/schedule.ts";
-import { decideLimits } from "../prompts/limits.ts";
+import { toIso } from "../schema.ts";
 import type { Spending } from "./schema.ts";
 
 const longestMonthMs = 32 * 24 * 3600_000;
-/** What is kept back for judging a session, in USD. */
+/** Amount reserved for judging a session, in USD. */
 const judgeUsd = 0.25;
 
 const costUsd = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 
-/** What one attempt of a run may spend, in USD; null: its organisation sets no bound. */
+/** Spending limit of an attempt, in USD; null: none. */
 export type Grant = { agentUsd: number | null; totalUsd: number | null; isCapped: boolean };
 
 export type Money = ReturnType<typeof createSpending>;
 
 /**
- * What models cost an organisation, and its caps of it. While a run is under way the most that it may cost is kept back, so that many at once
- * cannot spend the same money; a run for which nothing is free waits, and one for which nothing is left does not begin.
+ * Model spending and budgets of an organisation. The maximum cost of an active run is reserved, so that concurrent runs
+ * cannot spend the same money. A run waits while the budget is reserved, and fails when it is spent.
  */
 export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
   const getOrg = (org: string) => {
     const row = db.select().from(orgs).where(eq(orgs.id, org)).get();
-    if (!row) throw notFound("no such organisation");
+    if (!row) throw notFound("The organization was not found.");
     return row;
   };
   const caps = db
@@ -35,7 +36,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     .where(eq(orgs.id, sql.placeholder("org")))
     .prepare();
 
-  /** The calendar month of a time zone, as epoch ms of its beginning and its end. */
+  /** Start and end of the calendar month in a time zone, epoch ms. */
   function monthOf(timeZone: string): { from: number; until: number } {
     const first = { id: "", frequency: "0 0 1 * *", timeZone };
     const at = now();
@@ -56,7 +57,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     return row ?? { usd: 0, unpriced: 0 };
   }
 
-  /** What is kept back for each run that is under way, and what its present attempt has spent of it. */
+  /** Remaining reservations of active runs. */
   function listReserved(org: string): { left: number }[] {
     return db
       .select({
@@ -78,16 +79,16 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     return { row, month, usd, unpriced, reserved: reserved.length, reservedUsd, freeUsd };
   }
 
-  /** Why nothing may be spent any more this month, with the remedy; null if something is left. */
+  /** The error message if the monthly budget is spent; null if some is left. */
   function objection(org: string): string | null {
     const { row, month, usd } = monthly(org);
     if (row.maxUsdAMonth === null || usd < row.maxUsdAMonth) return null;
-    const until = new Date(month.until).toLocaleDateString("en-GB", {
+    const until = new Date(month.until).toLocaleDateString("en-US", {
       timeZone: row.timeZone,
       day: "numeric",
       month: "long",
     });
-    return `the organisation has spent $${usd.toFixed(2)} of its $${row.maxUsdAMonth} for this month; evald org set ${JSON.stringify(row.name)} --max-usd-a-month raises it, and ${until} begins a new month`;
+    return `The organization has spent $${usd.toFixed(2)} of its monthly budget of $${row.maxUsdAMonth}. Raise the budget with evald org set ${JSON.stringify(row.name)} --max-usd-a-month, or wait until ${until}.`;
   }
 
   const agentCap = (limit: number | null, capUsd: number | null) =>
@@ -96,14 +97,14 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
   return {
     objection,
 
-    /** Throws conflict where the month's money is spent: what is asked for then would only fail. */
+    /** Throws conflict if the monthly budget is spent, because the run would only fail. */
     check(org: OrgId): void {
       if (caps.get({ org })?.month == null) return;
       const trouble = objection(org);
       if (trouble !== null) throw conflict(trouble);
     },
 
-    /** The limits of an organisation, made narrower as long as its runs under way hold the rest of the month's money. */
+    /** The limits of an organisation, reduced while active runs reserve the rest of the monthly budget. */
     limitsOf(org: string, limits: OrgLimits): OrgLimits {
       if (caps.get({ org })?.month == null) return limits;
       const { row, freeUsd, reserved, usd } = monthly(org);
@@ -114,7 +115,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
       return { ...limits, atOnce: limits.atOnce === null ? atOnce : Math.min(limits.atOnce, atOnce) };
     },
 
-    /** Keeps back what a run that begins may cost, in the transaction that begins it. */
+    /** Reserves the maximum cost of a run in the transaction that starts it. */
     reserve(t: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
       if (run.model === null) return;
       const { row, freeUsd } = monthly(run.orgId);
@@ -124,7 +125,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
       t.update(runs).set({ reservedUsd: usd }).where(eq(runs.id, run.id)).run();
     },
 
-    /** What a run that has begun may spend: the agent, and the agent with its judge. */
+    /** Budget of a started run: for the agent, and for the agent with its judge. */
     grantOf({
       orgId,
       task,
@@ -143,12 +144,12 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
       };
     },
 
-    /** What an organisation has spent on models in this month of its time zone, and what it may. */
+    /** Model spending and budget of an organisation in the current month of its time zone. */
     getSpending(org: OrgId): Spending {
       const { row, month, usd, unpriced, reservedUsd } = monthly(org);
       return {
-        from: new Date(month.from).toISOString(),
-        until: new Date(month.until).toISOString(),
+        from: toIso(month.from),
+        until: toIso(month.until),
         spentUsd: Math.round(usd * 1e6) / 1e6,
         reservedUsd: Math.round(reservedUsd * 1e6) / 1e6,
         unpricedCalls: unpriced,
@@ -159,7 +160,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
   };
 }
 
-/** Counts what a session may no longer store, for it was paid all the same. */
+/** Counts the cost of an event that is no longer stored, since it was paid for. */
 export function pay(t: Tx, orgId: string, at: number, usd: number | null): void {
   t.insert(spending)
     .values({ orgId, from: at - (at % 900_000), usd: usd ?? 0, unpricedCalls: usd === null ? 1 : 0 })

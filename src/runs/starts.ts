@@ -11,14 +11,14 @@ type Sources = {
 const inText = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
 
 /**
- * Where a session starts: the places of the urlMap, the provider's docs, additionalUrls, addresses in the text; without doubles, in that
- * order. A mapped place of which the later sources know an address starts there, else at its root. A product that is not docs is nobody's start.
+ * The start URLs of a session: urlMap keys, the provider's docs, additionalUrls and URLs in the text, deduplicated, in that
+ * order. A urlMap key uses a matching URL from the later sources, else its root. Product URLs are not start URLs.
  */
 export function startUrls({ mapped, provider, additionalUrls, text }: Sources): string[] {
   const known = [
     ...(provider?.docsUrl ? [provider.docsUrl] : []),
     ...(additionalUrls ?? []).filter(({ kind }) => kind !== "competitor" && kind !== "mcp").map(({ url }) => url),
-    // A sentence ends with a mark that is no part of the address.
+    // Trailing punctuation is not part of the URL.
     ...[...text.matchAll(inText)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
   ].filter((url) => URL.canParse(url));
   const first = mapped.flatMap(({ key, origin }) => {

@@ -10,10 +10,10 @@ import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./sc
 type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
 const { urlMap, templateArgs } = RunRequest.properties;
-/** The result is left to be seen: every word of the list of tools is paid for in every conversation. */
+/** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
-  result: Type.Object({}, { description: "Mean, spread, success rate, medians, and the change that they could show" }),
+  result: Type.Object({}, { description: "Mean, spread, success rate, medians and the minimum detectable change" }),
 });
 
 export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
@@ -21,7 +21,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     name: "request_eval",
     title: "Run an evaluation",
     description:
-      "Send agents to do the task of a prompt, and grade what they did. It costs time, and money where a model is used. Use it to evaluate again after a change; point urlMap at a preview to evaluate docs that are not live yet. It answers at once; the reports come later: pass waitSeconds, or poll list_eval_requests, then read get_report. Pass idempotencyKey to be able to repeat the call safely.",
+      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Use it to evaluate again after a change; set urlMap to a preview to evaluate docs that are not live yet. Returns immediately, before the reports exist: pass waitSeconds or poll list_eval_requests, then call get_report. Pass idempotencyKey to make retries safe.",
     input: Type.Object({
       promptId: Type.String({ description: "From list_prompts" }),
       urlMap: Type.Optional(urlMap),
@@ -31,24 +31,24 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
           minimum: 1,
           maximum: 50,
           description:
-            "Repeats; default: the prompt's runsPerEval. 4 or more on both sides let compare_reports tell a change from chance",
+            "Number of runs; default: the prompt's runsPerEval. compare_reports needs 4 or more per side for a verdict",
         }),
       ),
       idempotencyKey: Type.Optional(
         Type.String({
           pattern: idempotencyKeyShape,
-          description: "The same key within 24 hours gives the same evaluation",
+          description: "Repeating the call with the same key within 24 hours returns the same evaluation",
         }),
       ),
       waitSeconds: Type.Optional(
-        Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Wait so long for the runs to end" }),
+        Type.Integer({ minimum: 0, maximum: 50, default: 0, description: "Seconds to wait for the runs to end" }),
       ),
     }),
     output: Type.Object({
       evalRequestId: Id,
       status: EvalRequest.properties.status,
       runs: EvalRequest.properties.runs,
-      estimate: Type.String({ description: "What a run takes and costs" }),
+      estimate: Type.String({ description: "Estimated duration and cost of a run" }),
       warnings: Type.Array(Type.String()),
     }),
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
@@ -66,11 +66,11 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
         trigger: "mcp",
       });
       const of = runIds.length;
-      progress(0, of, `${of === 1 ? "1 run is" : `${of} runs are`} queued`);
+      progress(0, of, `queued ${of === 1 ? "1 run" : `${of} runs`}`);
       const request = await evals.waitFor(caller.org, evalRequestId, {
         seconds: waitSeconds,
         signal,
-        onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs have ended`),
+        onEnded: (ended) => progress(ended, of, `${ended} of ${of} runs finished`),
       });
       const { status } = request;
       const warnings = prompts.warningsOf(caller.org, promptId, of);
@@ -81,7 +81,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     name: "list_eval_requests",
     title: "List evaluations",
     description:
-      "List evaluations, newest first, with the state of their runs and the slugs of their reports. Use it to see whether what request_eval began has ended, and how it went. For reports with filters by score or outcome use list_reports.",
+      "List evaluations, newest first, with the status of their runs and the slugs of their reports. Use it to check on evaluations started with request_eval. To filter reports by score or outcome, use list_reports.",
     input: Type.Object({
       promptId: Type.Optional(Type.String({ description: "From list_prompts" })),
       status: Type.Optional(OneOf(evalStatuses)),

@@ -1,14 +1,14 @@
 import { and, eq, sql } from "drizzle-orm";
 import type { Task } from "../agents/agent.ts";
+import { decideLimits } from "../config/limits.ts";
 import { type RunTask, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { decideLimits } from "../prompts/limits.ts";
 import type { Run } from "./schema.ts";
 
-/** What a run has used of one of its limits. `most` null: no limit. */
+/** Usage of a limit. `most` null: no limit. */
 export type Used = { name: string; unit: "seconds" | "usd" | "count"; used: number; most: number | null };
 
-/** What the last attempt of a run has used of what it may, in the order in which people ask for it. */
+/** Usage of each limit in the last attempt of a run, most relevant first. */
 export function listUsed(
   { db, config, now }: Pick<Deps, "db" | "config" | "now">,
   org: OrgId,

@@ -1,13 +1,14 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { errors, listOf, type OrgOf, operation } from "../api.ts";
-import { jsonBody } from "../body.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer } from "../http/paging.ts";
 import { Id, OneOf, PathId, Time, Url } from "../schema.ts";
 import { type Shares, shareDays, shareStates } from "./shares.ts";
 
 const link = {
   id: Id,
-  withSession: Type.Boolean({ description: "Whether the session behind the report is shown too" }),
+  withSession: Type.Boolean({ description: "Whether the session is included" }),
   createdAt: Time,
   expiresAt: Time,
   state: OneOf(shareStates),
@@ -24,7 +25,7 @@ const example = {
 const ShareLink = Type.Object(link, { title: "ShareLink", examples: [example] });
 
 const MadeShareLink = Type.Object(
-  { ...link, url: { ...Url, description: "Where it leads, told this once" } },
+  { ...link, url: { ...Url, description: "URL of the shared report, returned only once" } },
   {
     title: "MadeShareLink",
     examples: [{ ...example, url: "https://evals.example.com/shared/bqYI3pVJ0mWcQ2nE7xKzT9sLr4uAhGdF1oNwPyXv5iM" }],
@@ -33,7 +34,7 @@ const MadeShareLink = Type.Object(
 
 const ShareInput = Type.Object(
   {
-    days: Type.Integer({ description: `How long it is good: ${shareDays.join(", ")} days` }),
+    days: Type.Integer({ description: `Days until the link expires: ${shareDays.join(", ")}` }),
     withSession: Type.Optional(Type.Boolean({ default: false, description: link.withSession.description })),
   },
   { title: "ShareInput", examples: [{ days: 7, withSession: true }] },
@@ -48,21 +49,15 @@ export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
     .get(
       "/api/v1/reports/:slug/shares",
       ({ request, params, set }) => {
-        const all = shares.listShares(orgOf(request), params.slug);
-        set.headers["x-total-count"] = String(all.length);
-        return all;
+        const items = shares.listShares(orgOf(request), params.slug);
+        return listAnswer(set, { items, total: items.length });
       },
       {
         params: Type.Object(path),
-        ...operation(
-          "Reports",
-          "listShares",
-          "List the share links of a report, newest first, without their addresses",
-          {
-            200: listOf(ShareLink, "Share links, newest first"),
-            ...errors(404),
-          },
-        ),
+        ...operation("Reports", "listShares", "List the share links of a report, newest first, without their URLs", {
+          200: listOf(ShareLink, "Share links, newest first"),
+          ...errors(404),
+        }),
       },
     )
     .post(
@@ -79,7 +74,7 @@ export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
         ...operation(
           "Reports",
           "createShare",
-          "Make a share link: whoever has it reads the report without an account",
+          "Create a share link, which gives access to the report without an account",
           {
             201: MadeShareLink,
             ...errors(400, 404, 413),
@@ -91,8 +86,8 @@ export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
       "/api/v1/reports/:slug/shares/:shareId",
       ({ request, params }) => shares.revokeShare(orgOf(request), params.slug, params.shareId),
       {
-        params: Type.Object({ ...path, shareId: PathId("uuid of the share link") }),
-        ...operation("Reports", "revokeShare", "End a share link at once, and for good", {
+        params: Type.Object({ ...path, shareId: PathId("ID of the share link") }),
+        ...operation("Reports", "revokeShare", "Revoke a share link", {
           200: ShareLink,
           ...errors(404),
         }),

@@ -2,6 +2,8 @@ import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
 import { reports, shareLinks } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
+import { getReportRow, type ReportRow } from "../reports/report-row.ts";
+import { toIso } from "../schema.ts";
 
 /** How long a link may live, in days. */
 export const shareDays = [1, 7, 30, 90] as const;
@@ -19,22 +21,11 @@ export type ShareLink = {
 
 export type Shares = ReturnType<typeof createShares>;
 
-const iso = (at: number) => new Date(at).toISOString();
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
-const gone = () => notFound("nothing is shared under this address; ask whoever sent it for a new link");
+const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
 
 /** Addresses under which a report can be read by whoever has them. */
 export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
-  function idOf(org: OrgId, slug: string): string {
-    const report = db
-      .select({ id: reports.id })
-      .from(reports)
-      .where(and(eq(reports.orgId, org), eq(reports.slug, slug)))
-      .get();
-    if (!report) throw notFound(`no report has the slug ${slug}`);
-    return report.id;
-  }
-
   const toShare = ({
     id,
     withSession,
@@ -44,10 +35,19 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
   }: typeof shareLinks.$inferSelect): ShareLink => ({
     id,
     withSession,
-    createdAt: iso(createdAt),
-    expiresAt: iso(expiresAt),
+    createdAt: toIso(createdAt),
+    expiresAt: toIso(expiresAt),
     state: revokedAt !== null ? "revoked" : expiresAt <= now() ? "expired" : "active",
   });
+
+  const listOf = ({ orgId, id }: Pick<ReportRow, "orgId" | "id">): ShareLink[] =>
+    db
+      .select()
+      .from(shareLinks)
+      .where(and(eq(shareLinks.orgId, orgId), eq(shareLinks.reportId, id)))
+      .orderBy(desc(shareLinks.id))
+      .all()
+      .map(toShare);
 
   return {
     /** Makes a link that lives for so many days. `url` is its only copy: the database keeps a digest. Throws not_found, bad_request; conflict for an `id` that there is, of a form that was sent twice. */
@@ -56,10 +56,13 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       slug: string,
       { days, withSession, id }: { days: number; withSession: boolean; id?: string },
     ): ShareLink & { url: string } {
-      if (!shareDays.some((each) => each === days)) throw badRequest(`days must be one of ${shareDays.join(", ")}`);
-      const reportId = idOf(org, slug);
+      if (!shareDays.some((each) => each === days))
+        throw badRequest(`Invalid days: must be one of ${shareDays.join(", ")}.`);
+      const reportId = getReportRow(db, org, slug).id;
       if (id !== undefined && db.select({ id: shareLinks.id }).from(shareLinks).where(eq(shareLinks.id, id)).get())
-        throw conflict("this link was made already, and is told once; make another if it was not kept");
+        throw conflict(
+          "This link was already created and is shown only once. Create another one if you did not copy it.",
+        );
       const token = crypto.getRandomValues(new Uint8Array(32)).toBase64({ alphabet: "base64url", omitPadding: true });
       const createdAt = now();
       const row = {
@@ -76,25 +79,27 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       return { ...toShare(row), url: `${baseUrl()}/shared/${token}` };
     },
 
+    /** Newest first. */
+    listOf,
+
     /** Newest first. Throws not_found. */
-    listShares: (org: OrgId, slug: string): ShareLink[] =>
-      db
-        .select()
-        .from(shareLinks)
-        .where(and(eq(shareLinks.orgId, org), eq(shareLinks.reportId, idOf(org, slug))))
-        .orderBy(desc(shareLinks.id))
-        .all()
-        .map(toShare),
+    listShares: (org: OrgId, slug: string): ShareLink[] => listOf(getReportRow(db, org, slug)),
 
     /** Ends a link at once, and for good; twice changes nothing. Throws not_found. */
     revokeShare(org: OrgId, slug: string, id: string): ShareLink {
       const [ended] = db
         .update(shareLinks)
         .set({ revokedAt: sql`coalesce(${shareLinks.revokedAt}, ${now()})` })
-        .where(and(eq(shareLinks.orgId, org), eq(shareLinks.reportId, idOf(org, slug)), eq(shareLinks.id, id)))
+        .where(
+          and(
+            eq(shareLinks.orgId, org),
+            eq(shareLinks.reportId, getReportRow(db, org, slug).id),
+            eq(shareLinks.id, id),
+          ),
+        )
         .returning()
         .all();
-      if (!ended) throw notFound(`no link of this report has the id ${id}`);
+      if (!ended) throw notFound(`No share link of this report has the ID ${id}.`);
       return toShare(ended);
     },
 

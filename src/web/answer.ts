@@ -1,4 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
+import { securityHeaders } from "../http/security-headers.ts";
 
 const contentTypes = {
   html: "text/html; charset=utf-8",
@@ -12,21 +13,19 @@ const contentTypes = {
 
 type Kind = keyof typeof contentTypes;
 
-export const safety = {
-  "content-security-policy":
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "same-origin",
-};
-
-/** An answer that is for one reader only and must not be kept. */
+/** A private response that must not be cached. */
 export const privateAnswer = (kind: Kind, body: string, status = 200, headers: Record<string, string> = {}): Response =>
   new Response(body, {
     status,
-    headers: { ...safety, "content-type": contentTypes[kind], "cache-control": "private, no-store", ...headers },
+    headers: {
+      ...securityHeaders,
+      "content-type": contentTypes[kind],
+      "cache-control": "private, no-store",
+      ...headers,
+    },
   });
 
-/** An answer that is the same for everyone; 304 without a body for who has it already. */
+/** A public, cacheable response; 304 when the ETag matches. */
 export function publicAnswer(
   request: Request,
   kind: Kind,
@@ -35,7 +34,7 @@ export function publicAnswer(
 ): Response {
   const etag = `W/"${Bun.hash(body).toString(36)}"`;
   const all = {
-    ...safety,
+    ...securityHeaders,
     "content-type": contentTypes[kind],
     "cache-control": "public, max-age=300, must-revalidate",
     etag,
@@ -49,13 +48,13 @@ export function publicAnswer(
 
 export const varyAccept = { vary: "Accept" };
 
-/** What an answer is made of, small: an address with its digest in it never changes. */
+/** A stylesheet or script. URLs with a digest are cached forever. */
 export const assetAnswer = (request: Request, kind: "css" | "js", body: string): Response =>
   compressed(
     request,
     new Response(body, {
       headers: {
-        ...safety,
+        ...securityHeaders,
         "content-type": contentTypes[kind],
         "cache-control": new URL(request.url).search ? "public, max-age=31536000, immutable" : "public, max-age=300",
       },
@@ -64,7 +63,7 @@ export const assetAnswer = (request: Request, kind: "css" | "js", body: string):
 
 const streams = /^text\/event-stream/;
 
-/** The same answer with gzip, for who takes it. What is sent bit by bit stays as it is. */
+/** Compresses a response with gzip if the client accepts it. Event streams stay uncompressed. */
 export function compressed(request: Request, response: Response): Response {
   const { headers, body, status } = response;
   if (body === null || headers.has("content-encoding") || streams.test(headers.get("content-type") ?? ""))
@@ -77,7 +76,7 @@ export function compressed(request: Request, response: Response): Response {
   return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: smaller });
 }
 
-/** Whether a request would rather have Markdown than HTML: it names text/markdown, and nothing of HTML with more weight. */
+/** Whether the Accept header prefers text/markdown over text/html. */
 export function prefersMarkdown(request: Request): boolean {
   const weights = new Map<string, number>();
   for (const item of (request.headers.get("accept") ?? "").toLowerCase().split(",")) {

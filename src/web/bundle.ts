@@ -1,4 +1,4 @@
-/** Build-time macro: a browser program with all that it imports, as one string. Bun.build cannot be called from a macro, so a process of its own does it. */
+/** Build-time macro: bundles a browser script into one string. It spawns a process because Bun.build cannot be called from a macro. */
 export function bundle(entry: string): string {
   const path = new URL(entry, import.meta.url).pathname;
   const built = Bun.spawnSync([process.execPath, "build", path, "--target=browser", "--minify"]);

@@ -2,7 +2,7 @@
 import htmx from "htmx.org/dist/htmx.esm.min.js";
 import "htmx.org/dist/ext/hx-sse.min.js";
 
-/** Two strokes that lead somewhere: the links of the page say which. */
+/** Keyboard shortcuts such as "g p", from the links with data-key. */
 const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));
 
 document.documentElement.classList.add("live");
@@ -28,7 +28,7 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "?") document.querySelector<HTMLDialogElement>("#keys")?.showModal();
 });
 
-/** What a button copies: the text of `data-copy`, of the element that it names, or of the address in `data-copy-from`. */
+/** Text to copy: `data-copy` itself, the element it selects, or the response of the URL in `data-copy-from`. */
 async function textOf({ copy = "", copyFrom }: DOMStringMap): Promise<string> {
   if (copyFrom) return (await window.fetch(copyFrom)).text();
   return copy.startsWith("#") ? (document.querySelector(copy)?.textContent ?? "") : copy;
@@ -46,29 +46,29 @@ document.addEventListener("click", async (event) => {
   }, 1500);
 });
 
-// A page that is live and hears nothing any more says so, and tries again until it hears.
-const lost = Object.assign(document.createElement("p"), { className: "notice bad" });
+// Shows a notice while a live page has lost its event stream, and reconnects.
+const lost = Object.assign(document.createElement("p"), { id: "connection", className: "notice bad" });
 lost.setAttribute("role", "alert");
-const tellLost = (source: Element, status?: number) => {
+const showConnectionLost = (source: Element, status?: number) => {
   lost.textContent =
     status === 401
-      ? "You are signed out: what stands here may be old. Reload the page to sign in."
-      : "The connection is lost: what stands here may be old. It is being tried again.";
+      ? "You’re signed out, and this page may be out of date. Reload it to sign in."
+      : "Connection lost. Reconnecting… Data may be out of date.";
   if (source.isConnected && !lost.isConnected) document.querySelector("main")?.prepend(lost);
 };
 document.addEventListener("htmx:sse:error", ({ target, detail }: Event & { detail?: { status?: number } }) => {
-  if (target instanceof Element) tellLost(target, detail?.status);
+  if (target instanceof Element) showConnectionLost(target, detail?.status);
 });
 document.addEventListener("htmx:sse:after:connection", () => lost.remove());
-// A stream that never began is not tried again by itself.
+// htmx does not retry a stream that never opened.
 document.addEventListener("htmx:error", ({ target: source }) => {
   const path = source instanceof Element ? source.getAttribute("hx-sse:connect") : null;
   if (!(source instanceof Element && path)) return;
-  tellLost(source);
+  showConnectionLost(source);
   setTimeout(() => htmx.ajax("GET", path, { source }), 3000);
 });
 
-// The server does not hear of what stands after `#`: an event that is not on this page is asked for by its number.
+// The server does not see the fragment: an event that is not on this page is loaded by its number.
 const session = document.querySelector<HTMLElement>("[data-session]")?.dataset.session;
 const aimAtEvent = () => {
   const [, seq] = /^#e(\d{1,9})$/.exec(location.hash) ?? [];
@@ -78,7 +78,7 @@ const aimAtEvent = () => {
 };
 addEventListener("hashchange", aimAtEvent);
 aimAtEvent();
-// `data-filters` is a selector: what does not hold every word that is typed is hidden.
+// Hides the elements that the selector in `data-filters` matches unless they contain every typed word.
 document.addEventListener("input", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;
   const words = target.value.toLowerCase().split(/\s+/);

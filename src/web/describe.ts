@@ -2,7 +2,7 @@ type More = { types?: string[]; refuses?: boolean; misses?: boolean; needsKey?: 
 
 const html = { "text/html": { schema: { type: "string" as const } } };
 
-/** How a page is shown in the description of the API. */
+/** OpenAPI metadata of a page. `refuses`: answers 400; `misses`: answers 404; `needsKey`: answers 401. */
 export const page = (
   operationId: string,
   summary: string,
@@ -15,7 +15,7 @@ export const page = (
     ...(needsKey
       ? {
           security: [{ bearer: [] }],
-          description: "Takes the cookie of a person who is signed in, or an API key as a Bearer credential.",
+          description: "Requires a signed-in session cookie or an API key as a Bearer token.",
         }
       : { security: [] }),
     responses: {
@@ -23,12 +23,12 @@ export const page = (
         description: "The page",
         content: Object.fromEntries(types.map((type) => [type, { schema: { type: "string" as const } }])),
       },
-      ...(refuses && { 400: { description: "Something in the query is not valid", content: html } }),
-      ...(needsKey && { 401: { description: "No valid API key", content: html } }),
-      ...(misses && { 404: { description: "There is none, or it is another organisation's", content: html } }),
+      ...(refuses && { 400: { description: "Invalid query parameter", content: html } }),
+      ...(needsKey && { 401: { description: "Missing or invalid credentials", content: html } }),
+      ...(misses && { 404: { description: "Not found in this organization", content: html } }),
     },
   },
 });
 
-/** A form that a page sends, or a page that only a browser with its cookie asks for: no part of the API. */
+/** Leaves a route out of the OpenAPI description: forms, and pages that need a session cookie. */
 export const hidden = { detail: { hide: true }, parse: "none" as const };

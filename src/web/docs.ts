@@ -1,8 +1,12 @@
-import { settingTable } from "../config.ts";
+import architecture from "./docs/architecture.md" with { type: "text" };
+import benchmarks from "./docs/benchmarks.md" with { type: "text" };
+import cli from "./docs/cli.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
 import gates from "./docs/gates.md" with { type: "text" };
+import glossary from "./docs/glossary.md" with { type: "text" };
+import guarantees from "./docs/guarantees.md" with { type: "text" };
 import history from "./docs/history.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
 import mcp from "./docs/mcp.md" with { type: "text" };
@@ -17,31 +21,38 @@ import runs from "./docs/runs.md" with { type: "text" };
 import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
 import start from "./docs/start.md" with { type: "text" };
+import troubleshooting from "./docs/troubleshooting.md" with { type: "text" };
 import type { Site } from "./site.ts";
 
-/** A page of the documentation: its title is its first heading, its description the quotation after it. */
+/** A page of the documentation. The title is its first heading, the description the quotation after it. */
 export type Doc = { slug: string; section: string; title: string; description: string; body: string };
 
-/** In reading order. */
+/** All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests derive from this list. */
 export const docs: Doc[] = [
-  toDoc("start", "Using evald", start),
-  toDoc("prompts", "Using evald", prompts),
-  toDoc("schedules", "Using evald", schedules),
-  toDoc("runs", "Using evald", runs),
-  toDoc("reports", "Using evald", reports),
-  toDoc("gates", "Using evald", gates),
-  toDoc("regrading", "Using evald", regrading),
-  toDoc("exports", "Using evald", exports),
-  toDoc("history", "Using evald", history),
-  toDoc("mcp", "Using evald", mcp),
+  toDoc("start", "Get started", start),
+  toDoc("glossary", "Get started", glossary),
+  toDoc("prompts", "Guides", prompts),
+  toDoc("schedules", "Guides", schedules),
+  toDoc("runs", "Guides", runs),
+  toDoc("reports", "Guides", reports),
+  toDoc("gates", "Guides", gates),
+  toDoc("history", "Guides", history),
+  toDoc("regrading", "Guides", regrading),
+  toDoc("exports", "Guides", exports),
+  toDoc("mcp", "Guides", mcp),
   toDoc("rest", "Reference", rest),
+  toDoc("cli", "Reference", cli),
   toDoc("keys", "Reference", keys),
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
-  toDoc("configuration", "Running evald", configuration),
-  toDoc("people", "Running evald", people),
-  toDoc("models", "Running evald", models),
-  toDoc("operations", "Running evald", operations),
+  toDoc("operations", "Run evald", operations),
+  toDoc("configuration", "Run evald", configuration),
+  toDoc("people", "Run evald", people),
+  toDoc("models", "Run evald", models),
+  toDoc("troubleshooting", "Run evald", troubleshooting),
+  toDoc("architecture", "Background", architecture),
+  toDoc("guarantees", "Background", guarantees),
+  toDoc("benchmarks", "Background", benchmarks),
 ];
 
 export const findDoc = (slug: string): Doc | undefined => docs.find((doc) => doc.slug === slug);
@@ -50,34 +61,32 @@ export const toDocPath = (slug: string): string => `/docs/${slug}`;
 
 function toDoc(slug: string, section: string, text: string): Doc {
   const [, title, description, body] = /^# (.+)\n\n> (.+)\n\n([\s\S]+)$/.exec(text) ?? [];
-  if (!title || !description || !body) throw new Error(`${slug}.md must begin with a heading and a quotation`);
+  if (!title || !description || !body) throw new Error(`${slug}.md must start with a heading and a quotation`);
   return { slug, section, title, description, body };
 }
 
-/** A page as Markdown, every link absolute and to the Markdown form of its target. */
+/** A page as Markdown. All links are absolute and lead to the Markdown form of other pages. */
 export function toMarkdown({ title, description, body }: Doc, site: Site): string {
-  const links = (path: string) =>
-    site.baseUrl + path.replace(/^(\/docs(?:\/[a-z]+)?)(#.*)?$/, (_, page, hash = "") => `${page}.md${hash}`);
   return `# ${title}
 
 > ${description}
 
 ${indexHint(site)}
 
-${filledIn(body, site, links)}`;
+${filledIn(body, site, (slug) => `${site.baseUrl}${toDocPath(slug)}.md`)}`;
 }
 
 /** The text of a page as HTML, heading and description left out. Raw HTML in it stays text. */
 export function toHtml({ body }: Doc, site: Site): string {
   const html = Bun.markdown.html(
-    filledIn(body, site, (path) => site.base + path),
+    filledIn(body, site, (slug) => site.base + toDocPath(slug)),
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
-  // What is too wide is scrolled, by keyboard too.
+  // Wide blocks scroll, with the keyboard too.
   return html.replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">');
 }
 
-/** The sections of a page whose heading begins with some words: the rest of the heading, and their text as HTML. */
+/** The sections of a page whose heading starts with `words`: the rest of the heading, and the text as HTML. */
 export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {
   return doc.body
     .split(/^## /m)
@@ -101,7 +110,7 @@ export function indexMarkdown(site: Site): string {
   });
   return `# Documentation
 
-> All pages of this documentation, in reading order.
+> All pages of the documentation.
 
 ${indexHint(site)}
 
@@ -110,18 +119,13 @@ ${lists.join("\n")}`;
 
 const indexHint = ({ baseUrl }: Site) => `For agents: [${baseUrl}/llms.txt](${baseUrl}/llms.txt) lists every page.`;
 
-/** `%EVALD_URL%` is where this service is, `%SETTINGS%` the table of its settings; links in the text begin at the base. */
-function filledIn(body: string, site: Site, link: (path: string) => string): string {
-  return body
-    .replaceAll("%EVALD_URL%", site.baseUrl)
-    .replace("%SETTINGS%", () => settingsMarkdown())
-    .replace(/\]\((\/[^)\s]*)\)/g, (_, path: string) => `](${link(path)})`);
-}
+/** The address of a service with default settings, which the source of every page uses, so that it is readable in the repository. */
+const defaultUrl = "http://localhost:3000";
 
-function settingsMarkdown(): string {
-  const rows = settingTable.map(
-    ({ name, default: fallback, means }) =>
-      `| \`${name}\` | ${fallback === "" ? "none" : `\`${fallback}\``} | ${means} |`,
-  );
-  return ["| Setting | Default | Meaning |", "|---|---|---|", ...rows].join("\n");
+/** The text as this service shows it: its own address, links between pages by `link`, no comments. */
+function filledIn(body: string, site: Site, link: (slug: string) => string): string {
+  return body
+    .replaceAll(defaultUrl, site.baseUrl)
+    .replace(/^<!--.*-->\n/gm, "")
+    .replace(/\]\(([a-z]+)\.md(#[^)\s]*)?\)/g, (_, slug: string, hash = "") => `](${link(slug)}${hash})`);
 }

@@ -3,18 +3,18 @@ import type { OrgId } from "../deps.ts";
 
 export type { Role };
 
-/** Who looks at a page: the organisation that is shown, and as whom. */
+/** Who views a page: the current organization, the role and the person. */
 export type Viewer = {
   org: OrgId;
   orgName: string;
   role: Role;
-  /** null: an API key opened the page. */
+  /** null: the request used an API key. */
   person: { id: string; name: string; email: string } | null;
-  /** Every organisation of the person, for the switcher. */
+  /** All organizations of the person, for the switcher. */
   orgs: { id: OrgId; name: string }[];
 };
 
-/** The least role that each thing takes, by what is done; `/docs/people` says the same to people. Reading takes any. */
+/** Minimum role for each action, as documented in `/docs/people`. Any role may read. */
 const takes = {
   write: "member",
   run: "member",
@@ -32,6 +32,6 @@ export type Act = keyof typeof takes;
 
 export const roleFor = (act: Act): Role => takes[act];
 
-/** Whether a viewer may do something; an API key only reads. Forms stand on pages for nobody else. */
+/** Whether a viewer may perform an action. API keys may only read. Pages show forms only to viewers who may submit them. */
 export const may = (viewer: Viewer | undefined, act: Act): boolean =>
   viewer?.person != null && roles.indexOf(viewer.role) <= roles.indexOf(takes[act]);

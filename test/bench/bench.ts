@@ -3,8 +3,9 @@ import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildExecutable, call, executable } from "../support/executable.ts";
+import { type Figure, toFigures, writeFigures } from "./figures.ts";
 import { benchHistory } from "./history.ts";
-import { benchJobs, jobsNotes } from "./jobs.ts";
+import { benchJobs } from "./jobs.ts";
 import { load, median } from "./load.ts";
 import { mcp } from "./mcp.ts";
 import { benchPages } from "./pages.ts";
@@ -15,7 +16,7 @@ import { benchSessions } from "./sessions.ts";
 const repeats = 5;
 const seconds = 2;
 const say = (text: string) => process.stderr.write(`${text}\n`);
-const rows: string[][] = [];
+const rows: Figure[] = [];
 const row = (what: string, ours: string, floor: string, ratio: string, aim: string) => {
   rows.push([what, ours, floor, ratio, aim]);
   say(rows.at(-1)?.join(" | ") ?? "");
@@ -83,7 +84,7 @@ async function compare(
     what,
     `${Math.round(ours)}/s, p99 ${median(p99.ours).toFixed(1)} ms`,
     `${Math.round(floor)}/s, p99 ${median(p99.floor).toFixed(1)} ms`,
-    `${Math.round((ours / floor) * 100)} %`,
+    `${Math.round((ours / floor) * 100)}%`,
     aim,
   );
   return ours;
@@ -119,9 +120,15 @@ async function api(count: number) {
     if (a !== b) throw new Error(`the floor does not answer ${path} as the service does:\n${a}\n${b}`);
   }
   const result = { one: 0, list: 0 };
-  const of = `of ${count.toLocaleString("en")}`;
-  result.one = await compare(`GET one run ${of}`, "≥ 80 %", urls, someRun, 16);
-  result.list = await compare(`list 100 runs ${of}`, "≥ 80 %", urls, () => get("/api/v1/runs?limit=100&offset=0"), 16);
+  const stored = `${count.toLocaleString("en")} runs`;
+  result.one = await compare(`Get one run, ${stored}`, "≥ 80%", urls, someRun, 16);
+  result.list = await compare(
+    `List 100 runs, ${stored}`,
+    "≥ 80%",
+    urls,
+    () => get("/api/v1/runs?limit=100&offset=0"),
+    16,
+  );
   const post = (i: number) => ({
     method: "POST",
     path: `/api/v1/prompts/${promptIds[i % promptIds.length]}/run`,
@@ -129,9 +136,9 @@ async function api(count: number) {
     body: JSON.stringify({ urlMap: { "docs.example.com": silent.url.href } }),
   });
   if (count <= 100_000) await mcp({ start, compare, row }, ours.url, key);
-  await compare("POST run, 1 caller", "≥ 60 %", urls, post, 1);
-  await compare("POST run, 16 callers", "≥ 60 %", urls, post, 16);
-  await compare("POST run, 32 callers", "≥ 60 %", urls, post, 32);
+  await compare(`Start a run, 1 client, ${stored}`, "≥ 60%", urls, post, 1);
+  await compare(`Start a run, 16 clients, ${stored}`, "≥ 60%", urls, post, 16);
+  await compare(`Start a run, 32 clients, ${stored}`, "≥ 60%", urls, post, 32);
   await ours.stop();
   await floor.stop();
   return result;
@@ -153,8 +160,8 @@ async function startUp() {
     }
     await service.stop();
   }
-  row("start to first answer", `${median(times).toFixed(0)} ms`, "", "", "< 120 ms");
-  row("idle memory", `${rss.toFixed(0)} MB`, "", "", "< 120 MB");
+  row("Start to first response", `${median(times).toFixed(0)} ms`, "", "", "< 120 ms");
+  row("Memory when idle", `${rss.toFixed(0)} MB`, "", "", "< 120 MB");
 }
 
 async function explorer() {
@@ -183,7 +190,7 @@ async function explorer() {
     if (code !== 0) throw new Error(stderr);
     times.push(performance.now() - begun);
   }
-  row("evald eval, 9 pages, process included", `${(median(times) / 1000).toFixed(2)} s`, "", "", "< 3 s");
+  row("evald eval, 9 pages, including process start", `${(median(times) / 1000).toFixed(2)} s`, "", "", "< 3 s");
   site.stop(true);
 }
 
@@ -205,7 +212,7 @@ async function runs() {
   const small = await api(100_000);
   const large = await api(1_000_000);
   const ratio = `${(small.list / large.list).toFixed(2)} ×`;
-  row("list 100 runs, cost at 1,000,000 against 100,000", ratio, "", "", "≤ 1.2 ×");
+  row("List 100 runs, time at 1,000,000 runs / time at 100,000", ratio, "", "", "≤ 1.2 ×");
 }
 
 const parts: Record<string, () => unknown> = {
@@ -218,20 +225,22 @@ const parts: Record<string, () => unknown> = {
   start: startUp,
   explorer,
 };
-/** `bun run bench pages start` runs those parts alone. */
-const asked = process.argv.length > 2 ? process.argv.slice(2) : Object.keys(parts);
+/** `bun run bench pages start` measures only those parts; with `--write` the figures go into the docs page. */
+const named = process.argv.slice(2).filter((arg) => arg !== "--write");
+const asked = named.length > 0 ? named : Object.keys(parts);
 
 try {
   for (const name of asked) {
     const part = parts[name];
-    if (!part) throw new Error(`there is no part ${name}; there are ${Object.keys(parts).join(", ")}`);
+    if (!part) throw new Error(`there is no part ${name}; the parts are ${Object.keys(parts).join(", ")}`);
     await part();
   }
 } finally {
   for (const path of temporary) rmSync(path, { recursive: true, force: true });
   silent.stop(true);
 }
-const heading = ["what", "evald", "floor", "evald / floor", "aim"];
-for (const cells of [heading, heading.map(() => "---"), ...rows]) process.stdout.write(`| ${cells.join(" | ")} |\n`);
-if (asked.includes("jobs")) process.stdout.write(`\n${jobsNotes}\n`);
+const date = new Date().toISOString().slice(0, 10);
+const measured = `${date}, ${cpus().length} × ${cpus()[0]?.model.trim()}`;
+process.stdout.write(toFigures(rows, measured));
+if (process.argv.includes("--write")) await writeFigures(rows, measured, named.length === 0);
 process.exit(0);

@@ -3,6 +3,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { isKeyShaped } from "../../src/auth/keys.ts";
+import { toDimension, toNullNotice } from "../../src/reports/grade-schema.ts";
 
 const db = new Database(join(process.argv[2] as string, "evald.db"));
 for (const pragma of ["busy_timeout = 5000", "journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"])
@@ -12,9 +13,9 @@ type Row = Record<string, never>;
 const keyRow = db.prepare<{ org_id: string }, [Uint8Array]>(
   "select org_id, expires_at from api_keys where hash = ? and revoked_at is null",
 );
-const columns = `r.id, r.status, r.failure_reason, r.template_args, r.agent, r.agent_version, r.model, r.eval_request_id, r.attempt, r.created_at, r.started_at, r.completed_at,
+const columns = `r.id, r.status, r.failure_cause, r.failure_detail, r.template_args, r.agent, r.agent_version, r.model, r.eval_request_id, r.attempt, r.created_at, r.started_at, r.completed_at,
   p.id p_id, p.title, p.text, p.end_goal, p.status p_status, p.template_vars, p.created_at p_created_at,
-  o.slug, o.status o_status, o.score, o.grade, o.metrics, o.dimensions, o.outcome, o.null_notice, o.key_finding, o.verdict, o.summary, o.coverage, o.methodology
+  o.slug, o.status o_status, o.score, o.grade, o.metrics, o.dimensions, o.outcome, o.scope, o.null_notice, o.key_finding, o.verdict, o.summary, o.coverage, o.methodology
   from runs r join prompts p on p.id = r.prompt_id left join reports o on o.run_id = r.id`;
 const one = db.prepare<Row, [string, string]>(`select ${columns} where r.org_id = ? and r.id = ?`);
 const page = db.prepare<Row, [string, number, number]>(
@@ -47,21 +48,22 @@ const toRun = (r: any) => ({
     score: r.score,
     grade: r.grade,
     metrics: parsed(r.metrics),
-    dimensions: parsed(r.dimensions),
-    status: r.o_status,
+    dimensions: parsed(r.dimensions).map(toDimension),
     outcome: r.outcome,
-    nullNotice: r.null_notice,
+    scope: r.scope,
+    nullNotice: toNullNotice({ nullNotice: r.null_notice, scope: r.scope }),
     keyFinding: r.key_finding,
     verdict: r.verdict,
     summary: parsed(r.summary),
     coverage: r.coverage,
     methodology: parsed(r.methodology),
+    status: r.o_status,
   },
   statusUrl: `${base}/api/v1/runs/${r.id}`,
   runUrl: `${base}/runs/${r.id}`,
   completedAt: iso(r.completed_at),
   createdAt: iso(r.created_at),
-  failureReason: r.failure_reason,
+  failureReason: r.failure_cause && `${r.failure_cause}: ${r.failure_detail}`,
   templateArgs: parsed(r.template_args),
   prompt: {
     id: r.p_id,

@@ -8,7 +8,7 @@ const repeats = 5;
 
 /** Calls the fake model, a process of its own, by turns straight and through the gateway, and tells what the way through costs. */
 export async function gateway(row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void) {
-  const fake = Bun.spawn([process.execPath, join(import.meta.dir, "..", "support", "fakemodel.ts")], {
+  const fake = Bun.spawn([process.execPath, join(import.meta.dir, "..", "support", "fake-model.ts")], {
     stderr: "pipe",
   });
   const { value } = await fake.stderr.getReader().read();
@@ -50,9 +50,9 @@ export async function gateway(row: (what: string, ours: string, floor: string, r
     }
     const [ours, floor] = [median(times.through), median(times.straight)];
     row(
-      `model call, ${stream ? "streamed" : "whole"}, 100 KB of context: what the gateway adds`,
+      `Model call, ${stream ? "streamed" : "not streamed"}, 100 KB of context: time that the gateway adds`,
       `${(ours - floor).toFixed(2)} ms`,
-      `${floor.toFixed(2)} ms straight`,
+      `${floor.toFixed(2)} ms without it`,
       "",
       "< 2 ms",
     );

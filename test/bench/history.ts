@@ -2,12 +2,13 @@
 import { cpSync } from "node:fs";
 import { createKeys } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
 import { createProviders } from "../../src/providers/providers.ts";
 import { runExample } from "../../src/runs/schema.ts";
 import type { load } from "./load.ts";
+import { toStored } from "./seed.ts";
 
 const promptCount = 10;
 const pageCount = 300;
@@ -63,10 +64,10 @@ export function seedHistory(dataDir: string, count: number) {
   );
   const insertPoint = insert(
     "friction_points",
-    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events",
+    "id, org_id, report_id, prompt_id, position, fingerprint, severity, phase, category, title, description, url, events, grounds",
   );
   const insertLife = insert(
-    "friction_lives",
+    "friction_lifecycles",
     "org_id, prompt_id, place, fingerprint, report_id, severity, state, first_seen_at, last_seen_at, met, reached, page, met_by, grounds, life",
   );
   const insertDay = insert(
@@ -90,7 +91,7 @@ export function seedHistory(dataDir: string, count: number) {
     },
     report.summary,
     report.metrics,
-    report.dimensions,
+    toStored(report.dimensions),
     report.methodology,
   ].map((value) => JSON.stringify(value)) as [string, string, string, string, string];
   const severities = ["high", "medium", "low"];
@@ -156,6 +157,7 @@ export function seedHistory(dataDir: string, count: number) {
             "A link leads nowhere.",
             url(thing % pageCount),
             "[1,2]",
+            "[]",
           );
         }
       }
@@ -269,14 +271,14 @@ export async function benchHistory({ startService, startFloor, compare, folder }
   const { key, promptIds, providerId } = seedHistory(dataDir, count);
   const floorDir = folder();
   cpSync(dataDir, floorDir, { recursive: true });
-  const [ours, floor] = [await startService(dataDir), await startFloor("historyfloor.ts", floorDir)];
+  const [ours, floor] = [await startService(dataDir), await startFloor("history-floor.ts", floorDir)];
   const headers = { authorization: `Bearer ${key}` };
   const shots: [string, string][] = [
-    ["trend of one prompt by week", `/api/v1/trends?promptId=${promptIds[3]}`],
-    ["trend of all prompts by month", "/api/v1/trends?interval=month"],
-    ["friction of a prompt", `/api/v1/friction?promptId=${promptIds[3]}`],
-    ["friction of a provider of 10 prompts", `/api/v1/friction?providerId=${providerId}`],
-    ["docs map of a provider", `/api/v1/providers/${providerId}/docs-map`],
+    ["Trend of one prompt by week", `/api/v1/trends?promptId=${promptIds[3]}`],
+    ["Trend of all prompts by month", "/api/v1/trends?interval=month"],
+    ["Friction of a prompt", `/api/v1/friction?promptId=${promptIds[3]}`],
+    ["Friction of a provider of 10 prompts", `/api/v1/friction?providerId=${providerId}`],
+    ["Docs map of a provider", `/api/v1/providers/${providerId}/docs-map`],
   ];
   for (const [what, path] of shots)
     await compare(

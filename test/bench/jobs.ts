@@ -5,7 +5,8 @@ import { QueueManager } from "bunqueue/queue";
 import { bun, defineQueue } from "plainjob";
 import { createCommit } from "../../src/db/commit.ts";
 import { closeDb, openDb, tx } from "../../src/db/open.ts";
-import { createQueue, type OrgLimits } from "../../src/jobs/queue.ts";
+import type { OrgLimits } from "../../src/jobs/claim-order.ts";
+import { createQueue } from "../../src/jobs/queue.ts";
 import { median } from "./load.ts";
 
 const rounds = 9;
@@ -43,10 +44,10 @@ function floor(dataDir: string): Contestant {
     "insert into jobs (id, kind, subject, org_id, host, state, available_at, attempt, spent, max_attempts, faults, deaths, created_at) values (?, 'run', ?, 'org', 'docs.test', 'queued', 0, 0, 0, 3, 0, 0, ?)",
   );
   const claim = $client.prepare<{ id: string; attempt: number }, [string, number, number, number]>(
-    "update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, first_begun_at = coalesce(first_begun_at, ?) where id = (select id from jobs where state = 'queued' and org_id = 'org' and host = 'docs.test' and available_at <= ? order by available_at, id limit 1) returning id, attempt",
+    "update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?) where id = (select id from jobs where state = 'queued' and org_id = 'org' and host = 'docs.test' and available_at <= ? order by available_at, id limit 1) returning id, attempt",
   );
   const settle = $client.prepare(
-    "update jobs set state = 'done', lease_until = null, ended_at = ? where id = ? and attempt = ? and state = 'running'",
+    "update jobs set state = 'done', lease_until = null, completed_at = ? where id = ? and attempt = ? and state = 'running'",
   );
   return {
     cycle() {
@@ -132,11 +133,6 @@ async function claims(dataDir: string, queued: number, lanes: number, isBlocked:
 }
 
 /** What the acknowledgement of each contestant survives, by its source. */
-export const jobsNotes = `An acknowledged step of evald and of its floor survives the end of the process and of the power (WAL, synchronous=FULL).
-¹ plainjob 0.0.14 sets synchronous=NORMAL, with which only the end of the process is survived; here it is set to FULL. It has no fence, no limits, and no history.
-² bunqueue 2.9.5 with durable: true writes each step at once, but at synchronous=NORMAL, which cannot be set: the end of the process is survived, that of the power is not. It goes on
-when it cannot write that a job was claimed.`;
-
 type Row = (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
 
 /** Adds the rows of the queue. The rounds of all contestants take turns, so that a machine that gets slower or faster does so for each. */
@@ -157,18 +153,18 @@ export async function benchJobs(row: Row, folder: () => string): Promise<void> {
   for (const [{ close }] of turns) close();
   const [one, base, plainRate, otherRate, many] = rates.map(median) as [number, number, number, number, number];
   const perSecond = (each: number) => `${Math.round(each)}/s`;
-  const percent = (a: number, b: number) => `${Math.round((a / b) * 100)} %`;
-  row("job enqueued, claimed, settled, 1 caller", perSecond(one), perSecond(base), percent(one, base), "≥ 80 %");
-  row("the same, 32 callers; floor: 1", perSecond(many), perSecond(base), percent(many, base), "≥ 200 %");
+  const percent = (a: number, b: number) => `${Math.round((a / b) * 100)}%`;
+  row("Job cycle (enqueue, claim, settle), 1 client", perSecond(one), perSecond(base), percent(one, base), "≥ 80%");
+  row("Job cycle, 32 clients (floor: 1 client)", perSecond(many), perSecond(base), percent(many, base), "≥ 200%");
   row(
-    "the same, 1 caller; beside plainjob at FULL ¹",
+    "Job cycle, 1 client (floor: plainjob at FULL ¹)",
     perSecond(one),
     perSecond(plainRate),
     percent(one, plainRate),
     "",
   );
   row(
-    "the same, 1 caller; beside bunqueue, durable ²",
+    "Job cycle, 1 client (floor: bunqueue, durable ²)",
     perSecond(one),
     perSecond(otherRate),
     percent(one, otherRate),
@@ -178,14 +174,14 @@ export async function benchJobs(row: Row, folder: () => string): Promise<void> {
   const kinds: [name: string, lanes: number, isBlocked: boolean][] = [
     ["one lane", 1, false],
     ["100 lanes", 100, false],
-    ["behind a blocked organisation", 1, true],
+    ["behind a blocked organization", 1, true],
   ];
   for (const [name, lanes, isBlocked] of kinds) {
     const few = await claims(folder(), 10_000, lanes, isBlocked);
     const lots = await claims(folder(), 100_000, lanes, isBlocked);
     const ms = ({ p50, p99 }: typeof few) => `p50 ${p50.toFixed(2)}, p99 ${p99.toFixed(2)} ms`;
     row(
-      `claim of 100,000 queued, ${name}; floor: of 10,000`,
+      `Claim 1 of 100,000 queued jobs, ${name} (floor: 1 of 10,000)`,
       ms(lots),
       ms(few),
       `${(lots.p50 / few.p50).toFixed(2)} ×`,

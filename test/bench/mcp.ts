@@ -51,13 +51,13 @@ export async function mcp({ start, compare, row }: Bench, url: string, key: stri
     const { result } = (await (await fetch(url + path, request)).json()) as { result?: { structuredContent?: object } };
     if (!result?.structuredContent) throw new Error("get_report does not answer");
   }
-  const floor = await start([process.execPath, join(import.meta.dir, "mcpfloor.ts")], {});
+  const floor = await start([process.execPath, join(import.meta.dir, "mcp-floor.ts")], {});
   const urls = { ours: url, floor: floor.url };
-  await compare("MCP get_report, 2025-11-25", "≥ 60 %, p99 ≤ 30 ms", urls, legacy, 16);
+  await compare("MCP get_report, 2025-11-25", "≥ 60%, p99 ≤ 30 ms", urls, legacy, 16);
   await compare("MCP get_report, 2026-07-28", "p99 ≤ 30 ms", urls, modern, 16);
   await floor.stop();
   const { path, ...request } = post("tools/list", {});
   const { result } = (await (await fetch(url + path, request)).json()) as { result: object };
   const tokens = Math.round(JSON.stringify(result).length / 4);
-  row("MCP tools/list, 4 characters a token", `${tokens} tokens`, "", "", "< 6000");
+  row("MCP tools/list (4 characters per token)", `${tokens} tokens`, "", "", "< 6000");
 }

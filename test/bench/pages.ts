@@ -1,5 +1,5 @@
 // Time to the first byte of each page of an organisation with 100,000 runs, and what it weighs on the wire.
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { openSession } from "../../src/runs/session.ts";
 import { seedHistory } from "./history.ts";
@@ -60,13 +60,13 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
     ["reports, filtered", `/reports?promptId=${prompt}&worst=B`],
     ["a report", `/reports/${slug}`],
     ["a session of 20,000 events", `/reports/${slug}/session`],
-    ["the end of it", `/reports/${slug}/session?fromSeq=${eventCount - 50}`],
+    ["the end of a session of 20,000 events", `/reports/${slug}/session?fromSeq=${eventCount - 50}`],
     ["compare 2 reports", `/compare?slugs=${slug},${others[0]}`],
     ["compare 10 reports", `/compare?slugs=${[slug, ...others.slice(0, 9)].join()}`],
     ["trends", "/trends"],
     ["trends of a prompt", `/trends?promptId=${prompt}`],
     ["friction", `/friction?promptId=${prompt}`],
-    ["one friction", `/friction/${print}?promptId=${prompt}`],
+    ["a friction point", `/friction/${print}?promptId=${prompt}`],
     ["providers", "/providers"],
     ["a docs map", `/providers/${providerId}`],
     ["settings", "/settings"],
@@ -83,7 +83,7 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
       if (!response.ok) throw new Error(`${path}: ${response.status}`);
     }
     row(
-      `page: ${name}, of ${count.toLocaleString("en")} runs`,
+      `Page: ${name}, ${count.toLocaleString("en")} runs`,
       `first byte ${median(times).toFixed(1)} ms, ${(bytes / 1000).toFixed(0)} KB`,
       "",
       "",

@@ -1,5 +1,5 @@
 import pino from "pino";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createService } from "../../src/service.ts";
 import { seed } from "./seed.ts";
@@ -23,20 +23,20 @@ export function benchReports(row: (...cells: [string, string, string, string, st
   const evaluation = (i: number) => evalRequestIds[(i * 7919) % evalRequestIds.length] as string;
   const work: [string, (i: number) => unknown][] = [
     [
-      "compare two evaluations of 5 runs",
+      "Compare two evaluations of 5 runs",
       (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [evaluation(i + 1)] }),
     ],
     [
-      "compare a prompt's last ten runs with an evaluation",
+      "Compare the last ten runs of a prompt with an evaluation",
       (i) => compare.compareSides(org, { of: [evaluation(i)] }, { of: [prompt(0)] }),
     ],
     [
-      "compare an evaluation with its baseline",
+      "Compare an evaluation with its baseline",
       (i) =>
         compare.compareSides(org, { of: ["baseline"] }, { of: [evaluation((i % (evalRequestIds.length - 10)) + 10)] }),
     ],
     [
-      "list 20 evaluations with their results",
+      "List 20 evaluations with their results",
       (i) => service.evals.listEvalRequests(org, { promptId: prompt(i) }, { limit: 20, offset: 0 }),
     ],
   ];
@@ -49,7 +49,7 @@ export function benchReports(row: (...cells: [string, string, string, string, st
     }
     times.sort((a, b) => a - b);
     const [p50, p99] = [0.5, 0.99].map((share) => times[Math.floor(times.length * share)]?.toFixed(1));
-    row(`${what}, of ${count.toLocaleString("en")} reports`, `p50 ${p50}, p99 ${p99} ms`, "", "", "p99 < 100 ms");
+    row(`${what}, ${count.toLocaleString("en")} reports`, `p50 ${p50}, p99 ${p99} ms`, "", "", "p99 < 100 ms");
   }
   closeDb(db);
 }

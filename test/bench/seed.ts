@@ -1,6 +1,6 @@
 import { createKeys } from "../../src/auth/keys.ts";
 import { createOrgs } from "../../src/auth/orgs.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { createPrompts } from "../../src/prompts/prompts.ts";
 import { runExample } from "../../src/runs/schema.ts";
@@ -50,7 +50,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     reviewBeforePublishing: false,
   });
   const report = runExample.report as NonNullable<typeof runExample.report>;
-  const dimension = report.dimensions[0];
+  const [dimension] = toStored(report.dimensions);
   const [summary, metrics, dimensions, methodology] = [
     report.summary,
     report.metrics,
@@ -101,3 +101,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
   closeDb(db);
   return { org, key, promptIds, runIds, evalRequestIds };
 }
+
+/** Dimensions as they are stored. */
+export const toStored = <T extends { desc: string; weight: string }>(dimensions: T[]) =>
+  dimensions.map(({ desc: _, weight, ...rest }) => ({ ...rest, weight: Number.parseFloat(weight) / 100 }));

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { client, furnish } from "../support/executable.ts";
-import type { Turn } from "../support/fakemodel.ts";
+import type { Turn } from "../support/fake-model.ts";
 import { serveSite } from "../support/site.ts";
 
 type Bench = {
@@ -34,7 +34,7 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
   const scenarios = join(cwd, "scenarios.json");
   writeFileSync(scenarios, JSON.stringify({ acme: { turns } }));
   // A model in the process that asks would count its own work as the service's.
-  const model = await start(["bun", join(import.meta.dir, "../support/fakemodel.ts"), scenarios], {});
+  const model = await start(["bun", join(import.meta.dir, "../support/fake-model.ts"), scenarios], {});
   const { key } = await furnish(cwd);
   const service = await start([executable, "serve"], {
     ...env(`${cwd}/data`),
@@ -91,15 +91,21 @@ export async function benchSessions({ start, row, folder, env, executable }: Ben
   const all = await watch(sessions);
   const ms = (values: number[], share: number) => `${percentile(values, share).toFixed(0)} ms`;
   const both = (values: number[]) => `p50 ${ms(values, 0.5)}, p99 ${ms(values, 0.99)}`;
-  row(`${sessions} model sessions at once, lost`, String(all.lost), "", "", "0");
-  row("service's memory meanwhile, children apart", `${all.memory.toFixed(0)} MB`, "", "", "< 300 MB");
-  row("GET one run meanwhile", both(all.times), "", "", "p99 < 50 ms");
-  row("asked for → first answer of the model, alone", ms(one.starts, 0.5), "", "", "");
-  row("the same, 50 at once", both(all.starts), "", "", "");
-  row("last event → report, alone", ms(one.ends, 0.5), "", "", "");
-  row("the same, 50 at once", both(all.ends), "", "", "");
+  row(`${sessions} concurrent model sessions: lost sessions`, String(all.lost), "", "", "0");
   row(
-    "sessions and stored events a second",
+    `${sessions} concurrent model sessions: memory of the service`,
+    `${all.memory.toFixed(0)} MB`,
+    "",
+    "",
+    "< 300 MB",
+  );
+  row(`${sessions} concurrent model sessions: get one run`, both(all.times), "", "", "p99 < 50 ms");
+  row("Request to first model response, 1 session", ms(one.starts, 0.5), "", "", "");
+  row(`Request to first model response, ${sessions} sessions`, both(all.starts), "", "", "");
+  row("Last event to report, 1 session", ms(one.ends, 0.5), "", "", "");
+  row(`Last event to report, ${sessions} sessions`, both(all.ends), "", "", "");
+  row(
+    "Sessions and stored events per second",
     `${(sessions / all.seconds).toFixed(1)}, ${all.rate.toFixed(0)}`,
     "",
     "",

@@ -1,7 +1,7 @@
 import pino, { type Logger } from "pino";
 import type { Agent, AgentEvent } from "../../src/agents/agent.ts";
 import { createApp } from "../../src/app.tsx";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { openDb } from "../../src/db/open.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
 import { createService } from "../../src/service.ts";
@@ -20,6 +20,14 @@ export const instantAgent = scriptedAgent(async function* () {
   yield { type: "thought", text: "nothing to do", by: "rule" };
   yield { type: "end", outcome: "not_judged", reason: "scripted" };
 });
+
+/** An agent that is not taken to do the same again, so that its runs are compared by statistics. */
+export const noisy = {
+  noisy: {
+    ...instantAgent,
+    describe: () => ({ id: "noisy", version: "test", model: null, kind: "rules" }) as const,
+  } satisfies Agent,
+};
 
 type Options = {
   agent?: Agent;
@@ -87,7 +95,7 @@ export function testApp({
   /** Runs every queued job to its end. */
   async function runJobs(): Promise<void> {
     await service.runner.start();
-    while (service.queue.countUnfinished() > 0) await new Promise((resolve) => setImmediate(resolve));
+    while (service.queue.countUnfinished() > 0) await Bun.sleep(1);
     await service.runner.stop(0);
   }
 

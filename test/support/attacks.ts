@@ -1,4 +1,4 @@
-import type { Answer } from "../../src/grading/rubric.ts";
+import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { answer, part, rows } from "./judged.ts";
 
 /** A page that speaks to a judge, and what a judge answers that does as it is told. */

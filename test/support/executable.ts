@@ -141,5 +141,7 @@ export async function untilRun(ask: ReturnType<typeof client>, runId: string, ..
   for (;;) {
     const { body } = await ask("GET", `/api/v1/runs/${runId}`);
     if (states.includes(body.status)) return body;
+    // Not at once, which would keep the service busy with answers.
+    await Bun.sleep(20);
   }
 }

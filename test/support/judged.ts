@@ -1,7 +1,7 @@
 import type { Agent, AgentEvent, Outcome, Task } from "../../src/agents/agent.ts";
-import type { Answer } from "../../src/grading/rubric.ts";
+import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { testApp } from "./app.ts";
-import { serveFakeModel, type Turn } from "./fakemodel.ts";
+import { serveFakeModel, type Turn } from "./fake-model.ts";
 
 const docs = "https://docs.acme.dev/";
 const endGoal = "The SDK was installed. Its three rows were printed.";
@@ -109,6 +109,8 @@ type Options = {
   env?: Record<string, string>;
   judge?: string | null;
   kind?: "rules" | "model";
+  /** The id of the agent: the explorer is taken for deterministic. */
+  id?: string;
   /** The name before the variables of the judge's provider, if it is another. */
   own?: string;
 };
@@ -124,13 +126,14 @@ export function judgedApp({
   env = {},
   judge = "openai-compatible/judge",
   kind = "model",
+  id = "explorer",
   own,
 }: Options) {
   const inTurn = (said: Turn[]) => ({ first: said.slice(0, -1), turns: said.slice(-1) });
   const model = serveFakeModel({ scenarios: { judge: inTurn(turns), agent: inTurn(again) } });
   let sent = 0;
   const agent: Agent = {
-    describe: () => ({ id: "explorer", version: "test", model: "anthropic/claude-test", kind }),
+    describe: () => ({ id, version: "test", model: "anthropic/claude-test", kind }),
     preflight: () => [],
     async *run(task) {
       const nth = sent++;
@@ -143,7 +146,7 @@ export function judgedApp({
     },
   };
   const app = testApp({
-    agent,
+    agents: { [id]: agent },
     env: {
       EVALD_CONCURRENCY: "1",
       OPENAI_COMPATIBLE_BASE_URL: model.baseUrls["openai-compatible"],

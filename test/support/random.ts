@@ -1,4 +1,4 @@
-import { seeded } from "../../src/grading/statstests.ts";
+import { seeded } from "../../src/stats/hypothesis-tests.ts";
 
 /** Random numbers from 0 to 1 that a seed repeats. */
 export const randomOf = (seed: number): (() => number) => seeded(seed);

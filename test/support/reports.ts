@@ -1,10 +1,13 @@
 import { asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
+import { type EndCause, endCauses } from "../../src/agents/failure.ts";
 import { tx } from "../../src/db/open.ts";
 import { attempts, jobs, runs } from "../../src/db/tables.ts";
-import type { Grade } from "../../src/grading/score.ts";
+import type { Grade } from "../../src/grading/grade.ts";
+import { gradeSession } from "../../src/grading/score.ts";
+import type { SessionId } from "../../src/reports/session-events.ts";
 import type { EvalRequestInput } from "../../src/runs/requests.ts";
-import { openSession, type SessionId } from "../../src/runs/session.ts";
+import { openSession } from "../../src/runs/session.ts";
 import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;
@@ -38,6 +41,14 @@ export function evaluation(
   });
 }
 
+/** The failure that tests write as "cause: detail". */
+function failureOf(words: string): { failureCause: EndCause; failureDetail: string } {
+  const [cause = "", ...detail] = words.split(": ");
+  const failureCause = endCauses.find((each) => each === cause);
+  if (!failureCause) throw new Error(`no cause of failure: ${words}`);
+  return { failureCause, failureDetail: detail.join(": ") };
+}
+
 /** Ends a run as it is said, without a session. */
 function endRun(
   { service, db }: Pick<App, "service" | "db">,
@@ -46,7 +57,7 @@ function endRun(
 ): void {
   const done = { attempt: 1, agentVersion: "test", completedAt: service.deps.now() };
   const ended =
-    typeof end === "string" ? { status: "failed" as const, failureReason: end } : { status: "completed" as const };
+    typeof end === "string" ? { status: "failed" as const, ...failureOf(end) } : { status: "completed" as const };
   db.transaction((tx) => {
     tx.update(runs)
       .set({ ...done, ...ended })
@@ -59,19 +70,27 @@ function endRun(
 /** Ends every run that waits, oldest first, with a score or the reason why there is none, and with what it cost. */
 export function finishRuns(
   app: App,
-  end: (run: typeof runs.$inferSelect) => number | string,
+  end: (run: typeof runs.$inferSelect) => number | string | Grade,
   costUsd: number | null = 0,
 ): void {
   for (const run of app.db.select().from(runs).where(eq(runs.status, "pending")).orderBy(asc(runs.id)).all()) {
     const how = end(run);
-    endRun(app, run, typeof how === "string" ? how : { ...niceGrade, score: how });
+    endRun(app, run, typeof how === "number" ? { ...niceGrade, score: how } : how);
     const job = app.db.select().from(jobs).where(eq(jobs.subject, run.id)).get();
     const at = app.service.deps.now();
     app.db
       .insert(attempts)
-      .values({ jobId: job?.id ?? "", attempt: 1, owner: "test", begunAt: at, endedAt: at, ended: "done", costUsd })
+      .values({
+        jobId: job?.id ?? "",
+        attempt: 1,
+        owner: "test",
+        startedAt: at,
+        completedAt: at,
+        outcome: "done",
+        costUsd,
+      })
       .run();
-    app.db.update(jobs).set({ state: "done", endedAt: at }).where(eq(jobs.subject, run.id)).run();
+    app.db.update(jobs).set({ state: "done", completedAt: at }).where(eq(jobs.subject, run.id)).run();
   }
 }
 
@@ -93,8 +112,13 @@ function storeSession(deps: App["service"]["deps"], id: SessionId, events: Agent
   session.close(new AbortController().signal);
 }
 
+const end = { type: "end", outcome: "not_judged", reason: "Nobody judges here." } as const;
+
 export const niceGrade: Grade = {
+  // What is not said below is that of a session in which nothing happened.
+  ...gradeSession([{ ...end, seq: 1, at: 0, tMs: 0, source: "agent" }]),
   outcome: "not_judged",
+  scope: "goal",
   score: 78.4,
   grade: "C+",
   nullNotice: null,
@@ -115,9 +139,10 @@ export const niceGrade: Grade = {
     interruptions: 0,
   },
   dimensions: [
-    { name: "Docs discoverability", weight: "20%", score: 88.2, grade: "B+", desc: "Site checks (30%): 11 of 12." },
-    { name: "Docs quality", weight: "15%", score: 64.3, grade: "D", desc: "Links (20%): 35 of 41 resolve." },
+    { name: "Docs discoverability", weight: 0.2, score: 88.2, grade: "B+", parts: [], unmeasured: [] },
+    { name: "Docs quality", weight: 0.15, score: 64.3, grade: "D", parts: [], unmeasured: [] },
   ],
+  lost: null,
   coverage: 0.45,
   methodology: { id: "1", hash: "3f9c0a17aa55", judge: null },
   judge: null,
@@ -146,9 +171,11 @@ export const niceGrade: Grade = {
       url: "https://docs.example.com/quickstart",
       frictions: ["00000000000000a1"],
       expectedGain: 4.1,
+      gain: null,
+      evidence: null,
     },
   ],
-  reach: {
+  exposure: {
     visits: [
       {
         page: "https://docs.example.com/quickstart",
@@ -194,7 +221,7 @@ export const hostileGrade: Grade = {
   verdict: `# ${lines}`,
   summary: { whatWorked: `1. ${lines}`, whatDidnt: `> ${lines}\n\u202e\u001b[31m` },
   metrics: { ...niceGrade.metrics, errorsDetail: `${image} | ${lines}` },
-  dimensions: [{ name: image, weight: "20%", score: 50, grade: "F", desc: `--- ${lines}` }],
+  dimensions: [{ name: image, weight: 0.2, score: 50, grade: "F", parts: [], unmeasured: [] }],
   judge: {
     ...judge,
     parts: [{ text: `## ${image}`, met: "no", events: [1], quote: `\`\` ${lines}`, why: `> ${lines}` }],

@@ -1,7 +1,7 @@
 /** `bun run screenshots [FOLDER]`: pictures of the main pages, from an organisation whose history is real runs of the explorer over Debian's docs. */
 import { looking, openBrowser } from "./browser.ts";
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "./executable.ts";
-import { realDocs } from "./realdocs.ts";
+import { realDocs } from "./real-docs.ts";
 
 /** Two of them stand in the README. */
 const folder = process.argv[2] ?? "src/web/docs";

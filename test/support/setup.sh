@@ -1,9 +1,11 @@
 #!/bin/sh
-# Installs what the tests need beside the packages of bun.lock: real documentation to evaluate, what the samples of the docs call, what makes a
-# disk fail and a clock jump, what commands run in, and R, to which the statistics are held. Needs root on a machine that lacks some of it.
+# Installs the Debian packages that test/slow and test/torture need: Chromium, bubblewrap, strace, libfaketime, R and real documentation.
+# Does nothing where all are present. Installing needs root.
 set -eu
+
 missing=""
-for package in sqlite3-doc git-doc faketime; do
+for package in sqlite3-doc git-doc faketime python-flask-doc python-click-doc python-jinja2-doc python-requests-doc \
+  python-peewee-doc python-bottle-doc python-attr-doc; do
   dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
 for tool in curl jq strace git python3 chromium; do
@@ -12,6 +14,25 @@ done
 command -v Rscript >/dev/null || missing="$missing r-base-core"
 command -v bwrap >/dev/null || missing="$missing bubblewrap"
 [ -z "$missing" ] && exit 0
-echo "installing$missing"
-apt-get update -qq
-DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+
+fail() {
+  echo "test/support/setup.sh: $1" >&2
+  exit 1
+}
+command -v apt-get >/dev/null || fail "missing:$missing. Install them: there is no apt-get to do so."
+[ "$(id -u)" = 0 ] || fail "missing:$missing. Run it as root, or: sudo apt-get install$missing"
+
+# Runs a command up to three times, for a package mirror that is busy; shows what it printed only if it failed each time.
+retry() {
+  for pause in 2 10 0; do
+    if output=$("$@" 2>&1); then return 0; fi
+    sleep "$pause"
+  done
+  echo "$output" >&2
+  fail "missing:$missing. Failed: $*"
+}
+echo "Installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+retry apt-get update -qq -o Acquire::Retries=3
+# shellcheck disable=SC2086 # one argument a package
+retry apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 $missing

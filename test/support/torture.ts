@@ -3,9 +3,10 @@ import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { call, client, emptyFolder, instant, serve } from "./executable.ts";
 import { randomOf } from "./random.ts";
+import { until } from "./until.ts";
 
 /** Times that the service is killed under load; whatever else is repeated follows in proportion. `bun run torture` is the long form. */
-const kills = Number(process.env.TORTURE ?? 100);
+const kills = Number(process.env.TORTURE ?? 40);
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 /** How often something is done that is done `n` times by default. */
@@ -15,17 +16,6 @@ export const times = (n: number): number => Math.max(1, Math.round((n * kills) /
 export function createRandom(): () => number {
   console.log(`SEED=${seed}`);
   return randomOf(seed);
-}
-
-/** Waits until a condition holds and answers with what it answered. Throws with `what` after `ms`. */
-export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 30_000): Promise<T> {
-  const deadline = performance.now() + ms;
-  for (;;) {
-    const value = await condition();
-    if (value) return value;
-    if (performance.now() > deadline) throw new Error(`not within ${ms} ms: ${what}`);
-    await Bun.sleep(10);
-  }
 }
 
 const started: { signal(name: "SIGKILL"): void }[] = [];
@@ -238,10 +228,10 @@ const breaches = {
     (select 1 from session_events e where e.run_id = r.run_id and e.attempt = r.attempt and e.type = 'end')`,
   "jobs whose run ended otherwise": `select j.id from jobs j join runs r on r.id = j.subject
     where (j.state = 'done') != (r.status = 'completed')`,
-  "attempts without an end": "select job_id from attempts where ended is null",
+  "attempts without an end": "select job_id from attempts where outcome is null",
   "jobs with a gap in their history":
     "select id from jobs j where attempt != (select count(*) from attempts a where a.job_id = j.id)",
-  "jobs that were done twice": "select job_id from attempts where ended = 'done' group by job_id having count(*) > 1",
+  "jobs that were done twice": "select job_id from attempts where outcome = 'done' group by job_id having count(*) > 1",
   "keys that made two runs":
     "select idempotency_key from runs where idempotency_key is not null group by 1 having count(*) > 1",
   "wrong counts of runs": `select prompt_id, sum(n) from (

@@ -2,15 +2,15 @@ import { promises as dns } from "node:dns";
 import { chmodSync } from "node:fs";
 import http from "node:http";
 import type net from "node:net";
-import type { AllowRule } from "../../config.ts";
+import type { AllowRule } from "../../config/allow-rules.ts";
 import { createPlaces } from "../../net/addresses.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { Lookup } from "../../net/resolve.ts";
 import { createSlots } from "../../net/slots.ts";
 import type { AgentEvent } from "../agent.ts";
+import type { EgressLimits, Passage } from "./connection.ts";
 import { forward } from "./forward.ts";
-import type { EgressLimits, Passage } from "./passage.ts";
 import { rawAnswer, tunnel } from "./tunnel.ts";
 
 export type EgressRun = {
@@ -24,14 +24,14 @@ export type EgressRun = {
   limits?: Partial<EgressLimits>;
   /** What its requests are for. Default: `way`. */
   purpose?: "way" | "page";
-  /** Hears of every request when it is over, and of every limit when it is reached. */
+  /** Called for every finished request and every limit reached. */
   onEvent(event: AgentEvent): void;
 };
 
 export type EgressSession = {
   /** The password of the proxy's basic authentication (any user name), or its bearer token. */
   token: string;
-  /** Cuts what is still going on; the token is worth nothing any more. */
+  /** Aborts open requests and revokes the token. */
   close(): void;
 };
 
@@ -50,6 +50,17 @@ type Options = {
   lookup?: Lookup;
 };
 
+type Entry = { passage: Passage; callId: string | null };
+
+/** The user name of a client that makes no tool call. */
+const anyUser = "run";
+
+/** Hosts of the run that are no registry of packages: the product may be any of them. */
+function productHosts({ addresses, docsAddresses }: EgressRun): (hostname: string) => boolean {
+  const hosts = [...addresses, ...docsAddresses].flatMap((address) => URL.parse(address)?.hostname ?? []);
+  return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
+}
+
 const defaultLimits: EgressLimits = {
   requests: 2000,
   bytesOut: 50 * 1024 ** 2,
@@ -59,38 +70,40 @@ const defaultLimits: EgressLimits = {
 };
 
 /**
- * The only way out of a sandbox: an HTTP proxy on a unix socket that asks for a run's token. It lets a run reach its own hosts, at addresses
- * that the guard's rules allow, follows the urlMap for addresses in absolute form, and tells of every request. A tunnel (CONNECT) is not broken
- * open: only its host is seen.
+ * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's own hosts at addresses
+ * that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request. Tunnels (CONNECT) are not
+ * decrypted: only the host is visible.
  */
 export async function startEgress({ socketPath, operatorHosts, now, lookup }: Options): Promise<Egress> {
   const passages = new Map<string, Passage>();
   // A connection that said whose it is need not say it again.
-  const known = new WeakMap<object, Passage>();
+  const known = new WeakMap<object, Entry>();
 
-  function passageOf(request: http.IncomingMessage): Passage | null {
+  function entryOf(request: http.IncomingMessage): Entry | null {
     const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(request.headers["proxy-authorization"] ?? "") ?? [];
-    const token = /^basic$/i.test(scheme)
-      ? Buffer.from(value, "base64")
-          .toString()
-          .replace(/^[^:]*:/, "")
-      : value;
-    const passage = passages.get(token) ?? known.get(request.socket);
-    if (!passage || passage.ended.signal.aborted) return null;
-    known.set(request.socket, passage);
-    return passage;
+    // The bridge gives the id of the tool call as the user; programs inside never see these credentials.
+    const [, user = "", password = value] = /^basic$/i.test(scheme)
+      ? (/^([^:]*):(.*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
+      : [];
+    const passage = passages.get(password);
+    const entry = passage
+      ? { passage, callId: user === "" || user === anyUser ? null : user }
+      : known.get(request.socket);
+    if (!entry || entry.passage.ended.signal.aborted) return null;
+    known.set(request.socket, entry);
+    return entry;
   }
 
-  const unknown = "The proxy of evald needs the token of a run that is going on.";
+  const unknown = "The evald proxy requires the token of a run in progress.";
   const challenge = 'Basic realm="evald"';
   const server = http.createServer({ maxHeaderSize: 64 * 1024 }, (request, response) => {
-    const passage = passageOf(request);
-    if (passage) return void forward(passage, request, response);
+    const entry = entryOf(request);
+    if (entry) return void forward(entry.passage, request, response, entry.callId);
     response.writeHead(407, { "proxy-authenticate": challenge, "content-type": "text/plain" }).end(`${unknown}\n`);
   });
   server.on("connect", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
-    const passage = passageOf(request);
-    if (passage) return void tunnel(passage, request, socket, head);
+    const entry = entryOf(request);
+    if (entry) return void tunnel(entry.passage, request, socket, head, entry.callId);
     socket.end(rawAnswer(407, unknown, `Proxy-Authenticate: ${challenge}\r\n`));
   });
   server.requestTimeout = 0;
@@ -117,6 +130,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
         now,
         ended,
         purpose: run.purpose ?? "way",
+        isProduct: productHosts(run),
         onEvent: run.onEvent,
         used: { requests: 0, bytesOut: 0, bytesIn: 0 },
       });

@@ -2,10 +2,11 @@ import http from "node:http";
 import https from "node:https";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import { type CheckedAddress, openRequest } from "../../net/exchange.ts";
 import { GuardError, toGuardError } from "../../net/failure.ts";
+import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { resolve } from "../../net/resolve.ts";
-import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./passage.ts";
+import { keepText } from "./answer-text.ts";
+import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./connection.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
@@ -23,22 +24,23 @@ const ofOneConnection =
 /** A connection for each request: a kept one was checked for another. */
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
-/** Passes one request with an address in absolute form on, and its answer back, in the terms of the run. */
+/** Forwards a request with an absolute URL, after urlMap, and relays the response. */
 export async function forward(
   passage: Passage,
   request: http.IncomingMessage,
   response: http.ServerResponse,
+  callId: string | null,
 ): Promise<void> {
   const url = /^https?:\/\//i.test(request.url ?? "") ? URL.parse(request.url ?? "") : null;
   if (!url) {
-    response.writeHead(400, plainText).end("This is the proxy of evald: ask for an absolute http or https address.\n");
+    response.writeHead(400, plainText).end("This is the evald proxy. Send an absolute http or https URL.\n");
     return;
   }
   url.hash = url.username = url.password = "";
   if (request.headers[schemeHeader] === "https") url.protocol = "https:";
-  const way = begin(passage, request.method ?? "GET", url);
+  const way = begin(passage, request.method ?? "GET", url, callId);
   response.on("close", () => {
-    if (!response.writableFinished) way.stop(new GuardError("aborted", url.href, "The client went away"));
+    if (!response.writableFinished) way.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
   await way.go(async () => {
     const real = passage.mapping.toReal(url);
@@ -108,7 +110,11 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
     if (headers.location && target !== url && URL.canParse(String(headers.location), target.href))
       headers.location = passage.mapping.toCaller(new URL(String(headers.location), target), url).href;
     response.writeHead(incoming.statusCode ?? 502, headers);
-    await pipeline(incoming, counter("bytesIn"), response, { signal: way.signal });
+    const kept = passage.isProduct(url.hostname) ? keepText(incoming.headers) : null;
+    const read = counter("bytesIn");
+    if (kept) read.on("data", kept.take);
+    await pipeline(incoming, read, response, { signal: way.signal });
+    way.told.body = kept?.text();
     // Bun takes a body without a length for whole when it is its own request that was destroyed.
     way.signal.throwIfAborted();
   } finally {
@@ -117,7 +123,7 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
   }
 }
 
-/** Headers for the other side, without those that carry the token in whatever form. */
+/** Headers to forward, without any that contain the token. */
 function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
   const sent = Object.entries(toKept(headers)).map(([name, value]) => [name, String(value)] as const);
   const encoded = (text: string) =>

@@ -1,10 +1,10 @@
 import http from "node:http";
 import net from "node:net";
-import type { CheckedAddress } from "../../net/exchange.ts";
 import { GuardError } from "../../net/failure.ts";
+import type { CheckedAddress } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { resolve } from "../../net/resolve.ts";
-import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./passage.ts";
+import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./connection.ts";
 
 /** Opens a tunnel (CONNECT) to a host that the run may reach and that its urlMap leaves alone. */
 export async function tunnel(
@@ -12,16 +12,17 @@ export async function tunnel(
   request: http.IncomingMessage,
   socket: net.Socket,
   head: Buffer,
+  callId: string | null,
 ): Promise<void> {
   socket.on("error", () => {});
   const url = /^[^/?#@\s]+:\d+$/.test(request.url ?? "") ? URL.parse(`https://${request.url}/`) : null;
   if (!url) {
-    socket.end(rawAnswer(400, "CONNECT takes a host and a port, as in registry.npmjs.org:443."));
+    socket.end(rawAnswer(400, "CONNECT needs a host and port, such as registry.npmjs.org:443."));
     return;
   }
-  const way = begin(passage, "CONNECT", url);
+  const way = begin(passage, "CONNECT", url, callId);
   socket.on("close", () => {
-    if (way.told.status === null) way.stop(new GuardError("aborted", url.href, "The client went away"));
+    if (way.told.status === null) way.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
   await way.go(async () => {
     const elsewhere = unmappable(passage.mapping, url);
@@ -39,16 +40,16 @@ export async function tunnel(
   else socket.destroy();
 }
 
-/** Why there is no tunnel to a place that the urlMap sends elsewhere, and what works instead; null if it sends it nowhere. */
+/** The error message for a tunnel to a mapped host; null if the urlMap does not map it. */
 function unmappable(mapping: Mapping, url: URL): string | null {
   const open = new URL(`http://${url.host}/`);
   const real = mapping.toReal(url) ?? mapping.toReal(open);
   if (!real) return null;
   const instead = mapping.toReal(open) ? open.href : real.href;
-  return `the urlMap of this run sends ${url.host} elsewhere, which a tunnel cannot follow; ask for ${instead} instead`;
+  return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${instead} instead`;
 }
 
-/** Connects to the first address that takes it. */
+/** Connects to the first address that accepts. */
 async function dial(addresses: CheckedAddress[], port: number, signal: AbortSignal): Promise<net.Socket> {
   let last: unknown;
   for (const { address } of addresses) {
@@ -56,7 +57,10 @@ async function dial(addresses: CheckedAddress[], port: number, signal: AbortSign
     const socket = net.connect({ host: address, port, allowHalfOpen: true });
     const { promise, resolve: connected, reject } = Promise.withResolvers<void>();
     const stop = () => reject(signal.reason);
-    const timer = setTimeout(() => reject(Object.assign(new Error("too slow"), { code: "ETIMEDOUT" })), connectMs);
+    const timer = setTimeout(
+      () => reject(Object.assign(new Error("connection timed out"), { code: "ETIMEDOUT" })),
+      connectMs,
+    );
     signal.addEventListener("abort", stop);
     socket.once("connect", connected);
     socket.on("error", reject);
@@ -74,7 +78,7 @@ async function dial(addresses: CheckedAddress[], port: number, signal: AbortSign
   throw last;
 }
 
-/** Carries bytes both ways until one side is gone. */
+/** Relays bytes in both directions until one side closes. */
 async function join(passage: Passage, way: Way, inner: net.Socket, outer: net.Socket, head: Buffer): Promise<void> {
   const url = way.url;
   const gone = Promise.withResolvers<void>();

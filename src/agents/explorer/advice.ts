@@ -1,39 +1,39 @@
 /** What to do about a static check that did not pass, by its id. */
 export const advice: Record<string, string> = {
   "llms-txt-exists":
-    "Publish an llms.txt at the root of the docs: a short list of the pages that matter, each with a link and a sentence.",
+    "Publish an llms.txt at the root of the docs: a short list of the most important pages, each with a link and a description.",
   "llms-txt-valid":
-    "Begin llms.txt with one # heading and a > summary, and list pages as Markdown links under ## headings.",
+    "Start llms.txt with one # heading and a > summary, and list pages as Markdown links under ## headings.",
   "llms-txt-size":
     "Keep each llms.txt under 50,000 characters: split it by area and link the parts from the first one.",
-  "llms-txt-links-resolve":
-    "Correct or drop the links in llms.txt that lead nowhere, and test them whenever the docs are built.",
-  "llms-txt-links-markdown": "Let llms.txt link to the Markdown of its pages, not to their HTML.",
-  "llms-txt-directive-html": "Tell readers of the HTML pages, near the top, that there is an llms.txt and where.",
-  "llms-txt-directive-md": "Tell readers of the Markdown pages, near the top, that there is an llms.txt and where.",
-  "markdown-url-support": "Serve every page as Markdown too, under its own address with .md at the end.",
+  "llms-txt-links-resolve": "Fix or remove the dead links in llms.txt, and test its links in every docs build.",
+  "llms-txt-links-markdown": "In llms.txt, link to the Markdown version of each page instead of its HTML.",
+  "llms-txt-directive-html": "Link to llms.txt near the top of each HTML page.",
+  "llms-txt-directive-md": "Link to llms.txt near the top of each Markdown page.",
+  "markdown-url-support": "Also serve every page as Markdown, at its URL with .md added.",
   "content-negotiation":
-    "Answer requests that accept text/markdown with the Markdown of the page, and label it text/markdown.",
-  "rendering-strategy": "Render pages on the server or when they are built: the text must be in the HTML that is sent.",
-  "page-size-markdown": "Split the longest pages: over 50,000 characters of Markdown an agent begins to lose the end.",
-  "page-size-html": "Make the pages lighter: what is left of the HTML as text should stay under 50,000 characters.",
-  "page-size-transfer": "Send less with each page: inline data, styles and scripts belong into files of their own.",
-  "single-fetch-completeness": "Send the whole page with one request, or link to the rest in a way that works.",
-  "content-start-position": "Move what the page is about to its top: navigation and banners come first now.",
-  "tabbed-content-serialization": "Give what stands in tabs fewer variants per page, or pages of their own.",
+    "If a request accepts text/markdown, return the page as Markdown with the content type text/markdown.",
+  "rendering-strategy": "Render pages on the server or at build time, so that the HTML response contains the text.",
+  "page-size-markdown": "Split the longest pages. Beyond 50,000 characters of Markdown, agents may miss the end.",
+  "page-size-html": "Make the pages shorter. Converted to text, the HTML should stay under 50,000 characters.",
+  "page-size-transfer": "Make pages smaller. Move inline data, styles and scripts to separate files.",
+  "single-fetch-completeness": "Return the whole page in one response, or link to the rest with working links.",
+  "content-start-position": "Move the content to the top of the page. Navigation and banners currently come first.",
+  "tabbed-content-serialization": "Use fewer tabs per page, or move the variants to separate pages.",
   "section-header-quality":
-    "Name the variant in headings inside of tabs, so that they can be told apart outside of them.",
-  "markdown-code-fence-validity": "Close every code fence: after an open one the rest of the page reads as code.",
+    "Include the variant in headings inside tabs, so that they stay distinguishable without the tabs.",
+  "markdown-code-fence-validity": "Close every code fence. Otherwise, the rest of the page is treated as code.",
   "markdown-link-portability":
-    "Write links in Markdown pages as full addresses, so that they work wherever the page is read.",
-  "embedded-data-serialization": "Move large tables and data out of the pages into files that the pages link to.",
-  "http-status-codes": "Answer addresses that do not exist with status 404, not with a page and a status of success.",
-  "redirect-behavior": "Redirect by HTTP status and within the same host; scripts and meta tags are not followed.",
-  "llms-txt-coverage": "Add the pages to llms.txt that it leaves out.",
-  "markdown-content-parity": "Make the Markdown of a page say all that its HTML says.",
-  "cache-header-hygiene": "Let caches ask again after an hour or so: readers should not get outdated pages.",
-  "auth-gate-detection": "Let docs be read without a sign-in.",
+    "Use absolute URLs for links in Markdown pages, so that they work wherever the page is read.",
+  "embedded-data-serialization": "Move large tables and data to separate files, and link to them.",
+  "http-status-codes": "Return status 404 for URLs that do not exist, not a page with status 200.",
+  "redirect-behavior":
+    "Redirect with an HTTP status and within the same host. Agents may not follow scripts and meta tags.",
+  "llms-txt-coverage": "Add the missing pages to llms.txt.",
+  "markdown-content-parity": "Make sure that the Markdown version of a page has the same content as its HTML.",
+  "cache-header-hygiene": "Limit caching to about an hour, so that readers don't get outdated pages.",
+  "auth-gate-detection": "Make the docs readable without signing in.",
   "auth-alternative-access":
-    "Offer the docs behind the sign-in in another way too: a public copy, a package, a server for agents.",
-  "bot-protection-interference": "Let programs that read the docs at a modest rate pass the bot protection.",
+    "Also offer the docs without sign-in, for example as a public copy, a package or an MCP server.",
+  "bot-protection-interference": "Configure the bot protection to allow programs that read the docs at a modest rate.",
 };

@@ -8,12 +8,12 @@ export type Verdict = { outcome: Outcome; reason: string };
 type Checker = Pick<Session, "task" | "fetching" | "nextId">;
 
 /** Tests what the prompt declares: an address, the status it should answer with and a text it should hold. */
-export async function* checkDeclared(session: Checker): Steps<Verdict> {
+export async function* checkDeclared(session: Checker, when: "before" | "after" = "after"): Steps<Verdict> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
     return {
       outcome: "not_judged",
-      reason: "The prompt declares no check, and rules alone cannot tell whether the goal was met.",
+      reason: "The prompt has no declared checks, and the explorer can't verify the goal without them.",
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
     const checks = await inOrder(declaredChecks, 4, log, (declared, own) => test(session, declared, own));
@@ -22,7 +22,7 @@ export async function* checkDeclared(session: Checker): Steps<Verdict> {
     const passed = checks.length - failed - skipped;
     return {
       ok: failed === 0,
-      output: { passed, failed, skipped },
+      output: { when, passed, failed, skipped },
       checks,
       value: judge(checks.length, failed, skipped),
     };
@@ -31,7 +31,7 @@ export async function* checkDeclared(session: Checker): Steps<Verdict> {
 
 function judge(all: number, failed: number, skipped: number): Verdict {
   if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${all} declared checks failed.` };
-  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${all} declared checks could not be made.` };
+  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${all} declared checks could not run.` };
   return {
     outcome: "succeeded",
     reason: all === 1 ? "The declared check passed." : `All ${all} declared checks passed.`,
@@ -43,7 +43,7 @@ const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
 
 async function test(
   session: Checker,
-  { url, status: wanted = 200, contains }: DeclaredCheck,
+  { url, status: wanted = 200, contains, invariant }: DeclaredCheck,
   log: Log,
 ): Promise<Check> {
   const got = await session.fetching.get({ url, provenance: "given", foundOn: null, purpose: "check" }, log);
@@ -60,6 +60,7 @@ async function test(
     message,
     fix: status === "fail" ? `The prompt expects ${expected}.` : null,
     quote: null,
+    ...(invariant && { invariant }),
   });
   if (!got.ok) return result(unmade.has(got.kind) ? "skip" : "fail", got.message);
   const { status } = got.response;

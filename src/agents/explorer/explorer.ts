@@ -1,12 +1,19 @@
 import type { Agent, AgentContext, AgentEvent, Task } from "../agent.ts";
-import { checkContracts } from "./contract.ts";
+import { checkContracts } from "./api-descriptions.ts";
+import { checkApiSamples } from "./api-samples.ts";
+import { conclude } from "./conclusion.ts";
 import { checkDeclared } from "./declared.ts";
 import { createFetching } from "./fetching.ts";
+import { createFrontier } from "./frontier.ts";
 import { partsOf, toTerms } from "./goal.ts";
-import { checkLinks } from "./links.ts";
+import { createLinkGraph } from "./link-graph.ts";
+import { checkLinks, checkLists } from "./links.ts";
+import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
-import { type Session, thought } from "./session.ts";
+import { createSectionIndex } from "./sections.ts";
+import { type ReadPage, type Session, type Steps, thought } from "./session.ts";
 import { checkSites } from "./site.ts";
+import { survey } from "./survey.ts";
 import { walk } from "./walk.ts";
 
 /**
@@ -38,6 +45,9 @@ async function* explore(
     terms: toTerms(goal),
     parts: partsOf(goal),
     pages: [],
+    surveyed: [],
+    listed: [],
+    graph: createLinkGraph(),
     origins: new Set([...task.startUrls, ...Object.keys(task.urlMap)].flatMap(originOf)),
     nextId: () => `t${++ids}`,
   };
@@ -51,18 +61,36 @@ async function* explore(
   yield { type: "milestone", name: "goal_terms", detail: { terms: words } };
   yield thought(
     words.length > 0
-      ? `I work by rules, not by a model. I look for a page that speaks of ${words.join(", ")} and shows how.`
-      : "I work by rules, not by a model. The goal holds no word that I could look for; I read the start addresses only.",
+      ? `I follow rules and use no model. I'm looking for a page about ${words.join(", ")} that shows how.`
+      : "I follow rules and use no model. The goal has no words to search for, so I only read the start URLs.",
   );
-  yield* walk(session);
+  using index = createSectionIndex(session.terms);
+  const frontier = createFrontier(session.terms, session.origins, index.rarity);
+  const ended = yield* walk(session, frontier, index);
   const verdict = yield* checkDeclared(session);
-  yield* checkSamples(session);
+  const tested = new Set<string>();
+  yield* checkPages(session, session.pages, tested);
   yield* checkSites(session);
-  yield* checkLinks(session);
-  yield* checkContracts(session);
+  yield* ofSurvey(survey(session, frontier, index));
+  yield* conclude(session, index, ended);
+  yield* ofSurvey(checkPages(session, session.surveyed, tested));
+  yield* ofSurvey(checkLists(session, tested));
+  yield* checkPrerequisites(session, index);
+  const contracts = yield* checkContracts(session);
+  yield* checkApiSamples(session, session.pages, contracts);
+  yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
   const cut = session.fetching.cut();
   if (cut) yield { type: "limit", ...cut };
   yield { type: "end", ...verdict };
+}
+
+async function* checkPages(session: Session, pages: ReadPage[], tested: Set<string>): Steps {
+  yield* checkSamples(session, pages);
+  yield* checkLinks(session, pages, tested);
+}
+
+async function* ofSurvey(steps: Steps): Steps {
+  for await (const event of steps) yield { ...event, phase: "survey" };
 }
 
 const originOf = (address: string) =>

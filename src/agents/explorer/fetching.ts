@@ -12,6 +12,8 @@ export type Ask = {
   purpose: "way" | "check";
   /** Default true. */
   follow?: boolean;
+  /** Less time than a request may take otherwise, in ms. */
+  timeoutMs?: number;
 };
 
 /** `refused`: out of bounds to us, whatever is there. `cut`: a limit of the task was reached first, nothing was sent. `disallowed`: robots.txt asks to stay away. */
@@ -59,10 +61,10 @@ const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
 export function createFetching(
   { limits, urlMap }: Task,
-  { allow, userAgent, signal, now, begunAt }: AgentContext,
+  { allow, userAgent, signal, now, startedAt }: AgentContext,
 ): Fetching {
   const guard = createGuard({ allow, urlMap, userAgent, now });
-  const deadline = begunAt + limits.wallClockMs - reserve(limits.wallClockMs);
+  const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
   const known = new Map<string, Promise<Fetched>>();
   let sent = 0;
   let cuts = 0;
@@ -77,10 +79,10 @@ export function createFetching(
   async function send(ask: Ask, log: Log): Promise<Fetched> {
     const { url, method = "GET", accept = "*/*", provenance, foundOn, purpose } = ask;
     const asked = { type: "http" as const, id: log.id, method, url, provenance, foundOn, purpose };
-    const begunAt = now();
+    const startedAt = now();
     sent++;
     try {
-      const timeoutMs = Math.max(1, Math.min(requestMs, deadline - begunAt));
+      const timeoutMs = Math.max(1, Math.min(ask.timeoutMs ?? requestMs, deadline - startedAt));
       const response = await guard.request(url, {
         method,
         headers: { accept },
@@ -99,7 +101,7 @@ export function createFetching(
       signal.throwIfAborted();
       if (!(error instanceof GuardError)) throw error;
       const { kind, message } = error;
-      const ms = now() - begunAt;
+      const ms = now() - startedAt;
       const mappedUrl = guard.mapped(url);
       log.events.push({ ...asked, mappedUrl, status: null, ms, bytes: 0, contentType: null, error: { kind, message } });
       return { ok: false, kind, message };
@@ -143,7 +145,7 @@ export function createFetching(
       const got = await get(toRobots(url), log);
       if (await robots.allowed(url)) return null;
       if (!got.ok && (got.kind === "refused" || got.kind === "cut")) return got;
-      return { ok: false, kind: "disallowed", message: "robots.txt of the host asks not to fetch this page" };
+      return { ok: false, kind: "disallowed", message: "disallowed by robots.txt of the host" };
     },
     async sitemaps(url, log) {
       await get(toRobots(url), log);

@@ -1,6 +1,7 @@
+import { pageKey } from "../../net/page-key.ts";
 import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
-import { mayBePage, pageKey } from "./session.ts";
+import { mayBePage } from "./session.ts";
 
 /** Where the words of the goal stand that speak for an address; `hub`: nowhere, but its like usually leads further. */
 type Reason = "named" | "around" | "hub" | "none";
@@ -34,6 +35,8 @@ const inPath = 0.8;
 const inContext = 0.4;
 const inHeading = 0.2;
 const unfocused = 0.6;
+/** What a word counts that stands for another one. */
+const asSynonym = 0.7;
 /** Words around a link that count in full; among more, each says less. */
 const shortContext = 12;
 /** What it counts that the link stands in a section that fits, that many pages link to it, and what each step away from the starts takes. */
@@ -75,7 +78,14 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
   const waiting = new Map<string, Entry>();
   const gone = new Map<string, number>();
   const counts = new Map<string, number>();
-  const stems = new Set(terms.map(({ stem }) => stem));
+  /** The terms for which a form stands, and how much it counts for them. */
+  const forms = new Map<string, { stem: string; worth: number }[]>();
+  for (const { stem, alternatives } of terms)
+    for (const [form, worth] of [
+      [stem, 1] as const,
+      ...[...alternatives.keys()].map((each) => [each, asSynonym] as const),
+    ])
+      forms.set(form, [...(forms.get(form) ?? []), { stem, worth }]);
   let order = 0;
   let hubs = 0;
 
@@ -83,11 +93,13 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     const hits = new Map<string, number>();
     const named = new Set<string>();
     const mark = (words: string[], value: number) => {
-      for (const stem of words) if (stems.has(stem)) hits.set(stem, Math.max(hits.get(stem) ?? 0, value));
+      for (const form of words)
+        for (const { stem, worth } of forms.get(form) ?? [])
+          hits.set(stem, Math.max(hits.get(stem) ?? 0, value * worth));
     };
     const { pathname, search } = new URL(url);
     const focused = (words: string[], value: number) => {
-      const held = words.filter((stem) => stems.has(stem)).length;
+      const held = words.filter((form) => forms.has(form)).length;
       mark(words, value * (unfocused + (1 - unfocused) * (held / Math.max(1, words.length))));
       return held;
     };
@@ -100,7 +112,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     mark(folders, inPath * unfocused);
     focused(name, inPath);
     const said = focused(words, inText);
-    for (const stem of [...folders, ...name, ...words]) if (stems.has(stem)) named.add(stem);
+    for (const form of [...folders, ...name, ...words]) for (const { stem } of forms.get(form) ?? []) named.add(stem);
     return { hits, named, said };
   };
 

@@ -1,5 +1,7 @@
-/** A word of the goal: as a person wrote it, and the form under which it is looked for. */
-export type Term = { word: string; stem: string };
+import { phrases, synonyms } from "./synonyms.ts";
+
+/** A word of the goal: as a person wrote it, the form under which it is looked for, and the words by those of their forms that say the same. */
+export type Term = { word: string; stem: string; alternatives: ReadonlyMap<string, string> };
 
 /** Terms beyond this many say little and cost much. */
 const maxTerms = 24;
@@ -14,7 +16,7 @@ see shall she should so some something such sure than that the their theirs them
 too try under until up upon us use used user users uses using very via want was way we well were what when where whether which
 while who whom why will with within without would yes yet you your yours yourself
 agent agents able developer developers doc docs documentation end explain figure find goal guide learn official page pages read
-show site task tell understand website work works working
+show site task tell understand website work works
 aber als am an auch auf aus bei bin bis das dass dem den der des die dies diese dieser doch du durch ein eine einem einen einer eines
 er es für gegen hat ich ihr im in ist kann man mein mit muss nach nicht noch oder ohne sein sich sie sind so soll über um und uns
 unter vom von vor war was wenn werden wie wir wird zu zum zur
@@ -38,7 +40,7 @@ const phrasal =
   /\b(back|set|log|sign|roll|clean|start|look|shut|check|time|fall|call|build|break|scale) (up|in|out|off|on|back|down)\b/g;
 
 /** The words of a text in lower case, in order, in any script. */
-function toWords(text: string): string[] {
+export function toWords(text: string): string[] {
   const lower = text
     .normalize("NFKC")
     .toLowerCase()
@@ -89,17 +91,47 @@ export function partsOf(goal: string): number {
   return parts.filter((part) => toTerms(part).length >= 2).length;
 }
 
+/** What stands for a word of a goal; a name that the docs write as several words is none. */
+function alternativesOf(name: string, stem: string): Map<string, string> {
+  const forms = new Map<string, string>();
+  const bare = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
+  for (const other of bare.flatMap((key) => synonyms.get(key)!)) {
+    const [form, ...more] = toStems(other);
+    if (form !== undefined && more.length === 0 && form !== stem) forms.set(form, other);
+  }
+  return forms;
+}
+
 /** What to look for (single letters only where they are the languages C and R): the words of the goal that carry meaning, in order, without doubles and without addresses. */
 export function toTerms(goal: string): Term[] {
   const text = goal.replace(/https?:\/\/\S+/gi, " ");
   const terms = new Map<string, Term>();
   const letters = new Set(text.match(/(?<=\S\s)[CR]\b(?![-'’])/g)?.map((letter) => letter.toLowerCase()));
-  for (const word of toWords(text)) {
-    if (stopWords.has(word) || /^\d{1,2}$/.test(word)) continue;
-    if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
-    const stem = toStem(word);
-    if (!terms.has(stem)) terms.set(stem, { word, stem });
-    if (terms.size === maxTerms) break;
+  for (const part of splitPhrases(text)) {
+    if (terms.size >= maxTerms) break;
+    if (apart.includes(part)) {
+      const alternatives = alternativesOf(part, "");
+      const [stem = part] = alternatives.keys();
+      if (!terms.has(stem)) terms.set(stem, { word: part, stem, alternatives });
+      continue;
+    }
+    for (const word of toWords(part)) {
+      if (stopWords.has(word) || /^\d{1,2}$/.test(word)) continue;
+      if (word.length < 2 && !unspaced.test(word) && !letters.has(word)) continue;
+      const stem = toStem(word);
+      if (!terms.has(stem)) terms.set(stem, { word, stem, alternatives: alternativesOf(word, stem) });
+      if (terms.size === maxTerms) break;
+    }
   }
   return [...terms.values()];
 }
+
+/** Verbs of two words that docs write as one stay with the rest: only names that `toWords` would take apart are set apart. */
+const apart = phrases.filter((phrase) => toWords(phrase).length > 1);
+const namePattern = new RegExp(`\\b(${apart.join("|")})\\b`, "i");
+
+const splitPhrases = (text: string): string[] =>
+  text
+    .normalize("NFKC")
+    .split(namePattern)
+    .map((part) => (apart.includes(part.toLowerCase()) ? part.toLowerCase() : part));

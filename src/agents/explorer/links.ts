@@ -1,11 +1,16 @@
+import { pageKey } from "../../net/page-key.ts";
 import type { Check } from "../agent.ts";
 import { type Fetched, type Log, readerAccept } from "./fetching.ts";
-import { inOrder, pageKey, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { type Health, judgeAnswer } from "./page-health.ts";
+import { inOrder, type Listing, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Targets that are asked for in one run, and how many of them may be of other sites. */
 const maxTargets = 150;
 const maxElsewhere = 30;
 const atOnce = 4;
+/** What one request to another site may take, and how long requests to other sites may be started, in ms. */
+const elsewhereRequestMs = 4000;
+const elsewhereMs = 6000;
 /** Pages whose bare existence answers nothing: they want a sign-in, or exist for their makers only. */
 const privatePlaces =
   /\/(login|signin|sign-in|signup|sign-up|account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
@@ -13,48 +18,97 @@ const privatePlaces =
 const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
-type Target = { url: string; foundOn: ReadPage; text: string; own: boolean };
-type Finding = { target: Target; state: "alive" | "dead" | "unknown"; why: string };
+/** Where a link stands: a page, an llms.txt or a sitemap. */
+type Place = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
+type Target = { url: string; foundOn: Place; text: string; own: boolean };
+type Finding = { target: Target; state: "alive" | "dead" | "unknown"; why: string; health?: Health };
 
-/** Checks where the links of the pages that were read lead: each target once, those of the site first. */
-export async function* checkLinks(session: Session): Steps {
-  const pages = session.pages.filter(({ problem }) => problem === null);
+/** Checks where the links of pages lead: each target once in a session, those of the site first. `tested` grows by them. */
+export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
+  const pages = from.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
+  const links = pages.flatMap((page) =>
+    page.links.map(({ url, text }) => ({
+      url,
+      text,
+      foundOn: { url: page.url, markdown: page.markdown, by: "link" as const },
+    })),
+  );
   yield* useTool(session, "check_links", { pages: pages.length }, async (log) => {
-    const { targets, left } = collect(session, pages);
-    const findings = await inOrder(targets, atOnce, log, (target, own) => test(session, target, own));
-    const cutOff = findings.filter(({ why }) => why === "cut").length;
-    const checks = [...toChecks(findings), ...checkAnchors(session, pages)];
-    const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
-    const output = {
-      targets: targets.length,
-      alive: count("alive"),
-      dead: count("dead"),
-      notJudged: count("unknown"),
-      notTried: left + cutOff,
-    };
-    return { ok: true, output, checks, value: undefined };
+    // What a survey page says of other sites is not worth the wait for them.
+    const foreign = from === session.pages ? maxElsewhere : 0;
+    const { checks, output } = await testAll(session, links, tested, foreign, log);
+    return { ok: true, output, checks: [...checks, ...checkAnchors(session, pages)], value: undefined };
   });
 }
 
-function collect(session: Session, pages: ReadPage[]): { targets: Target[]; left: number } {
-  const seen = new Set(pages.flatMap(({ addresses }) => addresses.map(pageKey)));
+/** Checks where the entries of llms.txt files and sitemaps lead. */
+export async function* checkLists(session: Session, tested: Set<string>): Steps {
+  for (const { at, by, text, links } of session.listed) {
+    const entries = links.map(({ url, text: name }) => ({ url, text: name, foundOn: { url: at, markdown: text, by } }));
+    yield* useTool(session, "check_links", { list: at }, async (log) => {
+      const { checks, output } = await testAll(session, entries, tested, 0, log);
+      return { ok: true, output, checks, value: undefined };
+    });
+  }
+}
+
+async function testAll(session: Session, links: Omit<Target, "own">[], tested: Set<string>, foreign: number, log: Log) {
+  const { targets, left } = collect(session, links, tested, foreign);
+  const [own, elsewhere] = [targets.filter((target) => target.own), targets.filter((target) => !target.own)];
+  const ofSite = await inOrder(own, atOnce, log, (target, part) => test(session, target, part));
+  const hosts = [...Map.groupBy(elsewhere, ({ url }) => new URL(url).host).values()];
+  const untilMs = session.context.now() + elsewhereMs;
+  const ofOthers = await inOrder(hosts, atOnce, log, (host, part) => testHost(session, host, untilMs, part));
+  const findings = [...ofSite, ...ofOthers.flat()];
+  const cutOff = findings.filter(({ why }) => why === "cut").length;
+  const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
+  const output = {
+    targets: targets.length,
+    alive: count("alive"),
+    dead: count("dead"),
+    notJudged: count("unknown"),
+    notTried: left + cutOff,
+  };
+  return { checks: toChecks(findings), output };
+}
+
+function collect(
+  session: Session,
+  links: Omit<Target, "own">[],
+  tested: Set<string>,
+  foreign: number,
+): { targets: Target[]; left: number } {
+  const seen = new Set([...session.pages, ...session.surveyed].flatMap(({ addresses }) => addresses.map(pageKey)));
   const own: Target[] = [];
   const elsewhere: Target[] = [];
-  for (const page of pages)
-    for (const link of page.links) {
-      const url = link.url.replace(/#.*$/s, "");
-      const isOwn = session.origins.has(new URL(url).origin);
-      if (!mayBeTested(url, isOwn) || seen.has(pageKey(url))) continue;
-      seen.add(pageKey(url));
-      (isOwn ? own : elsewhere).push({ url, foundOn: page, text: link.text, own: isOwn });
-    }
-  const targets = [
-    ...own.slice(0, maxTargets - Math.min(maxElsewhere, elsewhere.length)),
-    ...elsewhere.slice(0, maxElsewhere),
-  ];
+  for (const link of links) {
+    if (!URL.canParse(link.url)) continue;
+    const url = link.url.replace(/#.*$/s, "");
+    const isOwn = session.origins.has(new URL(url).origin);
+    if (!mayBeTested(url, isOwn) || seen.has(pageKey(url)) || tested.has(pageKey(url))) continue;
+    seen.add(pageKey(url));
+    (isOwn ? own : elsewhere).push({ ...link, url, own: isOwn });
+  }
+  const targets = [...own.slice(0, maxTargets - Math.min(foreign, elsewhere.length)), ...elsewhere.slice(0, foreign)];
+  for (const { url } of targets) tested.add(pageKey(url));
   return { targets, left: own.length + elsewhere.length - targets.length };
 }
+
+/** Tests links to one other host in turn. A host that does not answer once is not asked again. */
+async function testHost(session: Session, targets: Target[], untilMs: number, log: Log): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  let isSilent = false;
+  for (const target of targets) {
+    const isCut = isSilent || session.context.now() >= untilMs;
+    const finding: Finding = isCut ? { target, state: "unknown", why: "cut" } : await test(session, target, log);
+    isSilent ||= noAnswer.has(finding.why);
+    findings.push(finding);
+  }
+  return findings;
+}
+
+const noAnswer = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
 
 function mayBeTested(address: string, own: boolean): boolean {
   if (!/^https?:\/\//i.test(address) || /[<>{}$]|%7B|%3C/i.test(address)) return false;
@@ -70,34 +124,34 @@ async function test(session: Session, target: Target, log: Log): Promise<Finding
   if (barred) return { target, state: "unknown", why: barred.kind };
   const ask = {
     url: target.url,
-    provenance: "link" as const,
+    provenance: target.foundOn.by,
     foundOn: target.foundOn.url,
     purpose: "check" as const,
     accept: readerAccept,
+    ...(!target.own && { timeoutMs: elsewhereRequestMs }),
   };
   const head = await fetching.get({ ...ask, method: "HEAD" }, log);
+  if (!head.ok && head.kind === "redirect") return { target, ...judge(target, head) };
   if (head.ok && head.response.status < 400) return { target, state: "alive", why: "" };
   const got =
-    head.ok || head.kind === "protocol" || head.kind === "timeout" || head.kind === "unreachable"
+    head.ok || head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"))
       ? await fetching.get(ask, log)
       : head;
-  return { target, ...judge(got, target.own) };
+  return { target, ...judge(target, got) };
 }
 
-function judge(got: Fetched, own: boolean): { state: Finding["state"]; why: string } {
-  if (got.ok) {
-    const { status } = got.response;
-    if (status < 400) return { state: "alive", why: "" };
-    return status === 404 || status === 410
-      ? { state: "dead", why: `status ${status}` }
-      : { state: "unknown", why: `status ${status}` };
-  }
-  if (got.kind === "too_large") return { state: "alive", why: "" };
-  return own && got.kind === "unreachable" ? { state: "dead", why: got.message } : { state: "unknown", why: got.kind };
+function judge(target: Target, got: Fetched): Omit<Finding, "target"> {
+  if (got.ok && got.response.status < 400) return { state: "alive", why: "" };
+  if (!got.ok && got.kind === "too_large") return { state: "alive", why: "" };
+  const why = got.ok ? `status ${got.response.status}` : got.kind;
+  const gone = got.ok && (got.response.status === 404 || got.response.status === 410);
+  // What another site does to strangers or when it is down says nothing about these docs.
+  const health = target.own || gone ? judgeAnswer(target.url, got) : null;
+  return health === null ? { state: "unknown", why } : { state: "dead", why, health };
 }
 
 function toChecks(findings: Finding[]): Check[] {
-  const dead = findings.filter(({ state }) => state === "dead").map(toDead);
+  const dead = findings.flatMap(toDead);
   const alive = Map.groupBy(
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
@@ -108,11 +162,12 @@ function toChecks(findings: Finding[]): Check[] {
       group: "link",
       status: "pass",
       share: 1,
-      weight: found.length,
+      // Many links that work do not make up for one that does not.
+      weight: Math.min(2, found.length / 5),
       subject: url,
       url,
       line: null,
-      message: `${found.length} ${found.length === 1 ? "link that stands" : "links that stand"} here first ${found.length === 1 ? "leads" : "lead"} to a page that is there`,
+      message: `${found.length} ${found.length === 1 ? "link" : "links"} first seen here ${found.length === 1 ? "leads" : "lead"} to a page that exists`,
       fix: null,
       quote: null,
     }),
@@ -120,24 +175,37 @@ function toChecks(findings: Finding[]): Check[] {
   return [...dead, ...passed];
 }
 
-const toDead = ({ target: { url, foundOn, text, own }, why }: Finding): Check => ({
-  id: "link-resolves",
-  group: "link",
-  status: "fail",
-  share: 0,
-  weight: 1,
-  subject: url,
-  url: foundOn.url,
-  line: lineOf(foundOn, url),
-  message: `A link leads to ${url}, which is not there (${why})`,
-  fix: own
-    ? "Point the link to where the page is now, or redirect the old address to it."
-    : "Point the link to a page that is still there, or drop it.",
-  quote: text ? text : url,
-});
+const places: Record<Place["by"], string> = {
+  link: "",
+  "llms.txt": "An entry of llms.txt is dead: ",
+  sitemap: "An entry of the sitemap is dead: ",
+};
+
+function toDead({ target: { url, foundOn, text }, health }: Finding): Check[] {
+  if (!health) return [];
+  const { id, status, share, message, fix } = health;
+  return [
+    {
+      id:
+        id === "link-resolves" && foundOn.by !== "link"
+          ? `${foundOn.by === "llms.txt" ? "llms" : "sitemap"}-entry-resolves`
+          : id,
+      group: "link",
+      status,
+      share,
+      weight: 2,
+      subject: url,
+      url: foundOn.url,
+      line: lineOf(foundOn, url),
+      message: `${places[foundOn.by]}${message}`,
+      fix,
+      quote: text || url,
+    },
+  ];
+}
 
 /** The line of a page's Markdown on which a link to the address stands; null where it cannot be told. */
-function lineOf(page: ReadPage, address: string): number | null {
+function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | null {
   const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
   const lines = page.markdown.split("\n");
@@ -172,8 +240,8 @@ function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
         subject: link.url,
         url: page.url,
         line: lineOf(page, link.url),
-        message: `A link leads to the part "${decoded(fragment)}" of ${target.url}, and no part of that page has this name`,
-        fix: "Name the part as the link does, or correct the link.",
+        message: `A link points to "#${decoded(fragment)}" on ${target.url}, but no element on that page has this ID`,
+        fix: "Add this ID to the element, or fix the link.",
         quote: link.text || link.url,
       });
     }

@@ -1,11 +1,12 @@
 import { parse as parsePath } from "node:path/posix";
-import { readPage } from "../docs.ts";
+import { readPage } from "../page.ts";
 import type { Log } from "./fetching.ts";
 import type { Found } from "./frontier.ts";
 import { inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** What a host says about its own pages before one is opened. */
-export type SiteMap = { fromLlmsTxt: { at: string; links: Found[] }[]; fromSitemap: { at: string; links: Found[] }[] };
+export type SiteMap = { fromLlmsTxt: List[]; fromSitemap: List[] };
+type List = { at: string; text: string; links: Found[] };
 
 /** Sitemaps of one host that are fetched, indexes included, and addresses that are taken from all of them. */
 const maxSitemaps = 5;
@@ -43,7 +44,7 @@ const toCheck = (url: string, foundOn: string | null = null) => ({
   purpose: "check" as const,
 });
 
-async function readLlmsTxt(session: Session, url: string, log: Log): Promise<{ at: string; links: Found[] } | null> {
+async function readLlmsTxt(session: Session, url: string, log: Log): Promise<List | null> {
   const got = await session.fetching.get(toCheck(url), log);
   if (!got.ok || got.response.status !== 200) return null;
   const text = got.text();
@@ -59,7 +60,7 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<{ a
     text: name,
     context: (about.get(name) ?? "").replace(/\([^()]*\)/g, " "),
   }));
-  return { at: got.response.url, links };
+  return { at: got.response.url, text, links };
 }
 
 async function isMarkdown(session: Session, url: string | null, log: Log): Promise<boolean> {
@@ -73,10 +74,10 @@ async function isMarkdown(session: Session, url: string | null, log: Log): Promi
   );
 }
 
-async function readSitemaps(session: Session, origin: string, log: Log): Promise<{ at: string; links: Found[] }[]> {
+async function readSitemaps(session: Session, origin: string, log: Log): Promise<List[]> {
   const named = await session.fetching.sitemaps(`${origin}/`, log);
   const queue = named.length > 0 ? [...named] : [`${origin}/sitemap.xml`];
-  const found: { at: string; links: Found[] }[] = [];
+  const found: List[] = [];
   let links = 0;
   for (let i = 0; i < queue.length && i < maxSitemaps; i++) {
     const url = queue[i]!;
@@ -93,7 +94,8 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
     }
     const usable = locations.filter((location) => URL.canParse(location)).slice(0, maxSitemapLinks - links);
     links += usable.length;
-    if (usable.length > 0) found.push({ at: url, links: usable.map((location) => ({ url: location, text: "" })) });
+    if (usable.length > 0)
+      found.push({ at: url, text: xml, links: usable.map((location) => ({ url: location, text: "" })) });
   }
   return found;
 }

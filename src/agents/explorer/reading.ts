@@ -1,8 +1,9 @@
-import { readRetryAfter } from "../../net/retryafter.ts";
+import { pageKey } from "../../net/page-key.ts";
+import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
-import { isReadable, readPage } from "../docs.ts";
+import { isReadable, readPage } from "../page.ts";
 import { type MissKind, readerAccept } from "./fetching.ts";
-import { cut, error, pageKey, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** What came of opening an address. `page` is there when there was something to read, problems included. */
 export type Opened =
@@ -44,7 +45,7 @@ export async function* openPage(
       if (status === 401 || status === 403)
         after.push({
           type: "interruption",
-          question: `The page asks for a sign-in or refuses programs (status ${status})`,
+          question: `The page requires sign-in or blocks programs (status ${status})`,
           url,
         });
       return {
@@ -85,12 +86,16 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
     ...(page.problem && { problem: page.problem }),
   };
   if (page.problem === "empty_shell") {
-    const message = "The page holds no text until its scripts have run; a reader without a browser sees nothing";
+    const message = "The page has no text until its scripts have run, so readers without a browser see nothing";
     return { output, after: [error("fetch_page", message, url, false)] };
   }
   if (page.problem === "soft_404") {
-    const message = `The page says that it does not exist ("${cut(page.title, 100)}"), yet its status is one of success`;
+    const message = `The page says that it does not exist ("${cut(page.title, 100)}"), but its status indicates success`;
     return { output, after: [error("fetch_page", message, url, false)] };
+  }
+  if (page.problem === "sign_in") {
+    const question = "The page shows a sign-in form instead of its content";
+    return { output, after: [error("fetch_page", question, url, false), { type: "interruption", question, url }] };
   }
   const detail = { url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
   return { output, after: [{ type: "milestone", name: "page_read", detail }] };

@@ -1,6 +1,8 @@
 import type { Check } from "../agent.ts";
-import type { CodeSample } from "../docs.ts";
+import type { CodeSample } from "../page.ts";
+import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { isShownAsWrong } from "./wrong-samples.ts";
 
 /** What a parser says of a sample. `line` counts from 1 within the sample. `null`: nobody can tell. */
 export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
@@ -25,14 +27,15 @@ const familyOf = new Map(
   Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as Family] as const)),
 );
 
-/** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose: such a one is never called broken. */
+/** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose. Words of the sample are none. */
 const notMeantToParse =
-  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |\b(error|wrong|invalid|incorrect|broken|bad|don't|do not)\b|❌|🚫|\bmacro\b|^[ \t]*\$ |^HTTP\/\d/im;
+  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
 
 /** Parses a sample in the language that it names. Says broken only where no reading of the sample makes sense. */
-export async function judgeSample({ language, code, closed }: CodeSample): Promise<Verdict> {
+export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<Verdict> {
   const family = language === null ? undefined : familyOf.get(language);
-  if (!family || !closed || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth) return null;
+  if (!family || !closed || isWrong || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth)
+    return null;
   const verdict = await parse(family, code);
   return verdict?.broken && notMeantToParse.test(code) ? null : verdict;
 }
@@ -130,7 +133,7 @@ function judgeJson(code: string): Verdict {
   if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   const comma = /,(\s*)[}\]]/.exec(code);
   if (!comma) return { broken: true, message: trouble, line: 1 };
-  return { broken: true, message: "a comma stands before a closing bracket", line: lineAt(code, comma.index) };
+  return { broken: true, message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
 }
 
 const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
@@ -201,10 +204,10 @@ function depthOf(code: string): number {
 }
 
 /** Checks the code blocks of every page that was read: do they name their language, do they parse in it? */
-export async function* checkSamples(session: Session): Steps {
+export async function* checkSamples(session: Session, pages: ReadPage[]): Steps {
   const seen = new Set<string>();
   let told = 0;
-  for (const page of session.pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
+  for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     session.context.signal.throwIfAborted();
     yield* useTool(session, "check_samples", { url: page.url }, async () => {
       const { checks, output, broken } = await checkPage(page, seen, maxBroken - told);
@@ -225,7 +228,7 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
     const subject = `${page.url}#${digest}`;
     if (seen.has(subject)) continue;
     seen.add(subject);
-    const verdict = await judgeSample(sample);
+    const verdict = isShownAsWrong(page, sample) ? null : await judgeSample(sample);
     if (!verdict) continue;
     if (!verdict.broken) parsed++;
     else if (broken++ < left) checks.push(toBroken(page, sample, subject, verdict));
@@ -236,27 +239,29 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
       id: "sample-parses",
       status: "pass",
       share: 1,
-      weight: 2 * parsed,
-      message: `${parsed} of the code samples on this page ${parsed === 1 ? "was parsed and is" : "were parsed and are"} in order`,
+      // Many samples that parse do not make up for one that does not.
+      weight: Math.min(2, parsed / 2),
+      message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
       fix: null,
     });
-  const labelled = samples.filter(({ language }) => language !== null).length;
-  const bare = samples.find(({ language }) => language === null);
-  if (samples.length > 0)
+  const code = samples.filter((sample) => !sample.isPlain && !notation.test(headingAbove(page, sample)));
+  const labelled = code.filter(({ language }) => language !== null).length;
+  const bare = code.find(({ language }) => language === null);
+  if (code.length > 0)
     checks.unshift({
       ...base,
       id: "sample-labelled",
       status: bare ? (labelled > 0 ? "warn" : "fail") : "pass",
-      share: labelled / samples.length,
-      weight: samples.length,
+      share: labelled / code.length,
+      weight: code.length,
       line: bare?.line ?? null,
-      message: `${labelled} of ${samples.length} code samples name their language`,
+      message: `${labelled} of ${code.length} code samples name their language`,
       fix: bare
-        ? "Name the language of every code block, so that a reader knows whether it is a command, code, configuration or output."
+        ? "Label every code block with its language, so that readers know whether it is a command, code, configuration or output."
         : null,
       quote: bare ? cut(bare.code.trim(), 200) : null,
     });
-  return { checks, broken, output: { url: page.url, samples: samples.length, labelled, parsed, broken } };
+  return { checks, broken, output: { url: page.url, samples: code.length, labelled, parsed, broken } };
 }
 
 const toBroken = (
@@ -273,7 +278,7 @@ const toBroken = (
   subject,
   url: page.url,
   line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),
-  message: `The sample is labelled ${sample.language} and does not parse as that: ${verdict.message}`,
-  fix: "Correct the sample, or label it as what it is; whoever copies it gets a syntax error.",
+  message: `The sample is labeled ${sample.language}, but does not parse as such: ${verdict.message}`,
+  fix: "Fix the sample or its label. Anyone who copies it gets a syntax error.",
   quote: cut(sample.code.trim(), 300),
 });

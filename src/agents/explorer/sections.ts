@@ -13,12 +13,12 @@ type Section = {
   hasSample: boolean;
 };
 
-/** A section held against the goal. Both shares are of the goal's terms, weighted by rarity, 0 to 1. */
+/** A section held against the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts a little less than the word. */
 export type Match = {
   section: Section;
-  /** Of what stands together in one passage of the section, its title, headings and lead included. */
+  /** Of what stands together in one passage of the section, its title and headings included. */
   share: number;
-  /** Of what its title and headings and the lead of its page alone say. */
+  /** Of what its title and headings alone say. */
   headingShare: number;
   /** Of what its own heading alone says. */
   nameShare: number;
@@ -28,17 +28,25 @@ export type Match = {
   /** Those that its title and headings hold. */
   named: Term[];
   missing: Term[];
+  /** Terms that stand there only in another word. */
+  synonyms: { word: string; found: string }[];
 };
 
 /** Longest section, in characters; longer ones are split at blank lines. */
 const maxSection = 3000;
 /** Words that count as standing together: about what a reader takes in at one look. What is scattered more widely says less. */
 const passage = 200;
+/** What a word counts that stands there only as a synonym. */
+const asSynonym = 0.85;
 /** What the name of the product counts, compared with a word that is as common. */
 const productName = 0.3;
 
 /** What stands under it is written for people: no sample to copy. */
-const notation = /^(\d+\.)*\s*synopsis$/i;
+export const notation = /^(\d+\.)*\s*synopsis$/i;
+
+/** The heading under which a sample is, "" above the first. */
+export const headingAbove = ({ headings }: Pick<ReadPage, "headings">, { line }: { line: number }): string =>
+  headings.findLast((heading) => heading.line <= line)?.text ?? "";
 
 /** Splits a page at its headings. A section has a sample if one stands in it or right after it under the same heading. */
 function toSections(page: ReadPage): Section[] {
@@ -83,6 +91,8 @@ export type SectionIndex = {
   add(page: ReadPage): Match[];
   /** The sections that fit best, best first by bm25; ties in the order of reading. */
   search(limit: number): Match[];
+  /** The best section of each page, best page first; ties in the order of reading. */
+  rank(): Match[];
   /** How well each section of a page fits, by its heading: its bm25 as a share of the best of all pages. */
   nearness(page: ReadPage): Map<string, number>;
   size(): number;
@@ -97,17 +107,33 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   const db = new Database(":memory:");
   db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
   const insert = db.prepare("INSERT INTO sections(rowid, heading, body) VALUES (?, ?, ?)");
-  const query = terms.map(({ stem }) => `"${stem.replaceAll('"', "")}"`).join(" OR ");
+  const forms = new Set(terms.flatMap(({ stem, alternatives }) => [stem, ...alternatives.keys()]));
+  const query = [...forms].map((stem) => `"${stem.replaceAll('"', "")}"`).join(" OR ");
   const find = db.prepare<{ rowid: number; score: number }, [string, number]>(
     "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 4.0, 1.0), rowid LIMIT ?",
   );
   const score = db.prepare<{ rowid: number; score: number }, [string]>(
     "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?",
   );
-  /** What stands together is one bit a term; only what no other passage of the section holds too. */
-  const all: { section: Section; passages: number[]; headings: number; name: number; lead: number }[] = [];
-  const bits = new Map(terms.map(({ stem }, index) => [stem, 1 << index]));
-  const maskOf = (stems: string[]) => stems.reduce((mask, stem) => mask | (bits.get(stem) ?? 0), 0);
+  /** What stands together is one bit a term; only what no other passage of the section holds too. `exact`: the terms that stand there themselves. */
+  const all: {
+    section: Section;
+    passages: number[];
+    headings: number;
+    name: number;
+    exact: number;
+    /** Forms of the goal's words that occur in it. */
+    held: Set<string>;
+  }[] = [];
+  const exactBits = new Map(terms.map(({ stem }, index) => [stem, 1 << index]));
+  const bits = new Map<string, number>();
+  for (const [index, { stem, alternatives }] of terms.entries())
+    for (const form of [stem, ...alternatives.keys()]) bits.set(form, (bits.get(form) ?? 0) | (1 << index));
+  const maskOf = (stems: Iterable<string>, of = bits) => {
+    let mask = 0;
+    for (const stem of stems) mask |= of.get(stem) ?? 0;
+    return mask;
+  };
   const termsIn = (mask: number) => terms.filter((_, index) => mask & (1 << index));
   /** Pages that hold a term anywhere, and in their title. */
   const inPages = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
@@ -119,22 +145,26 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     return Math.log(1 + (pages + 1) / (inPages.get(stem)! + 1)) * (product ? productName : 1);
   }
 
-  function toMatch({ section, passages, headings, name, lead }: (typeof all)[number], fit: number): Match {
+  function toMatch({ section, passages, headings, name, exact, held }: (typeof all)[number], fit: number): Match {
     const weights = terms.map(rarity);
     const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+    const worth = (index: number) => weights[index]! * (exact & (1 << index) ? 1 : asSynonym);
     const shareOf = (mask: number) =>
-      weights.reduce((sum, weight, index) => sum + (mask & (1 << index) ? weight : 0), 0) / total;
-    const [own = 0] = passages.toSorted((a, b) => shareOf(b | lead) - shareOf(a | lead) || shareOf(b) - shareOf(a));
-    const best = own | lead;
+      terms.reduce((sum, _, index) => sum + (mask & (1 << index) ? worth(index) : 0), 0) / total;
+    const best = passages.reduce((top, mask) => (shareOf(mask) > shareOf(top) ? mask : top), passages[0] ?? 0);
     return {
       section,
       share: shareOf(best),
-      headingShare: shareOf(headings | lead),
+      headingShare: shareOf(headings),
       nameShare: shareOf(name),
       fit,
       terms: termsIn(best),
       named: termsIn(headings),
       missing: termsIn(~best),
+      synonyms: termsIn(best & ~exact).flatMap(({ word, alternatives }) => {
+        const found = alternatives.entries().find(([form]) => held.has(form))?.[1];
+        return found === undefined ? [] : [{ word, found }];
+      }),
     };
   }
 
@@ -144,15 +174,16 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
       const inPage = new Set<string>();
       const title = new Set(toStems(page.title));
       db.transaction(() => {
-        const lead = maskOf(toStems(page.lead));
         for (const section of toSections(page)) {
           const heading = toStems(section.path.join(" "));
           const body = toStems(section.text);
           const headings = maskOf(heading);
           const found = headings | maskOf(body);
+          const exact = maskOf([...heading, ...body], exactBits);
+          const held = new Set([...heading, ...body].filter((stem) => forms.has(stem)));
           const bitsOf = body.map((stem) => bits.get(stem) ?? 0);
           const name = maskOf(toStems(section.heading));
-          all.push({ section, passages: passagesOf(bitsOf, headings), headings, name, lead });
+          all.push({ section, passages: passagesOf(bitsOf, headings), headings, name, exact, held });
           for (const { stem } of termsIn(found)) inPage.add(stem);
           if (found !== 0) insert.run(all.length, heading.join(" "), body.join(" "));
         }
@@ -171,6 +202,17 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
       const rows = query === "" ? [] : find.all(query, limit);
       return rows.map(({ rowid, score }) => toMatch(all[rowid - 1]!, score / rows[0]!.score));
     },
+    rank() {
+      const scores = query === "" ? [] : score.all(query);
+      const least = scores.reduce((low, row) => Math.min(low, row.score), 0) || -1;
+      const byPage = new Map<string, Match>();
+      for (const row of scores) {
+        const match = toMatch(all[row.rowid - 1]!, row.score / least);
+        const known = byPage.get(match.section.url);
+        if (!known || meritOf(match) > meritOf(known)) byPage.set(match.section.url, match);
+      }
+      return [...byPage.values()].sort((a, b) => meritOf(b) - meritOf(a));
+    },
     nearness(page) {
       const near = new Map<string, number>();
       if (query === "") return near;
@@ -188,6 +230,10 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     [Symbol.dispose]: () => db.close(),
   };
 }
+
+/** What a section holds, what its headings promise, and a little of its fit by bm25. */
+export const meritOf = ({ share, headingShare, fit, section }: Match): number =>
+  share + headingShare + 0.25 * fit + (section.hasSample ? 0.1 : 0);
 
 /** The terms of each passage of a text, with those that its headings hold; those that another passage holds as well are left out. */
 function passagesOf(words: number[], named: number): number[] {

@@ -1,13 +1,17 @@
 import type { AgentContext, AgentEvent, Check, Task } from "../agent.ts";
-import type { Page } from "../docs.ts";
+import type { Page } from "../page.ts";
 import type { Fetching, Log } from "./fetching.ts";
 import type { Term } from "./goal.ts";
+import type { LinkGraph } from "./link-graph.ts";
 
 /** A page that was read, and where its address came from. */
 export type ReadPage = Page & {
   /** Every address under which it is known: the one asked for and the one that answered. */
   addresses: string[];
 };
+
+/** An llms.txt or a sitemap with its text and what it names. */
+export type Listing = { at: string; by: "llms.txt" | "sitemap"; text: string; links: { url: string; text: string }[] };
 
 /** What the parts of one exploration share. */
 export type Session = {
@@ -19,10 +23,17 @@ export type Session = {
   parts: number;
   /** In the order in which they were read, those with problems included. */
   pages: ReadPage[];
+  /** Pages that were read after the search, to look around; none of them is in `pages`. */
+  surveyed: ReadPage[];
+  listed: Listing[];
+  graph: LinkGraph;
   /** Origins whose pages may be read: those of the starts, of the urlMap and those to which a start redirected. */
   origins: Set<string>;
   nextId(): string;
 };
+
+/** What ended the search for the answer. */
+export type Ended = "found" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
 
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
@@ -115,18 +126,6 @@ export async function inOrder<I, O>(
   await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
   for (const one of logs) log.events.push(...one.events);
   return results;
-}
-
-/** One name for the forms of an address that lead to one page: with or without index, extension of a document, slash, fragment. */
-export function pageKey(address: string): string {
-  if (!URL.canParse(address)) return address;
-  const url = new URL(address);
-  const path = url.pathname
-    .replace(/\/{2,}/g, "/")
-    .replace(/\.(html?|md|mdx)$/i, "")
-    .replace(/\/index$/i, "/")
-    .replace(/\/$/, "");
-  return `${url.origin}${path}${url.search}`;
 }
 
 /** Files that are not pages: not to be read, only to be there. */

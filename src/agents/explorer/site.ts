@@ -62,7 +62,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const result = !fetching.open()
       ? skip(limitMessage)
       : !met([...toGroups(definition.dependsOn), ...(needs[definition.id] ?? [])], afdocs)
-        ? skip("Another check that this one builds on did not pass")
+        ? skip("A check that this one depends on did not pass")
         : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
     context.signal.throwIfAborted();
     // Their order depends on timing, what they are does not.
@@ -78,7 +78,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const share = getCheckProportion(settled, weight);
     const told =
       needless.has(definition.id) || share?.tested === 0 || nothingToSee(settled)
-        ? skip(needless.has(definition.id) ? "The pages are Markdown for every reader" : settled.message)
+        ? skip(needless.has(definition.id) ? "The pages are always Markdown" : settled.message)
         : settled;
     checks.push(toCheck(told, share?.proportion ?? 0, weight.weight, base, urls));
   }
@@ -88,7 +88,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
 const sortKey = (event: Log["events"][number]) =>
   event.type === "http" ? `${event.url} ${event.method} ${event.contentType}` : "";
 
-const limitMessage = "Not tested in full: a limit of the run was reached";
+const limitMessage = "Not fully tested: the run reached a limit";
 
 /** What afdocs does not ask for: without an llms.txt nobody can point to it, and that it is missing is charged once. */
 const needs: Record<string, string[][]> = {

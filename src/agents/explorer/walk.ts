@@ -1,25 +1,23 @@
-import type { AgentEvent } from "../agent.ts";
 import { AgentFailure, pagesListed } from "../agent.ts";
-import { type Cover, findCover, needed, notable } from "./cover.ts";
-import { type Candidate, createFrontier, type Frontier } from "./frontier.ts";
-import type { Term } from "./goal.ts";
+import { findAnswer, notable } from "./answer.ts";
+import { placeOf, wordsOf } from "./conclusion.ts";
+import type { Candidate, Frontier } from "./frontier.ts";
 import { readMap } from "./map.ts";
 import { type Opened, openPage, readBefore } from "./reading.ts";
-import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
-import { cut, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+import type { SectionIndex } from "./sections.ts";
+import { cut, type Ended, type ReadPage, type Session, type Steps, thought } from "./session.ts";
 
 /** Hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
 
-/** Reads its way from the starts to the section that covers the goal, or to the end of means. */
-export async function* walk(session: Session): Steps {
-  using index = createSectionIndex(session.terms);
-  const frontier = createFrontier(session.terms, session.origins, index.rarity);
+/** Reads from the starts to a section that is likely to answer the goal, or to the end of means. */
+export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
   const starts = yield* openStarts(session, frontier, index);
   yield* readMaps(session, frontier);
   const ended = yield* follow(session, frontier, index);
   failIfKeptFromAll(session, starts);
-  yield* conclude(session, index, ended);
+  if (ended === "pages") yield { type: "limit", limit: "pages", value: session.task.limits.maxPages, unit: "pages" };
+  return ended;
 }
 
 type Start = { url: string; result: Opened };
@@ -33,7 +31,7 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
     opened.push({ url, result });
     if (result.page) {
       session.origins.add(new URL(result.page.url).origin);
-      yield* digest(frontier, index, result.page);
+      yield* digest(session, frontier, index, result.page);
     }
     if (result.miss === "cut") break;
   }
@@ -69,8 +67,8 @@ const wasRefused = ({ result }: Start) => result.miss === "refused";
 
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
   const why = result.page === null ? result.message : `${url} answers with status ${result.status}`;
-  const told = result.miss === "refused" ? `${url} is out of bounds: ${why}` : why;
-  const more = others === 0 ? "" : ` None of the other ${others} start addresses could be read either.`;
+  const told = result.miss === "refused" ? `${url} is not allowed: ${why}` : why;
+  const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   return new AgentFailure("infrastructure", `${told.replace(/\.$/, "")}.${more}`, again);
 }
 
@@ -87,8 +85,16 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
     if (!session.fetching.open()) return;
     const { fromLlmsTxt, fromSitemap } = yield* readMap(session, origin, start);
     for (const [by, lists] of [["llms.txt", fromLlmsTxt] as const, ["sitemap", fromSitemap] as const])
-      for (const { at, links } of lists) {
+      for (const { at, text, links } of lists) {
         frontier.add(links, by, at);
+        session.listed.push({ at, by, text, links });
+        if (by === "llms.txt") {
+          session.graph.add(start, [at]);
+          session.graph.add(
+            at,
+            links.map(({ url }) => url),
+          );
+        }
         const urls = links.map(({ url }) => url);
         yield pagesListed(by, at, urls);
       }
@@ -96,18 +102,18 @@ async function* readMaps(session: Session, frontier: Frontier): Steps {
   }
 }
 
-type Ended = "covered" | "no_words" | "pages" | "requests" | "wall_clock" | "links";
-
 async function* follow(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
   const { task, fetching, pages } = session;
   if (session.terms.length === 0) return "no_words";
-  for (;;) {
-    if (findCover(index, session)) return "covered";
+  for (let best = 1; ; ) {
+    // A page that says little of the goal makes no answer likely.
+    if (best >= notable && findAnswer(index, session).state === "likely") return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
     if (!next) return "links";
     yield thought(why(next));
     const { url, provenance, foundOn } = next;
+    best = 0;
     const opened = yield* openPage(session, { url, provenance, foundOn });
     if (opened.miss === "cut") return fetching.cut()?.limit ?? "requests";
     if (!opened.page) continue;
@@ -116,7 +122,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
       pages.splice(pages.indexOf(opened.page), 1);
       continue;
     }
-    yield* digest(frontier, index, opened.page);
+    best = yield* digest(session, frontier, index, opened.page);
   }
 }
 
@@ -129,113 +135,36 @@ function why({ url, text, provenance, foundOn, reason, terms }: Candidate): stri
           .replace(/\s+/g, " ")
           .trim();
   if (reason === "hub")
-    return `Little speaks for any one page yet. I try ${name}, ${from}: pages like it lead further.`;
-  if (reason === "none") return `Nothing left names a word of the goal. I try ${name}, ${from}.`;
+    return `No page stands out yet. I try ${name}, ${from}, because such pages often link to others.`;
+  if (reason === "none") return `No remaining link mentions a word of the goal. I try ${name}, ${from}.`;
   const words = terms.join(", ");
-  return `Next I open ${name}, ${from}: ${reason === "named" ? `it speaks of ${words}` : `what stands around the link speaks of ${words}`}.`;
+  return `Next I open ${name}, ${from}: ${reason === "named" ? `it mentions ${words}` : `the text around the link mentions ${words}`}.`;
 }
 
-/** Takes in a page: its sections to the index, its links to the frontier. */
-async function* digest(frontier: Frontier, index: SectionIndex, page: ReadPage): Steps {
+/** Takes in a page: its sections to the index, its links to the frontier. Returns how much of the goal its best section holds. */
+export async function* digest(
+  session: Session,
+  frontier: Frontier,
+  index: SectionIndex,
+  page: ReadPage,
+): Steps<number> {
   for (const address of page.addresses) frontier.forget(address);
-  if (page.problem !== null) return;
+  for (const address of page.addresses)
+    session.graph.add(
+      address,
+      page.links.map(({ url }) => url),
+    );
+  if (page.problem !== null) return 0;
   const matches = index.add(page);
   const near = index.nearness(page);
   const links = page.links.map((link) => ({ ...link, near: near.get(link.heading) ?? 0 }));
   frontier.add(links, "link", page.url);
   const best = matches[0];
   if (best && best.share >= notable)
-    yield milestone("section_matched", { ...place(best), hasSample: best.section.hasSample });
-}
-
-const milestone = (
-  name: Extract<AgentEvent, { type: "milestone" }>["name"],
-  detail: Record<string, unknown>,
-): AgentEvent => ({
-  type: "milestone",
-  name,
-  detail,
-});
-
-const round = (share: number) => Math.round(share * 100) / 100;
-const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
-
-const place = ({ section, terms, share, headingShare }: Match) => ({
-  url: section.url,
-  heading: cut(section.path.join(" > "), 200),
-  line: section.line,
-  terms: wordsOf(terms),
-  share: round(share),
-  headingShare: round(headingShare),
-});
-
-async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
-  const { task, terms, pages, fetching } = session;
-  if (ended === "pages") yield { type: "limit", limit: "pages", value: task.limits.maxPages, unit: "pages" };
-  const read = pages.filter(({ problem }) => problem === null).length;
-  const words = wordsOf(terms);
-  const matches = yield* useTool(session, "search_docs", { terms: words }, async () => {
-    const found = index.search(5);
-    const output = {
-      sections: index.size(),
-      best: found.map((match) => ({ ...place(match), hasSample: match.section.hasSample })),
+    yield {
+      type: "milestone",
+      name: "section_matched",
+      detail: { ...placeOf(best), terms: wordsOf(best.terms), hasSample: best.section.hasSample },
     };
-    return { ok: true, output, value: found };
-  });
-  const cover = findCover(index, session);
-  if (cover) {
-    yield thought(found(cover));
-    const sections = cover.sections.map(place);
-    yield milestone("goal_covered", {
-      ...sections[0],
-      terms: wordsOf(cover.terms),
-      share: round(cover.share),
-      sections,
-      pages: read,
-    });
-    return;
-  }
-  const best = matches.reduce<Match | null>((top, match) => (top && top.share >= match.share ? top : match), null);
-  const unseen = new Set(index.unseen());
-  const noOverlap = terms.length > 0 && unseen.size === terms.length;
-  const docsLanguage = mostCommon(pages.flatMap(({ language }) => language ?? []));
-  if (noOverlap && read > 0)
-    yield thought(
-      `No word of the goal occurs in the ${read} pages read${docsLanguage ? `, whose language is ${docsLanguage}` : ""}. I go by words alone, so a goal in another language or in other terms is beyond me.`,
-    );
-  yield milestone("goal_not_covered", {
-    covered: wordsOf(best?.terms ?? []),
-    missing: best ? wordsOf(best.missing) : words,
-    unseen: words.filter((word) => unseen.has(word)),
-    pages: read,
-    budget: ended,
-    bestSection: best ? place(best) : null,
-    noSample: best !== null && best.share >= needed(terms.length) && !best.section.hasSample,
-    ...(noOverlap && { noOverlap, docsLanguage }),
-  });
-  if (fetching.cut() === null && ended !== "pages") yield thought(ending[ended]);
-}
-
-function found({ sections }: Cover): string {
-  const told = sections.map(
-    ({ section, terms }) => `"${cut(section.path.join(" > "), 120)}" holds ${wordsOf(terms).join(", ")}`,
-  );
-  const [one, ...more] = told;
-  return more.length === 0
-    ? `The section ${one} and a sample to use: I take the goal as covered by the docs.`
-    : `The goal has several parts. The section ${told.join("; the section ")}. Each has a sample to use: I take the goal as covered by the docs.`;
-}
-
-const ending: Record<Exclude<Ended, "pages">, string> = {
-  covered: "",
-  no_words: "The goal holds no word to look for.",
-  requests: "",
-  wall_clock: "",
-  links: "There is no link left that I may open.",
-};
-
-function mostCommon(values: string[]): string | null {
-  const counts = new Map<string, number>();
-  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+  return best?.share ?? 0;
 }

@@ -1,9 +1,9 @@
 import type { AgentEvent } from "../agent.ts";
 
-/** How much a run may use of its model. `costUsd` null: as much as the other two let it. */
+/** Model limits of a run. `costUsd` null: no spending limit. */
 export type ModelLimits = { calls: number; tokens: number; costUsd: number | null };
 
-/** What a run has used. `costUsd` is what is known: calls without a price are counted in `unpriced`. */
+/** Usage of a run. `costUsd` is the known cost; calls without a price are counted in `unpriced`. */
 export type Spent = { calls: number; tokens: number; costUsd: number; unpriced: number };
 
 type Kind = keyof ModelLimits;
@@ -16,7 +16,7 @@ const names = {
 };
 const nearShare = 0.8;
 
-/** Counts what a run uses of its model, says once when a limit is near (80 %) and once when it is reached. */
+/** Counts the model usage of a run, and reports each limit once at 80 % and once when reached. */
 export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () => {} }: Hooks) {
   const spent: Spent = { calls: 0, tokens: 0, costUsd: 0, unpriced: 0 };
   const near = new Set<Kind>();
@@ -36,24 +36,24 @@ export function createBudget(limits: ModelLimits, { onEvent, onNearLimit = () =>
   return {
     spent: (): Spent => ({ ...spent }),
 
-    /** What is left of the money; no end of it where it has no limit. */
+    /** The remaining budget in USD; Infinity without a limit. */
     leftUsd: () => Math.max(0, (limits.costUsd ?? Number.POSITIVE_INFINITY) - spent.costUsd),
 
-    /** Counts a call that begins; answers with why it may not, in words, if it may not. */
+    /** Counts a new call; returns an error message if it is over budget. */
     begin(): string | null {
       const over = kinds.find((kind) => shareOf(kind) >= 1);
       if (over) {
         const limit = limits[over] as number;
         if (!reached.has(over)) onEvent({ type: "limit", ...names[over], value: limit });
         reached.add(over);
-        return `the run has used its budget of ${over === "costUsd" ? `$${limit}` : `${limit} ${over}`} for the model`;
+        return `the run has used its model budget of ${over === "costUsd" ? `$${limit}` : `${limit} ${over}`}`;
       }
       spent.calls++;
       look();
       return null;
     },
 
-    /** Counts what a call used; a cost of null is one that nobody knows. */
+    /** Counts the usage of a call; `costUsd` null: unknown. */
     spend(tokens: number, costUsd: number | null): void {
       spent.tokens += tokens;
       if (costUsd === null) spent.unpriced++;

@@ -2,7 +2,7 @@ import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
 
-/** What came of a call: an answer (whole, or `cut` with the reason), or none that was one. `left`: nobody waited for its end. */
+/** What came of a call: an answer (whole, or `cut` with the reason), or none that was one. `left`: the client disconnected. */
 export type Outcome =
   | { kind: "answered"; reading: Reading; cut: string | null; left: boolean }
   | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
@@ -10,9 +10,9 @@ export type Outcome =
 type Terms = {
   /** Headers of the client that go with the call. */
   headers: Record<string, string>;
-  /** Aborted when nobody waits for the answer any more. */
+  /** Aborts when the client disconnects. */
   gone: AbortSignal;
-  /** Longest time without a byte. */
+  /** Maximum time without data. */
   silenceMs: number;
   /** How long an answer is read on that nobody waits for: what it used comes last. */
   drainMs: number;
@@ -27,14 +27,14 @@ const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-
 export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
   const { gone, silenceMs, drainMs } = terms;
   const ending = new AbortController();
-  const silence = setTimeout(() => ending.abort(`no byte came for ${silenceMs / 1000} seconds`), silenceMs);
+  const silence = setTimeout(() => ending.abort(`no data for ${silenceMs / 1000} seconds`), silenceMs);
   let patience: ReturnType<typeof setTimeout> | undefined;
   let ended = false;
   let left = false;
   let leave = () => {};
   const onGone = () => {
     left = true;
-    patience ??= setTimeout(() => ending.abort("nobody waited for its end"), drainMs);
+    patience ??= setTimeout(() => ending.abort("the client disconnected"), drainMs);
     leave();
   };
   gone.addEventListener("abort", onGone, { once: true });
@@ -68,9 +68,9 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
       signal: ending.signal,
     });
   } catch (error) {
-    // What we ended ourselves may have reached the model, and be paid for.
+    // A call that we aborted may have reached the model and cost money.
     if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: inWords(error), left });
-    return refusal(502, `${access.provider} did not answer: ${refused(null, error)}`);
+    return refusal(502, `${access.provider} did not respond: ${refused(null, error)}`);
   }
   silence.refresh();
   const headers = new Headers({ "cache-control": "no-store" });
@@ -80,7 +80,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
     const text = await readStart(upstream).catch(inWords);
     const detail = refused(upstream.status, toMessage(text), toRetryAfter(upstream.headers));
     if (upstream.status < 400)
-      return refusal(502, `${access.provider} answered with a redirect, which is not followed`);
+      return refusal(502, `${access.provider} responded with a redirect, which is not followed`);
     return text.length > maxErrorBytes
       ? refusal(upstream.status, detail)
       : new Response(withoutKey(text), { status: upstream.status, headers });
@@ -129,7 +129,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
   return new Response(body, { status: upstream.status, headers });
 }
 
-/** Ends a stream so that its reader sees that it is not whole. (A reason would be printed by Bun.) */
+/** Aborts a stream so that its reader sees it is incomplete. (Bun would print a reason.) */
 function cut(stream: ReadableStreamDefaultController): void {
   try {
     stream.error(undefined);
@@ -153,7 +153,7 @@ async function readStart(response: Response): Promise<string> {
   return text;
 }
 
-/** What an error's body says, in one line. */
+/** The message in an error body, in one line. */
 function toMessage(text: string): string {
   let message = text;
   try {

@@ -1,4 +1,4 @@
-import type { ModelProvider, Prices } from "../../modelsettings.ts";
+import type { ModelProvider, Prices } from "../../config/model-settings.ts";
 import type { Usage } from "./wire.ts";
 
 /** A model that a run may call: where it answers, with which key, and what the operator said that it costs. */
@@ -13,7 +13,7 @@ export type ModelAccess = {
   prices: Prices;
 };
 
-/** Every price there is, read when the first is asked for: it takes longer than all else at a start. */
+/** The price list, loaded on first use because loading is slow. */
 const known = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 
 /**
@@ -49,7 +49,7 @@ export function priceOf(usage: Usage, answered: string | null, access: ModelAcce
 
 const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, output: 1, reasoning: 0 };
 
-/** Whether calls of a model have a price, as far as can be said before it answers. */
+/** Whether a model has a known price, as far as known before it answers. */
 export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null, access) !== null;
 
 /** How many tokens of output an amount of USD pays for; no end of them where they cost nothing, or nobody says what. */

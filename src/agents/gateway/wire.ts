@@ -1,4 +1,4 @@
-import type { ModelProvider } from "../../modelsettings.ts";
+import type { ModelProvider } from "../../config/model-settings.ts";
 
 /** OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent. */
 type Format = "chat" | "responses" | "messages" | "gemini";
@@ -226,7 +226,7 @@ function takeModel(value: unknown, reading: Reading): void {
 function takeError(value: unknown, reading: Reading): void {
   if (!value) return;
   const { message, type } = object(value);
-  reading.error ??= String(message ?? type ?? (typeof value === "string" ? value : "an error without words"));
+  reading.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
 /** null if a count is no whole number from 0 on. */

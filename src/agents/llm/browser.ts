@@ -3,8 +3,9 @@ import { z } from "zod";
 import { createHostList } from "../../net/hosts.ts";
 import { addressesOf, type Means, type Task } from "../agent.ts";
 import { failureHeader } from "../egress/forward.ts";
-import { BrowserLost, createBrowsing, type Happened } from "./browserpage.ts";
-import { type PageText, toPageText } from "./browsertree.ts";
+import { BrowserLost, createBrowsing } from "./browser-page.ts";
+import type { Happened } from "./browser-setup.ts";
+import { type PageText, toPageText } from "./browser-tree.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
 /** Of one look at a page. */
@@ -27,6 +28,11 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
   let last: PageText | null = null;
   let screenshots = 0;
 
+  const objectionTo = (url: string): string | null => {
+    const { hostname } = new URL(url);
+    return hosts.permits(hostname) || browsing.isMapped(url) ? null : hosts.objection(hostname);
+  };
+
   async function look(page: Page, from = 0) {
     const url = page.url();
     const title = (await page.title()).slice(0, 200);
@@ -46,9 +52,9 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
   }
 
   async function elementOf(ref: string | undefined): Promise<ElementHandle<Element>> {
-    if (!ref) throw new Mistake("ref is needed: the mark of an element, such as e12, in what open or read answered");
+    if (!ref) throw new Mistake("ref is required: an element reference such as e12 from the result of open or read");
     const element = await last?.find(ref.replace(/[[\]]/g, ""))?.elementHandle();
-    if (!element) throw new Mistake(`there is no element ${ref} on the page now; look for it with read`);
+    if (!element) throw new Mistake(`there is no element ${ref} on the page; use read to get current references`);
     return element as ElementHandle<Element>;
   }
 
@@ -62,7 +68,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
         return { problem, seen };
       });
       const { problem, seen } = value;
-      const fault = await faultOf(happened, seen.url);
+      const fault = await faultOf(happened, seen.url, objectionTo);
       const { dialogs, navigation } = happened;
       const status = navigation?.response?.status();
       const place = isErrorPage(seen.url) && navigation ? { ...seen, url: navigation.url } : seen;
@@ -88,46 +94,15 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     if (error instanceof BrowserLost) {
       last = null;
       if (error.limit) tell({ type: "limit", ...error.limit });
-      return { ok: false, output: { message: `${error.message}; open an address to go on` } };
+      return { ok: false, output: { message: `${error.message}; open a URL to continue` } };
     }
     const message = error instanceof Error ? error.message : String(error);
     return { ok: false, output: { message: message.slice(0, 500) } };
   }
 
-  /** What went wrong beside the action itself; null if nothing did. */
-  async function faultOf({ navigation, downloads, windows }: Happened, url: string) {
-    const [download] = downloads;
-    if (download)
-      return {
-        message: `${download.url} is a download (${download.name.slice(0, 100)}), which the browser does not keep; get it with another tool`,
-      };
-    if (windows.length > 0)
-      return {
-        message: `the page wanted another window for ${windows.map((each) => each.slice(0, 500)).join(", ")}, which was closed; open the address instead`,
-      };
-    if (!isWeb(url) && url !== "about:blank" && !isErrorPage(url))
-      return {
-        error: "refused",
-        message: `the page led to ${url.slice(0, 200)}, and only http and https addresses are shown`,
-      };
-    const { response, failure } = navigation ?? {};
-    const kind = response?.headers()[failureHeader];
-    if (kind) return { error: kind, message: shortened((await response?.text().catch(() => "")) ?? "", 500).trim() };
-    if (navigation && failure) {
-      const { hostname } = new URL(navigation.url);
-      if (!hosts.permits(hostname) && !browsing.isMapped(navigation.url))
-        return { error: "refused", message: hosts.objection(hostname) };
-      const why = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects without end" : failure;
-      return { error: "network", message: `${navigation.url} could not be opened: ${why}` };
-    }
-    const status = response?.status() ?? 200;
-    return status < 400 ? null : { message: `${navigation?.url} answers with status ${status}` };
-  }
-
   const actions = {
     async open({ url = "" }: Input, call: Call) {
-      if (!isWeb(url))
-        return { ok: false, output: { url, message: "url is needed: an absolute http or https address" } };
+      if (!isWeb(url)) return { ok: false, output: { url, message: "url is required: an absolute http or https URL" } };
       return act(call, async (page) => {
         try {
           await page.goto(url, { waitUntil: "domcontentloaded", timeout: loadMs });
@@ -137,7 +112,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
             throw error;
           }
           await page.createCDPSession().then((session) => session.send("Page.stopLoading"));
-          return `${url} did not load within ${loadMs / 1000} s; what there is of it is shown`;
+          return `${url} did not finish loading within ${loadMs / 1000} s; the part that loaded is shown`;
         }
         await browsing.settle();
         return null;
@@ -160,16 +135,13 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     read: ({ from = 0 }: Input, call: Call) => act(call, async () => null, from),
     async screenshot(_: Input, call: Call): Promise<Result> {
       if (screenshots >= maxScreenshots)
-        return { ok: false, output: { message: `a run keeps ${maxScreenshots} screenshots, and has them` } };
+        return { ok: false, output: { message: `the limit of ${maxScreenshots} screenshots per run is reached` } };
       try {
         const { value } = await browsing.act(async (page) => {
-          if (!isWeb(page.url())) throw new Mistake("there is no page to take; open one first");
-          const take = (quality: number) => page.screenshot({ type: "webp", quality });
-          const image = await take(80);
-          return { image: image.length <= maxImageBytes ? image : await take(20), url: page.url() };
+          if (!isWeb(page.url())) throw new Mistake("no page is open; open one first");
+          return { image: await pictureOf(page), url: page.url() };
         });
         const { image, url } = value;
-        if (image.length > maxImageBytes) throw new Mistake(`the screenshot has more than ${maxImageBytes / 1024} KiB`);
         const artefact = { name: `screenshot-${++screenshots}.webp`, bytes: image.length };
         const data = Buffer.from(image).toString("base64");
         return { ok: true, output: { url, kept: artefact.name }, artefact: { ...artefact, data } };
@@ -182,7 +154,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
   return {
     tools: {
       browse: spec({
-        description: `A browser, for pages that need one: scripts, forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} the page again; screenshot, kept for the people who read the report (you get no picture). Each answers with the page as its accessibility tree, at most ${lookChars} characters; [e12] behind an element is its ref. Dialogs are accepted.`,
+        description: `Use a browser, for pages that need scripts or forms. Actions: open {url}; click {ref}; type {ref, text, submit: true to press Enter} into a field, or choose an option by its text; read {from} to read the page again; screenshot to save an image for the readers of the report (you do not get it). Each action returns the accessibility tree of the page, at most ${lookChars} characters; [e12] after an element is its ref. Dialogs are accepted.`,
         input: z.object({
           action: z.enum(["open", "click", "type", "read", "screenshot"]),
           url: z.string().optional(),
@@ -204,6 +176,48 @@ const isWeb = (url: string) => /^https?:$/.test(URL.parse(url)?.protocol ?? "");
 const isErrorPage = (url: string) => url.startsWith("chrome-error:");
 const plain = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
+
+/** What went wrong beside the action itself; null if nothing did. `objectionTo`: why a run may not go to an address. */
+async function faultOf(
+  { navigation, downloads, windows }: Happened,
+  url: string,
+  objectionTo: (url: string) => string | null,
+) {
+  const [download] = downloads;
+  if (download)
+    return {
+      message: `${download.url} is a download (${download.name.slice(0, 100)}), which the browser does not save; download it with another tool`,
+    };
+  if (windows.length > 0)
+    return {
+      message: `the page tried to open a window for ${windows.map((each) => each.slice(0, 500)).join(", ")}, which was blocked; open the URL instead`,
+    };
+  if (!isWeb(url) && url !== "about:blank" && !isErrorPage(url))
+    return {
+      error: "refused",
+      message: `the page navigated to ${url.slice(0, 200)}; only http and https URLs can be opened`,
+    };
+  const { response, failure } = navigation ?? {};
+  const kind = response?.headers()[failureHeader];
+  if (kind) return { error: kind, message: shortened((await response?.text().catch(() => "")) ?? "", 500).trim() };
+  if (navigation && failure) {
+    const objection = objectionTo(navigation.url);
+    if (objection !== null) return { error: "refused", message: objection };
+    const why = /TOO_MANY_REDIRECTS/.test(failure) ? "it redirects endlessly" : failure;
+    return { error: "network", message: `${navigation.url} could not be opened: ${why}` };
+  }
+  const status = response?.status() ?? 200;
+  return status < 400 ? null : { message: `${navigation?.url} returned status ${status}` };
+}
+
+/** The page as a WebP picture, poorer where it would be too large. Throws a Mistake for one that is too large even so. */
+async function pictureOf(page: Page): Promise<Uint8Array> {
+  const take = (quality: number) => page.screenshot({ type: "webp", quality });
+  const best = await take(80);
+  const image = best.length <= maxImageBytes ? best : await take(20);
+  if (image.length > maxImageBytes) throw new Mistake(`the screenshot is larger than ${maxImageBytes / 1024} KiB`);
+  return image;
+}
 
 /** A page that goes elsewhere meanwhile is looked at again. */
 async function steadily<T>(look: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
@@ -228,7 +242,7 @@ async function fill(element: ElementHandle<Element>, text: string): Promise<void
   const option = options.find(({ label, value }) => label === text.trim() || value === text);
   if (!option)
     throw new Mistake(
-      `there is no such option; they are ${options
+      `there is no such option; available options: ${options
         .slice(0, 50)
         .map(({ label }) => JSON.stringify(label))
         .join(", ")}`,

@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
-import type { AllowRule } from "../../config.ts";
+import type { AllowRule } from "../../config/allow-rules.ts";
 import { type AgentEvent, AgentFailure, addressesOf, type EventSource, type Means, type Task } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
 import type { GatewayOpener } from "../gateway/opener.ts";
@@ -95,7 +95,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
       const { model, mustHavePrice, onEvent, onFailure } = run;
       const place = await openSandbox(run).catch((error: unknown) => {
         const reason = error instanceof Error ? error.message : String(error);
-        throw new AgentFailure("infrastructure", `no place to work in could be made: ${reason}`, { retryable: true });
+        throw new AgentFailure("infrastructure", `the workspace could not be created: ${reason}`, { retryable: true });
       });
       const session = (await gateway.open()).openSession({
         model,

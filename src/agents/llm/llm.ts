@@ -4,10 +4,10 @@ import { checkDeclared } from "../explorer/declared.ts";
 import { createFetching } from "../explorer/fetching.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
-import { forget, lessRoom, usualRoom } from "./forget.ts";
+import { forget, lessRoom, usualRoom } from "./context-window.ts";
 import { toAssignment, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
-import { selfTools } from "./selftools.ts";
+import { selfTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
 import { type ToolSpec, toTools } from "./tool.ts";
 import { webTools } from "./web.ts";
@@ -21,14 +21,14 @@ const maxIdleTurns = 3;
 const maxFailures = 8;
 /** As the model is told of its limits. */
 const limitWords: Record<string, string> = {
-  model_calls: "its calls of the model",
+  model_calls: "its model calls",
   model_tokens: "its tokens",
   model_cost: "its money",
   wall_clock: "its time",
   tool_calls: "its tool calls",
   requests: "its requests",
-  bytes_out: "what it may send out",
-  workspace_bytes: "the room in /workspace",
+  bytes_out: "its upload limit",
+  workspace_bytes: "the space in /workspace",
   memory: "its memory",
   processes: "its processes",
 };
@@ -58,7 +58,7 @@ async function work(
   tell: (event: AgentEvent) => void,
 ): Promise<void> {
   const { means, signal } = context;
-  if (!means) throw new AgentFailure("infrastructure", "the service gave the agent no model");
+  if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
   // They would go to stdout, between the events.
   globalThis.AI_SDK_LOG_WARNINGS = false;
   let ids = 0;
@@ -86,9 +86,12 @@ async function work(
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const tools = Object.keys(specs);
-  const detail = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls, tools, missing };
+  const begun = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
+  const detail = { ...begun, product: task.productUrl, tools, missing };
   tell({ type: "milestone", name: "started", detail });
 
+  // What holds before the agent begins is no work of its own.
+  await declared(task, context, nextId, tell, "before");
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
   const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
@@ -105,7 +108,7 @@ async function work(
     if (fresh.length > 0) {
       messages.push({
         role: "user",
-        content: `The run has nearly used up ${fresh.join(" and ")}. Wrap up now: call finish.`,
+        content: `The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`,
       });
       for (const notice of fresh) told.add(notice);
     }
@@ -124,8 +127,8 @@ async function work(
     const step: StepEnd = await takeStep(result, { nextId, tell: count, signal, maxTextChars });
     if (fault) throw (fault as { error: unknown }).error;
     if (step.kind === "over_budget") {
-      if (calls === 0) throw new AgentFailure("budget", `${step.message}, before any work was done`);
-      ending = { outcome: "goal_not_met", reason: `Ended by a limit: ${step.message}.` };
+      if (calls === 0) throw new AgentFailure("budget", `${step.message} before any work was done`);
+      ending = { outcome: "goal_not_met", reason: `The run reached a limit: ${step.message}.` };
     } else if (step.kind === "failed") {
       const less = step.isTooLong ? lessRoom(messages) : null;
       if (less !== null) {
@@ -141,11 +144,11 @@ async function work(
       silent = step.calls > 0 ? 0 : silent + 1;
       if (finished) ending = finished;
       else if (silent >= maxIdleTurns)
-        ending = { outcome: "goal_not_met", reason: "The model stopped without saying that it had finished." };
+        ending = { outcome: "goal_not_met", reason: "The model stopped without calling finish." };
       else if (silent > 0)
         messages.push({
           role: "user",
-          content: "Go on with your tools, or call finish if you are done or cannot get further.",
+          content: "Continue with your tools, or call finish if you are done or cannot get any further.",
         });
     }
   }
@@ -168,15 +171,25 @@ async function judged(
   nextId: () => string,
   tell: (event: AgentEvent) => void,
 ): Promise<Ending> {
-  if (task.declaredChecks.length === 0) return claimed;
-  const steps = checkDeclared({ task, fetching: createFetching(task, context), nextId });
+  const said = await declared(task, context, nextId, tell, "after");
+  if (said === null || said.outcome === "not_judged") return claimed;
+  if (said.outcome === "goal_not_met") return { ...said, reason: `${said.reason} ${claimed.reason}` };
+  return claimed.outcome === "succeeded" ? said : claimed;
+}
+
+/** Makes the declared checks; null where there are none. */
+async function declared(
+  task: Task,
+  context: AgentContext,
+  nextId: () => string,
+  tell: (event: AgentEvent) => void,
+  when: "before" | "after",
+): Promise<Ending | null> {
+  if (task.declaredChecks.length === 0) return null;
+  const steps = checkDeclared({ task, fetching: createFetching(task, context), nextId }, when);
   for (;;) {
     const { done, value } = await steps.next();
-    if (!done) tell(value);
-    else if (value.outcome === "not_judged") return claimed;
-    else
-      return value.outcome === "goal_not_met"
-        ? { outcome: "goal_not_met", reason: `${value.reason} ${claimed.reason}` }
-        : value;
+    if (done) return value;
+    tell(value);
   }
 }

@@ -92,7 +92,15 @@ function toFailure(error: unknown): StepEnd {
   const final = status !== undefined && status >= 400 && status < 500 && ![408, 409, 429].includes(status);
   const isBusy = status !== undefined && status >= 400;
   const isTooLong = status === 413 || (status === 400 && tooLong.test(message));
-  return { kind: "failed", cause, message: `the model: ${message}`, final, retryAfterMs, isBusy, isTooLong };
+  return {
+    kind: "failed",
+    cause,
+    message: `the model call failed: ${message}`,
+    final,
+    retryAfterMs,
+    isBusy,
+    isTooLong,
+  };
 }
 
 const pauseMs = 200;

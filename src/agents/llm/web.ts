@@ -4,7 +4,7 @@ import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } fr
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import { type AgentContext, addressesOf, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
-import { isReadable, readPage } from "../docs.ts";
+import { isReadable, readPage } from "../page.ts";
 import { createLibrary } from "./library.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
@@ -30,19 +30,15 @@ function objectionTo(headers: Record<string, string>): string | null {
   }
 }
 
-/** The tools that go out: all through the guard, to the hosts of the run and no others. */
-export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
-  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
-  const mapping = createMapping(task.urlMap);
-  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  const sources = new Map<string, Source>();
-  const library = createLibrary();
+const plain = (url: string) => url.replace(/#.*$/s, "");
 
-  const plain = (url: string) => url.replace(/#.*$/s, "");
+/** Where the addresses that an agent asks for come from. */
+function createSources({ startUrls, productUrl }: Task, library: ReturnType<typeof createLibrary>) {
+  const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
     if (!sources.has(plain(url))) sources.set(plain(url), source);
   };
-  for (const url of [...task.startUrls, ...(task.productUrl ? [task.productUrl] : [])])
+  for (const url of [...startUrls, ...(productUrl ? [productUrl] : [])])
     learn(url, { provenance: "given", foundOn: null });
 
   /** What stands in the text of a page, as paths of an API do, was found there too. */
@@ -53,6 +49,16 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     const foundOn = path.length > 3 ? library.mentioning(path) : null;
     return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
   }
+  return { learn, sourceOf };
+}
+
+/** The tools that go out: all through the guard, to the hosts of the run and no others. */
+export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
+  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
+  const mapping = createMapping(task.urlMap);
+  const hosts = createHostList({ ...addressesOf(task), operatorHosts });
+  const library = createLibrary();
+  const { learn, sourceOf } = createSources(task, library);
 
   async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
     const { provenance, foundOn } = sourceOf(url);
@@ -61,7 +67,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
     const begun = now();
     if (url.length > maxUrlChars)
-      return { ok: false, kind: "refused", message: `an address has at most ${maxUrlChars} characters` };
+      return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
     try {
       const target = URL.canParse(url) ? new URL(url) : null;
       if (target && !mapping.toReal(target) && !hosts.permits(target.hostname))
@@ -97,9 +103,16 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
       isReadable(got.type) ||
       /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(got.type ?? "");
     if (!readable)
-      return { miss: { url, status, contentType: got.type, message: `${url} is ${got.type}, which is no text` } };
+      return {
+        miss: {
+          url,
+          status,
+          contentType: got.type,
+          message: `${url} has the content type ${got.type}, which is not text`,
+        },
+      };
     const page = readPage(answered, got.type, text);
-    const miss = { url, status, message: `${url} answers with status ${status}`, text: shortened(page.markdown, 2000) };
+    const miss = { url, status, message: `${url} returned status ${status}`, text: shortened(page.markdown, 2000) };
     if (status < 200 || status > 299) return { miss };
     const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
     for (const link of page.links) learn(link.url, { provenance, foundOn: answered });
@@ -113,7 +126,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
 
   const tools = {
     fetch_page: spec({
-      description: `Reads a page of the docs as Markdown, at most ${pageChars} characters at once; from says where to go on in a longer one.`,
+      description: `Read a page of the docs as Markdown, at most ${pageChars} characters per call; set from to continue in a longer page.`,
       input: z.object({ url: z.string(), from: z.number().int().min(0).optional() }),
       async run({ url, from = 0 }, call): Promise<Result> {
         const known = from > 0 ? library.get(plain(url)) : null;
@@ -139,7 +152,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     }),
     search_docs: spec({
       description:
-        "Searches what was read so far, and what the llms.txt of the docs lists, for words. Answers with sections and addresses.",
+        "Search the pages read so far, and the pages listed in the llms.txt of the docs, by keywords. Returns sections with their URLs.",
       input: z.object({ query: z.string() }),
       async run({ query }, call): Promise<Result> {
         for (const origin of new Set(task.startUrls.map((url) => new URL(url).origin))) {
@@ -154,7 +167,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
       },
     }),
     http_request: spec({
-      description: `Sends a request to the product, such as its API. Answers with status, headers and up to ${bodyChars} characters of the body; redirects are not followed.`,
+      description: `Send an HTTP request to the product, such as its API. Returns status, headers and up to ${bodyChars} characters of the body. Redirects are not followed.`,
       input: z.object({
         url: z.string(),
         method: z.enum(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]).default("GET"),
@@ -174,7 +187,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
         };
         return {
           ok: status < 400,
-          output: status < 400 ? shown : { message: `${method} ${url} answers with status ${status}`, ...shown },
+          output: status < 400 ? shown : { message: `${method} ${url} returned status ${status}`, ...shown },
         };
       },
     }),

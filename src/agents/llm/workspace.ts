@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AgentFailure, type Means, type Task } from "../agent.ts";
 import { runSandboxed, type SandboxRun } from "../sandbox/sandbox.ts";
-import { createTeller } from "./teller.ts";
+import { createTeller } from "./event-sender.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
 const outputChars = 12_000;
@@ -30,21 +30,21 @@ function inside(path: string): string | null {
 
 /** Refuses what a link leads out of the workspace; `$1` is the path, `$2` what must exist of it. */
 const checked = (then: string) =>
-  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a link leads out of /workspace" >&2; exit 9;; esac; ${then}`;
+  `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${then}`;
 
 /** The kernel takes no argument of 128 KiB or more, and none with a zero byte. */
 const maxCommandBytes = 120_000;
 
 function objectionTo(command: string): string | null {
-  if (command.includes("\0")) return "a command may hold no NUL character";
+  if (command.includes("\0")) return "the command must not contain NUL characters";
   const bytes = Buffer.byteLength(command);
   if (bytes <= maxCommandBytes) return null;
-  return `the command has ${bytes} bytes, and ${maxCommandBytes} are the most; write a file with write_file and use that`;
+  return `the command has ${bytes} bytes, more than the limit of ${maxCommandBytes}; put it in a file with write_file and run that`;
 }
 
 const outside = (path: string): Result => {
   const short = path.slice(0, 200);
-  return { ok: false, output: { path: short, message: `${short} is no path below /workspace` } };
+  return { ok: false, output: { path: short, message: `${short} is not a path in /workspace` } };
 };
 
 function start(run: SandboxRun) {
@@ -71,7 +71,7 @@ export function workspaceTools(
       argv,
       workspace,
       env: { HOME: "/workspace/.home" },
-      sockets: online ? { egress } : {},
+      sockets: online ? { egress: { ...egress, user: id } } : {},
       limits: { memoryBytes, workspaceBytes },
       onNear: (limit) => {
         if (!isNearlyFull) tell({ type: "limit", ...limit, near: true });
@@ -106,7 +106,7 @@ export function workspaceTools(
 
   return {
     run_command: spec({
-      description: `Runs a command with sh in /workspace and answers with its exit code and output. It is stopped after ${defaultSeconds} seconds, or as many as you say (at most ${maxSeconds}).`,
+      description: `Run a command with sh in /workspace. Returns its exit code and output. Commands are stopped after ${defaultSeconds} seconds unless you set a longer timeout (at most ${maxSeconds}).`,
       input: z.object({ command: z.string(), seconds: z.number().int().min(1).max(maxSeconds).optional() }),
       async run({ command, seconds = defaultSeconds }, call): Promise<Result> {
         const objection = objectionTo(command);
@@ -126,7 +126,7 @@ export function workspaceTools(
       },
     }),
     read_file: spec({
-      description: "Reads a text file in /workspace.",
+      description: "Read a text file in /workspace.",
       input: z.object({ path: z.string() }),
       async run({ path }, call): Promise<Result> {
         const real = inside(path);
@@ -141,7 +141,7 @@ export function workspaceTools(
       },
     }),
     write_file: spec({
-      description: "Writes a text file in /workspace, with its folders.",
+      description: "Write a text file in /workspace, creating its directories.",
       input: z.object({ path: z.string(), text: z.string() }),
       async run({ path, text }, call): Promise<Result> {
         const real = inside(path);
@@ -154,7 +154,7 @@ export function workspaceTools(
       },
     }),
     list_files: spec({
-      description: "Lists the files below a folder of /workspace, with their sizes.",
+      description: "List the files in a directory of /workspace recursively, with their sizes.",
       input: z.object({ path: z.string().default("/workspace") }),
       async run({ path }, call): Promise<Result> {
         const real = inside(path);

@@ -8,6 +8,8 @@ export type BridgePort = {
   socket: string;
   /** Put into the first request of each connection, so that the programs in the sandbox need no credentials. */
   proxyToken?: string;
+  /** The user name beside the token: the id of the tool call that the sandbox works for. */
+  proxyUser?: string;
 };
 
 const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
@@ -50,7 +52,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns what closes the port, and cuts what a program left open: the bridge ends with its command. */
-async function open({ port, socket, proxyToken }: BridgePort): Promise<() => void> {
+async function open({ port, socket, proxyToken, proxyUser = "run" }: BridgePort): Promise<() => void> {
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (inner) => {
     connections.add(inner);
@@ -62,7 +64,7 @@ async function open({ port, socket, proxyToken }: BridgePort): Promise<() => voi
     outer.on("close", () => inner.destroy());
     carry(outer, inner);
     if (proxyToken === undefined) carry(inner, outer);
-    else introduce(inner, outer, proxyToken);
+    else introduce(inner, outer, `${proxyUser}:${proxyToken}`);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
@@ -81,7 +83,7 @@ function carry(from: net.Socket, to: net.Socket): void {
 }
 
 /** Pipes, with the run's token behind the first request line. */
-function introduce(inner: net.Socket, outer: net.Socket, token: string): void {
+function introduce(inner: net.Socket, outer: net.Socket, userAndToken: string): void {
   let head = Buffer.alloc(0);
   const take = (chunk: Buffer) => {
     head = Buffer.concat([head, chunk]);
@@ -92,7 +94,7 @@ function introduce(inner: net.Socket, outer: net.Socket, token: string): void {
       inner.destroy();
       return;
     }
-    const credentials = Buffer.from(`run:${token}`).toString("base64");
+    const credentials = Buffer.from(userAndToken).toString("base64");
     outer.write(head.subarray(0, end + 2));
     outer.write(`Proxy-Authorization: Basic ${credentials}\r\n`);
     outer.write(head.subarray(end + 2));

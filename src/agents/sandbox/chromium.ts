@@ -63,7 +63,7 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
   const remedy = "install it (apt-get install chromium)";
   if (!program) return { missing: `chromium is not installed; ${remedy}` };
-  if (sandbox.level === "none") return { missing: `there is no sandbox for it: ${sandbox.detail}` };
+  if (sandbox.level === "none") return { missing: `the sandbox is not available: ${sandbox.detail}` };
   const probe = runSandboxed({ argv: [program, "--no-sandbox", "--version"] });
   const [{ exitCode }, version, said] = await Promise.all([
     probe.ended,
@@ -71,8 +71,10 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
     new Response(probe.stderr).text(),
   ]);
   if (exitCode === 0) return { program, detail: `${Bun.which(program)}, ${version.trim()}` };
-  const why = said.trim().split("\n").at(-1)?.slice(0, 200) || `it ended with code ${exitCode}`;
-  return { missing: `${program} does not run in the sandbox (${why}); a snap or flatpak does not, ${remedy}` };
+  const why = said.trim().split("\n").at(-1)?.slice(0, 200) || `it exited with code ${exitCode}`;
+  return {
+    missing: `${program} does not run in the sandbox (${why}); snap and flatpak packages are not supported, ${remedy}`,
+  };
 }
 
 /**
@@ -109,7 +111,7 @@ export function startChromium({ program, egress, memoryBytes, signal }: Options)
     ended: Promise.all([ended, new Response(stderr).text(), listen(stdout, (text) => chromium.hear(text), stop)]).then(
       ([{ exitCode, limit }, said]) => {
         const reached = limit && `it reached the limit of ${limit.value} ${limit.unit} (${limit.limit})`;
-        const why = stopped ?? reached ?? (said.trim() || `it ended with code ${exitCode}`);
+        const why = stopped ?? reached ?? (said.trim() || `it exited with code ${exitCode}`);
         return { why: why.slice(0, 300), limit };
       },
     ),
@@ -128,7 +130,7 @@ async function listen(stream: ReadableStream<Uint8Array>, hear: (text: string) =
       try {
         hear(text);
       } catch {
-        stop("it said what cannot be read");
+        stop("it sent an invalid message");
       }
       begun = [];
       bytes = 0;

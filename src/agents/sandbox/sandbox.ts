@@ -18,7 +18,7 @@ export type SandboxRun = {
   /** Beside a few that programs need; HOME is /home/agent, in memory, unless given. Nothing of the service's own environment enters. */
   env?: Record<string, string>;
   /** Unix sockets of the service, reached as 127.0.0.1:8801 and, as a proxy, 127.0.0.1:3128. */
-  sockets?: { gateway?: string; egress?: { path: string; token: string } };
+  sockets?: { gateway?: string; egress?: { path: string; token: string; user?: string } };
   limits?: Partial<SandboxLimits>;
   /** Hears, once, that the workspace is nearly full. */
   onNear?: (limit: LimitHit) => void;
@@ -73,16 +73,16 @@ export async function detectSandbox(): Promise<Sandbox> {
   if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
   const probe = runSandboxed({ argv: ["true"] });
   const [{ exitCode }, said] = await Promise.all([probe.ended, new Response(probe.stderr).text()]);
-  if (exitCode !== 0) return { level: "none", detail: objection(said.trim() || `it ended with code ${exitCode}`) };
-  return { level: "bubblewrap", detail: `${bwrap}; memory and processes bounded by ${probe.boundBy}` };
+  if (exitCode !== 0) return { level: "none", detail: objection(said.trim() || `it exited with code ${exitCode}`) };
+  return { level: "bubblewrap", detail: `${bwrap}; memory and processes limited by ${probe.boundBy}` };
 }
 
 function objection(said: string): string {
   const line = said.split("\n")[0];
-  if (/unknown option/i.test(said)) return `bubblewrap is too old, 0.8.0 or newer is needed (${line})`;
+  if (/unknown option/i.test(said)) return `bubblewrap is too old; version 0.8.0 or newer is required (${line})`;
   if (!/namespace|uid map|setpriv|not permitted|denied/i.test(said)) return `bubblewrap does not work here: ${line}`;
   const asUser = process.getuid?.() === 0 ? "; or run evald as an ordinary user" : "";
-  return `this machine does not let bubblewrap make its namespaces (${line}); allow them: on Ubuntu by an AppArmor profile for bwrap, in a container by its seccomp and AppArmor profiles${asUser}`;
+  return `this machine does not allow bubblewrap to create namespaces (${line}); allow it with an AppArmor profile for bwrap (Ubuntu), or with the seccomp and AppArmor profiles of the container${asUser}`;
 }
 
 /**
@@ -219,7 +219,9 @@ function socketsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {})
 function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): BridgePort[] {
   return [
     ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: inside.gateway }]),
-    ...(egress === undefined ? [] : [{ port: bridgePorts.egress, socket: inside.egress, proxyToken: egress.token }]),
+    ...(egress === undefined
+      ? []
+      : [{ port: bridgePorts.egress, socket: inside.egress, proxyToken: egress.token, proxyUser: egress.user }]),
   ];
 }
 

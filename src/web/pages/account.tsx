@@ -1,11 +1,11 @@
 import type { SignIn } from "../../auth/account.ts";
-import type { Membership, Person } from "../../auth/people.ts";
-import { Layout } from "../layout.tsx";
+import type { Membership, Person } from "../../auth/person.ts";
+import { capitalize, formatTime } from "../../reports/labels.ts";
+import { Wide } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { timeWords } from "../words.ts";
-import { Wide } from "./figures.tsx";
-import { Field, passwordHint } from "./signin.tsx";
+import { Field, passwordHint } from "./sign-in.tsx";
 
 type Props = {
   site: Site;
@@ -14,15 +14,14 @@ type Props = {
   hasPassword: boolean;
   signIns: SignIn[];
   memberships: Membership[];
-  /** Whether people may make organisations of their own. */
-  mayFound: boolean;
+  mayCreateOrgs: boolean;
   done?: string;
   wrong?: string;
 };
 
-/** What a person has and changes themselves. */
+/** Account page: name, password, active sessions and organizations. */
 export function AccountPage(props: Props) {
-  const { site, viewer, person, hasPassword, signIns, memberships, mayFound, done, wrong } = props;
+  const { site, viewer, person, hasPassword, signIns, memberships, mayCreateOrgs, done, wrong } = props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
     <Layout site={site} viewer={viewer ?? undefined} path="/account" title="Account">
@@ -42,27 +41,33 @@ export function AccountPage(props: Props) {
       <div class="narrow">
         <form method="post" action={to("name")}>
           <Field name="name" label="Name" autocomplete="name" value={person.name} />
-          <p class="aside">You sign in as {person.email}.</p>
-          <button type="submit">Save the name</button>
+          <p class="aside">You sign in with {person.email}.</p>
+          <button type="submit">Save name</button>
         </form>
         {hasPassword && (
           <form method="post" action={to("password")}>
             <h2>Password</h2>
-            <Field name="present" label="Present password" type="password" autocomplete="current-password" />
-            <Field name="next" label="New password" type="password" autocomplete="new-password" hint={passwordHint} />
-            <button type="submit">Change the password</button>
+            <Field name="currentPassword" label="Current password" type="password" autocomplete="current-password" />
+            <Field
+              name="newPassword"
+              label="New password"
+              type="password"
+              autocomplete="new-password"
+              hint={passwordHint}
+            />
+            <button type="submit">Change password</button>
           </form>
         )}
       </div>
       <SignIns {...{ to, signIns }} />
       <section>
-        <h2>Organisations</h2>
-        {memberships.length === 0 && <p>You are in no organisation. An owner of one can invite you.</p>}
+        <h2>Organizations</h2>
+        {memberships.length === 0 && <p>You’re not a member of any organization yet. Ask an owner to invite you.</p>}
         <ul class="rows">
           {memberships.map(({ org, orgName, role }) => (
             <li key={org}>
               <span>
-                <strong>{orgName}</strong> <span class="aside">{role}</span>
+                <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
               </span>
               <form method="post" action={to("leave")}>
                 <button type="submit" name="org" value={org} aria-label={`Leave ${orgName}`}>
@@ -72,10 +77,10 @@ export function AccountPage(props: Props) {
             </li>
           ))}
         </ul>
-        {mayFound && (
-          <form class="narrow" method="post" action={to("found")}>
-            <Field name="orgName" label="Name of a new organisation" autocomplete="off" />
-            <button type="submit">Make an organisation</button>
+        {mayCreateOrgs && (
+          <form class="narrow" method="post" action={to("create-organisation")}>
+            <Field name="orgName" label="Organization name" autocomplete="off" />
+            <button type="submit">Create organization</button>
           </form>
         )}
       </section>
@@ -85,34 +90,34 @@ export function AccountPage(props: Props) {
 
 const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignIn[] }) => (
   <section>
-    <h2>Where you are signed in</h2>
-    <Wide label="Where you are signed in">
+    <h2>Active sessions</h2>
+    <Wide label="Active sessions">
       <table class="list">
         <thead>
           <tr>
             <th scope="col">Browser</th>
-            <th scope="col">Address</th>
-            <th scope="col">Since</th>
-            <th scope="col">Last use</th>
+            <th scope="col">IP address</th>
+            <th scope="col">Signed in</th>
+            <th scope="col">Last used</th>
             <th scope="col">
-              <span class="unseen">Change</span>
+              <span class="unseen">Actions</span>
             </th>
           </tr>
         </thead>
         <tbody>
           {signIns.map(({ id, userAgent, address, since, lastUsedAt, isThis }) => (
             <tr key={id}>
-              <td title={userAgent}>{browserWords(userAgent)}</td>
+              <td title={userAgent}>{browserName(userAgent)}</td>
               <td>{address}</td>
-              <td class="when">{timeWords(since)}</td>
-              <td class="when">{timeWords(lastUsedAt)}</td>
+              <td class="when">{formatTime(since)}</td>
+              <td class="when">{formatTime(lastUsedAt)}</td>
               <td>
                 {isThis ? (
-                  "this one"
+                  "This device"
                 ) : (
                   <form method="post" action={to("end")}>
                     <button type="submit" name="signIn" value={id}>
-                      Sign out there
+                      Sign out
                     </button>
                   </form>
                 )}
@@ -124,7 +129,7 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
     </Wide>
     {signIns.length > 1 && (
       <form method="post" action={to("end")}>
-        <button type="submit">Sign out everywhere else</button>
+        <button type="submit">Sign out all other sessions</button>
       </form>
     )}
   </section>
@@ -134,8 +139,8 @@ const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari", "curl"];
 const systems = ["Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux"];
 const names: Record<string, string> = { Edg: "Edge", OPR: "Opera", "Mac OS X": "macOS" };
 
-/** A browser and its system, as far as they tell: `Firefox on Linux`. */
-function browserWords(userAgent: string): string {
+/** Browser and operating system of a user agent: `Firefox on Linux`. */
+function browserName(userAgent: string): string {
   const [browser, system] = [browsers, systems].map((all) => {
     const found = all.find((each) => userAgent.includes(each));
     return found && (names[found] ?? found);

@@ -1,27 +1,27 @@
-import { line } from "../../grading/words.ts";
-import type { ReportsComparison as Comparison } from "../../reports/sidebyside.ts";
-import { Layout } from "../layout.tsx";
+import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
+import { line } from "../../grading/text.ts";
+import { formatTime, metricLabels, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
+import { signed } from "../components/baseline.tsx";
+import { GradeMark, Wide } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
+import { VerdictCard } from "../components/verdict.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { metricWords, outcomeWords, plain, timeWords } from "../words.ts";
-import { GradeMark, Wide } from "./figures.tsx";
-import { signed } from "./standing.tsx";
-import { VerdictCard } from "./verdict.tsx";
 
 type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
 
-/** A number of every report: worse is lower, or with `isCost` higher. */
+/** A value of each report. `isCost`: lower is better. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
 
 const points = (value: number) => value.toFixed(1);
 
-const valueWords: Record<string, (value: number) => string> = {
+const valueFormats: Record<string, (value: number) => string> = {
   timeSeconds: (value) => `${value} s`,
   costUsd: (value) => `$${value.toFixed(2)}`,
 };
 
-/** How much the last report is worse than the first, as a share of the larger number; null where one has none. */
+/** How much worse the last report is than the first, relative to the larger value; null if one has no value. */
 function lossOf({ values, isCost }: Row): number | null {
   const [first, last] = [values[0] ?? null, values.at(-1) ?? null];
   if (first === null || last === null) return null;
@@ -30,7 +30,7 @@ function lossOf({ values, isCost }: Row): number | null {
 
 const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
-/** 2 to 10 reports side by side, what got worse at the top. */
+/** 2 to 10 reports side by side, regressions first. */
 export function ComparePage({ site, viewer, compared, titles }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug }));
@@ -41,42 +41,41 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
-      const words = valueWords[name] ?? String;
-      return { name: metricWords[name] ?? name, values, isCost: true, words };
+      const words = valueFormats[name] ?? String;
+      return { name: metricLabels[name] ?? name, values, isCost: true, words };
     });
   return (
     <Layout
       site={site}
       viewer={viewer}
       path="/compare"
-      title="Compare reports"
-      crumbs={[{ name: "Reports", path: "/reports" }, { name: "Compare" }]}
+      title="Report comparison"
+      crumbs={[{ name: "Reports", path: "/reports" }, { name: "Comparison" }]}
     >
-      <h1>Compare {reports.length} reports</h1>
+      <h1>Comparison of {reports.length} reports</h1>
       <VerdictCard verdict={compared.verdict} evidence={compared.evidence} />
       {!comparability.same && (
-        <div class="notice">
-          <p>These reports differ in more than the docs, so that their numbers do not mean the same:</p>
+        <div class="notice" id="differences">
+          <p>These reports aren’t directly comparable:</p>
           <ul>
             {comparability.differences.map((each) => (
-              <li key={each}>
-                {each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" against ")}` : each}
-              </li>
+              <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
             ))}
           </ul>
         </div>
       )}
-      <Wide label="Numbers side by side">
+      <Wide label="Side-by-side metrics">
         <table class="list compared">
           <thead>
             <tr>
-              <th scope="col">Oldest to newest</th>
-              {reports.map(({ slug, grade, outcome, createdAt }, i) => (
+              <th scope="col">Metric</th>
+              {reports.map(({ slug, score, scope, grade, outcome, createdAt }, i) => (
                 <th scope="col" key={slug}>
                   <GradeMark grade={grade} />
                   <a href={`${site.base}/reports/${slug}`}>{columns[i]?.title}</a>
-                  <small>{timeWords(createdAt).slice(0, 16)}</small>
-                  <small>{outcomeWords[outcome]}</small>
+                  <small>{formatTime(createdAt).slice(0, 16)}</small>
+                  <small>{outcomeLabels[outcome]}</small>
+                  {scope !== "goal" && <small>{scoreText({ score, scope })}</small>}
                 </th>
               ))}
               <th scope="col" class="number">
@@ -129,26 +128,26 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
   const only: Point[] = friction.only;
   const inFirst = ({ slugs = [] }: Point) => slugs.includes(first);
   const inLast = ({ slugs = [] }: Point) => slugs.includes(last);
-  const groups: [string, Point[]][] = [
-    ["New in the last", only.filter((point) => inLast(point) && !inFirst(point))],
-    ["Gone in the last", only.filter((point) => inFirst(point) && !inLast(point))],
-    ["In some", only.filter((point) => inFirst(point) === inLast(point))],
-    ["In all", friction.shared],
+  const groups: [string, string, Point[]][] = [
+    ["new", "New in the latest report", only.filter((point) => inLast(point) && !inFirst(point))],
+    ["resolved", "Resolved in the latest report", only.filter((point) => inFirst(point) && !inLast(point))],
+    ["some", "In some reports", only.filter((point) => inFirst(point) === inLast(point))],
+    ["all", "In all reports", friction.shared],
   ];
   return (
     <section>
       <h2 id="friction">
         Friction <small>{friction.total}</small>
       </h2>
-      {friction.total === 0 && <p class="muted">Nothing stood in the way in any of them.</p>}
+      {friction.total === 0 && <p class="muted">No friction in any of these reports.</p>}
       {groups.map(
-        ([name, points]) =>
+        ([group, name, points]) =>
           points.length > 0 && (
-            <Wide key={name} label={name}>
+            <Wide key={group} label={name}>
               <table class="list compared">
                 <thead>
                   <tr>
-                    <th scope="col">
+                    <th scope="col" data-group={group} data-count={points.length}>
                       {name} <small>{points.length}</small>
                     </th>
                     {columns.map(({ slug }, i) => (
@@ -169,7 +168,7 @@ function Friction({ base, friction, columns }: { base: string; friction: Compari
                       </th>
                       {columns.map(({ slug }) => (
                         <td key={slug} class="number">
-                          {(point.slugs?.includes(slug) ?? true) ? "met" : "–"}
+                          {(point.slugs?.includes(slug) ?? true) ? "Yes" : "–"}
                         </td>
                       ))}
                     </tr>

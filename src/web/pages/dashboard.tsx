@@ -1,27 +1,27 @@
 import type { PromptLine } from "../../prompts/lists.ts";
+import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
-import { Layout } from "../layout.tsx";
-import { failureWords, tookWords } from "../runwords.ts";
+import { Field } from "../components/field.tsx";
+import { Layout } from "../components/layout.tsx";
+import { Status } from "../components/run-table.tsx";
+import { type PromptScore, ScoreTable } from "../components/score.tsx";
+import { formatZoned, When } from "../components/when.tsx";
+import { failureText, runDuration } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { When, zonedWords } from "../when.tsx";
-import { titleOf } from "../words.ts";
-import { Field } from "./fields.tsx";
-import { ScoreTable, type Standing } from "./score.tsx";
-import { Status } from "./status.tsx";
 
 export type Overview = {
   site: Site;
   now: number;
   timeZone: string;
-  prompts: Standing[];
+  prompts: PromptScore[];
   promptCount: number;
   open: RunLine[];
   due: PromptLine[];
   broken: RunLine[];
 };
 
-/** How an organisation stands: scores, what runs, what is next, what broke. It changes by itself. */
+/** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. */
 export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: Viewer }) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 ? (
@@ -46,14 +46,14 @@ export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: View
   </Layout>
 );
 
-/** The part of the page that changes by itself. */
+/** The part of the page that updates live. */
 export const DashboardPart = (overview: Overview) => (
   <>
     <Scores {...overview} />
     <div class="beside">
-      <Open {...overview} />
-      <Broken {...overview} />
-      <Due {...overview} />
+      <ActiveRuns {...overview} />
+      <FailedRuns {...overview} />
+      <UpcomingRuns {...overview} />
     </div>
   </>
 );
@@ -64,35 +64,36 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
     <ScoreTable
       base={base}
       prompts={prompts}
-      numbers={["Last report"]}
+      numbers={["Latest report"]}
       cells={({ latest }) => <td class="number soft">{latest ? <When at={latest.at} now={now} /> : "–"}</td>}
     />
     <p class="hint">
-      A change is called improved or regressed only where 4 runs on each side tell it from chance.
+      Changes are marked improved or regressed only when at least 4 runs per side make the difference statistically
+      significant.
       {promptCount > prompts.length && (
         <>
           {" "}
-          <a href={`${base}/prompts`}>All {promptCount} prompts</a>
+          <a href={`${base}/prompts`}>View all {promptCount} prompts</a>
         </>
       )}
     </p>
   </section>
 );
 
-const Open = ({ site: { base }, open, now }: Overview) => (
+const ActiveRuns = ({ site: { base }, open, now }: Overview) => (
   <section aria-labelledby="now">
     <h2 id="now">
-      Now <small>{open.length > 0 && open.length}</small>
+      Active runs <small>{open.length > 0 && open.length}</small>
     </h2>
-    {open.length === 0 && <p class="muted">Nothing runs.</p>}
-    <ul class="brief">
+    {open.length === 0 && <p class="muted">No active runs</p>}
+    <ul class="brief" data-count={open.length}>
       {open.map((run) => (
         <li key={run.runId}>
           <a class="plain" href={`${base}/runs/${run.runId}`}>
             {run.title}
           </a>
           <span class="soft">
-            <Status status={run.status} /> {run.startedAt && tookWords(run, now)}
+            <Status status={run.status} /> {run.startedAt && runDuration(run, now)}
           </span>
         </li>
       ))}
@@ -100,17 +101,18 @@ const Open = ({ site: { base }, open, now }: Overview) => (
   </section>
 );
 
-const Broken = ({ site: { base }, broken, now }: Overview) => (
+const FailedRuns = ({ site: { base }, broken, now }: Overview) => (
   <section aria-labelledby="broken">
     <h2 id="broken">
-      Broke <small>in 7 days</small>
+      Failed runs <small>last 7 days</small>
     </h2>
-    {broken.length === 0 && <p class="muted">No run failed.</p>}
+    {broken.length === 0 && <p class="muted">No failures in the last 7 days</p>}
     <ul class="brief">
       {broken.map((run) => {
-        const { title, detail, remedy } = failureWords(run.failureReason ?? "");
+        if (run.failureCause === null) return null;
+        const { title, detail, remedy } = failureText(run.failureCause, run.failureDetail);
         return (
-          <li key={run.runId}>
+          <li key={run.runId} data-cause={run.failureCause}>
             <a class="plain" href={`${base}/runs/${run.runId}`}>
               {run.title}
             </a>
@@ -125,10 +127,10 @@ const Broken = ({ site: { base }, broken, now }: Overview) => (
   </section>
 );
 
-const Due = ({ site: { base }, due, now, timeZone }: Overview) => (
+const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
   <section aria-labelledby="due">
-    <h2 id="due">Next</h2>
-    {due.length === 0 && <p class="muted">Nothing is scheduled. A prompt runs by itself once it has a frequency.</p>}
+    <h2 id="due">Upcoming runs</h2>
+    {due.length === 0 && <p class="muted">No scheduled runs. Set a schedule on a prompt to run it automatically.</p>}
     <ul class="brief">
       {due.map(({ nextSlotAt, ...prompt }) => (
         <li key={prompt.id}>
@@ -137,7 +139,7 @@ const Due = ({ site: { base }, due, now, timeZone }: Overview) => (
           </a>
           {nextSlotAt && (
             <span class="soft">
-              <When at={nextSlotAt} now={now} /> · {zonedWords(Date.parse(nextSlotAt), timeZone)}
+              <When at={nextSlotAt} now={now} /> · {formatZoned(Date.parse(nextSlotAt), timeZone)}
             </span>
           )}
         </li>
@@ -146,20 +148,20 @@ const Due = ({ site: { base }, due, now, timeZone }: Overview) => (
   </section>
 );
 
-/** What a new organisation sees: one form makes its first prompt, one line shows the way for programs. */
+/** Shown to a new organization: a form for its first prompt, and the API call that does the same. */
 const FirstPrompt = ({ site: { base, baseUrl }, mayWrite }: { site: Site; mayWrite: boolean }) => (
   <div class="first">
-    <h1>Begin with one task</h1>
+    <h1>Create your first prompt</h1>
     <p class="lead">
-      Write down what a developer would ask an agent to do with your tool, and where its documentation is. An agent is
-      sent to do it, and you get a graded report: what stood in its way, the events that prove it, what to change first.
+      Describe what a developer would ask an agent to do with your tool, and link to its documentation. evald sends an
+      agent to do it and gives you a graded report: where the agent got stuck, the evidence and what to fix first.
     </p>
     {mayWrite && (
       <form method="post" action={`${base}/prompts`}>
-        <Field name="title" label="Title" hint="A name for people.">
+        <Field name="title" label="Title" hint="Shown in lists and reports.">
           <input id="title" name="title" maxLength={200} placeholder="First query" />
         </Field>
-        <Field name="text" label="Task" hint="With the address of the documentation.">
+        <Field name="text" label="Task" hint="Include the URL of the documentation.">
           <textarea
             id="text"
             name="text"
@@ -168,23 +170,23 @@ const FirstPrompt = ({ site: { base, baseUrl }, mayWrite }: { site: Site; mayWri
             placeholder="Run a query with the Python SDK and print its rows. Docs: https://docs.acme.example/"
           />
         </Field>
-        <Field name="endGoal" label="End goal" hint="What must be true at the end.">
-          <textarea id="endGoal" name="endGoal" rows={2} placeholder="Its rows were printed." />
+        <Field name="endGoal" label="End goal" hint="What must be true when the agent is done.">
+          <textarea id="endGoal" name="endGoal" rows={2} placeholder="The rows were printed." />
         </Field>
         <button type="submit" class="main">
-          Create the prompt
+          Create prompt
         </button>{" "}
-        <a href={`${base}/prompts/new`}>With schedule, variables and more</a>
+        <a href={`${base}/prompts/new`}>More options</a>
       </form>
     )}
-    <h2>The same with curl</h2>
+    <h2>Or use the API</h2>
     <pre class="wrapped">
       <code>{`curl -s ${baseUrl}/api/v1/prompts \\
   -H "Authorization: Bearer $EVALD_KEY" -H "Content-Type: application/json" \\
-  -d '{"title": "First query", "text": "Run a query. Docs: https://docs.acme.example/", "endGoal": "Its rows were printed."}'`}</code>
+  -d '{"title": "First query", "text": "Run a query. Docs: https://docs.acme.example/", "endGoal": "The rows were printed."}'`}</code>
     </pre>
     <p class="hint">
-      Then <a href={`${base}/docs/start`}>the first five minutes</a>.
+      Next: <a href={`${base}/docs/start`}>the getting started guide</a>.
     </p>
   </div>
 );

@@ -1,16 +1,16 @@
 import type { AppError } from "../../errors.ts";
-import { Layout } from "../layout.tsx";
+import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 const titles: Partial<Record<AppError["code"], string>> = {
-  not_found: "Nothing is here",
-  bad_request: "That cannot be shown",
+  not_found: "Not found",
+  bad_request: "Bad request",
   internal: "Something went wrong",
-  forbidden: "That is not allowed",
+  forbidden: "Access denied",
 };
 
-/** An error for a person: what it is and where to go. */
+/** An error page with links to go on from. */
 export function ErrorPage({
   site,
   viewer,
@@ -24,72 +24,72 @@ export function ErrorPage({
   status: number;
   error: AppError;
 }) {
-  const title = titles[error.code] ?? "That did not work";
+  const title = titles[error.code] ?? "Request failed";
   return (
     <Layout site={site} viewer={viewer} path={path} title={title}>
-      <div class="notice-page">
+      <div class="notice-page" data-error={error.code}>
         <p class="status">{status}</p>
         <h1>{title}</h1>
         <p>{sentenceOf(error.detail)}</p>
         <p>
-          <a href={`${site.base}/docs`}>Documentation</a> · <a href={`${site.base}/`}>Start page</a>
+          <a href={`${site.base}/docs`}>Documentation</a> · <a href={`${site.base}/`}>Home</a>
         </p>
       </div>
     </Layout>
   );
 }
 
-/** What a program without a valid key gets in the place of a page. */
+/** The 401 page for requests without valid credentials. */
 export const KeyNeededPage = ({ site, path }: { site: Site; path: string }) => (
-  <Layout site={site} path={path} title="Sign in first">
-    <div class="notice-page">
+  <Layout site={site} path={path} title="Sign in to continue">
+    <div class="notice-page" data-error="unauthorized">
       <p class="status">401</p>
-      <h1>Sign in first</h1>
+      <h1>Sign in to continue</h1>
       <p>
-        This page belongs to an organisation. People <a href={`${site.base}/sign-in`}>sign in</a>; a program sends the
-        header <code>Authorization: Bearer</code> with an API key, which is unknown, expired or revoked if it was sent:{" "}
-        <a href={`${site.base}/docs/keys`}>API keys</a>.
+        This page belongs to an organization. <a href={`${site.base}/sign-in`}>Sign in</a> to view it. Scripts need a
+        valid API key in the <code>Authorization: Bearer</code> header; if you sent one, it is unknown, expired or
+        revoked. See <a href={`${site.base}/docs/keys`}>API keys</a>.
       </p>
     </div>
   </Layout>
 );
 
-/** What came from a form of somebody who was signed out while they wrote, to be sent again when they are back. */
+/** Keeps the values of a form whose sender was signed out meanwhile, so that they can submit it again. */
 export const UnsentPage = ({ site, path, form }: { site: Site; path: string; form: URLSearchParams }) => (
-  <Layout site={site} path={path} title="You are signed out">
-    <div class="notice-page">
+  <Layout site={site} path={path} title="Session expired">
+    <div class="notice-page" data-error="session_expired">
       <p class="status">401</p>
-      <h1>You are signed out</h1>
+      <h1>Session expired</h1>
       <p>
-        Nothing was done yet, and nothing that you wrote is lost.{" "}
+        Your changes haven’t been saved yet.{" "}
         <a href={`${site.base}/sign-in`} target="_blank" rel="noopener">
-          Sign in in another tab
+          Sign in in a new tab
         </a>
-        , then send it from here.
+        , then submit the form again here.
       </p>
       <form method="post" action={path}>
         {[...form].map(([name, value], i) => (
           <input key={`${i} ${name}`} type="hidden" name={name} value={value} />
         ))}
         <button type="submit" class="main">
-          Send it again
+          Submit again
         </button>
       </form>
     </div>
   </Layout>
 );
 
-/** In the place of a part of a page. */
+/** Replaces a page fragment when the session has expired. */
 export const SignedOutNote = ({ site }: { site: Site }) => (
   <p class="notice bad" role="alert">
-    You are signed out.{" "}
+    You’re signed out.{" "}
     <a href={`${site.base}/sign-in`} target="_blank" rel="noopener">
-      Sign in in another tab
+      Sign in in a new tab
     </a>
-    , then go on here.
+    , then continue here.
   </p>
 );
 
-/** A detail as a sentence. */
+/** An error detail as a sentence: capitalized, with a full stop. */
 export const sentenceOf = (detail: string) =>
   `${detail.charAt(0).toUpperCase()}${detail.slice(1)}${/[.!?]$/.test(detail) ? "" : "."}`;

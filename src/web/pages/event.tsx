@@ -1,47 +1,49 @@
 import { renderToString } from "preact-render-to-string";
 import type { Artefact } from "../../agents/agent.ts";
-import { line } from "../../grading/words.ts";
-import type { Trace } from "../../reports/traceschema.ts";
-import { Layout } from "../layout.tsx";
+import { line } from "../../grading/text.ts";
+import { formatBytes, plain } from "../../reports/labels.ts";
+import type { Trace } from "../../reports/trace-schema.ts";
+import { toEventHref } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
+import { Payload } from "../components/payload.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { plain, sizeWords } from "../words.ts";
-import { toEventHref } from "./figures.tsx";
-import { Payload } from "./payload.tsx";
 
 type Event = Trace["events"][number];
 
-/** Characters of payload that stand in the page beside its event; what is longer is loaded when it is opened. */
+/** Payloads up to this many characters are part of the page. Longer ones load when opened. */
 export const inlineChars = 1200;
 
 type RowProps = {
   event: Event;
-  /** Milliseconds since the event before, whatever the filter shows; null for the first. */
+  /** Milliseconds since the previous event, filtered out or not; null for the first. */
   sinceMs: number | null;
-  /** The page with the events. */
+  /** URL of the session page. */
   here: string;
-  /** Friction that this event proves, as F1. */
+  /** Labels of the friction points that this event supports, such as F1. */
   names: string[];
   report: string;
-  /** Where its picture is; null where it is not to be seen. */
+  /** URL of the screenshots; null if the viewer may not see them. */
   files: string | null;
   isInline: boolean;
 };
 
-/** An event as one line, its fields behind it. */
+/** An event as a row that opens to show its fields. */
 export function EventRow({ event, sinceMs, here, names, report, files, isInline }: RowProps) {
   const { seq, at, tMs, type, source, ...rest } = event;
   const fields: Record<string, unknown> = rest;
   const address = `${here}/${seq}`;
   const { artefact } = fields as { artefact?: Artefact };
-  const tookMs = type === "http" && typeof fields.ms === "number" ? fields.ms : sinceMs;
+  const durationMs = type === "http" && typeof fields.ms === "number" ? fields.ms : sinceMs;
   return (
     <tr id={`e${seq}`} class={`event-${type}${hasFailed(event) ? " failed" : ""}`}>
       <td>
         <a href={toEventHref("", seq)}>{seq}</a>
       </td>
       <td title={at}>{(tMs / 1000).toFixed(2)}</td>
-      <td class={tookMs !== null && tookMs >= 1000 ? "slow" : undefined}>{tookMs === null ? "" : tookWords(tookMs)}</td>
+      <td class={durationMs !== null && durationMs >= 1000 ? "slow" : undefined}>
+        {durationMs === null ? "" : formatMs(durationMs)}
+      </td>
       <td>
         {plain(type)}
         {source !== "agent" && <small> {source}</small>}
@@ -57,7 +59,7 @@ export function EventRow({ event, sinceMs, here, names, report, files, isInline 
             <Payload fields={fields} />
           ) : (
             <p class="whole">
-              <a href={address}>The whole event</a>, {sizeWords(JSON.stringify(fields).length)}
+              <a href={address}>View full event</a> ({formatBytes(JSON.stringify(fields).length)})
             </p>
           )}
         </details>
@@ -73,7 +75,7 @@ export function EventRow({ event, sinceMs, here, names, report, files, isInline 
   );
 }
 
-const tookWords = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
+const formatMs = (ms: number): string => (ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 function hasFailed({ type, ...fields }: Event): boolean {
   const { ok, status }: Record<string, unknown> = fields;
@@ -81,7 +83,7 @@ function hasFailed({ type, ...fields }: Event): boolean {
   return type === "error" || type === "interruption" || (type === "tool_result" && ok === false);
 }
 
-/** One event with all its fields, as a page of its own. */
+/** Page of one event with all its fields. */
 export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: Viewer; path: string; event: Event }) {
   const { seq, at, tMs, type, source, ...fields } = event;
   return (
@@ -101,7 +103,7 @@ export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: 
           Event {seq}: {plain(type)}
         </h1>
         <p class="muted">
-          {at}, {(tMs / 1000).toFixed(2)} s after the start, by {source}
+          {at} · {(tMs / 1000).toFixed(2)} s after start · source: {source}
         </p>
       </header>
       <Payload fields={fields} />
@@ -109,12 +111,12 @@ export function EventPage({ site, viewer, path, event }: { site: Site; viewer?: 
   );
 }
 
-/** The fields of one event, to be put into the row of it. */
-export function toWhole({ seq: _, at: __, tMs: ___, type: ____, source: _____, ...fields }: Event): string {
+/** The fields of an event as a fragment for its row. */
+export function renderPayload({ seq: _, at: __, tMs: ___, type: ____, source: _____, ...fields }: Event): string {
   return renderToString(<Payload fields={fields} />);
 }
 
-/** One line that tells an event from its neighbours; the fields are the target's or the agent's and may be anything. */
+/** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
 export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>
     typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
@@ -122,12 +124,12 @@ export function summaryOf(type: Event["type"], fields: Record<string, unknown>):
     thought: () => text("text"),
     message: () => text("text"),
     tool_call: () => `${text("tool")} · ${brief(fields.input)}`,
-    tool_result: () => `${text("tool")} ${fields.ok ? "worked" : "failed"} · ${brief(fields.output)}`,
-    http: () => `${text("method")} ${text("url")} → ${text("status") || "no answer"}`,
-    usage: () => `${text("model")} · ${text("inputTokens")} tokens in, ${text("outputTokens")} out`,
+    tool_result: () => `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`,
+    http: () => `${text("method")} ${text("url")} → ${text("status") || "no response"}`,
+    usage: () => `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`,
     error: () => `${text("where")}: ${text("message")}`,
     interruption: () => text("question"),
-    limit: () => `${fields.near === true ? "nearly " : ""}${text("limit")}: ${text("value")} ${text("unit")}`,
+    limit: () => `${fields.near === true ? "approaching " : ""}${text("limit")}: ${text("value")} ${text("unit")}`,
     milestone: () => `${plain(text("name"))} · ${brief(fields.detail)}`,
     end: () => `${plain(text("outcome"))}: ${text("reason")}`,
   };

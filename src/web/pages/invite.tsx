@@ -1,33 +1,35 @@
-import type { Invited } from "../../auth/members.ts";
-import type { Person } from "../../auth/people.ts";
+import type { Invited } from "../../auth/invitations.ts";
+import type { Person } from "../../auth/person.ts";
 import type { Site } from "../site.ts";
-import { DoorPage, Field, passwordHint } from "./signin.tsx";
+import { AuthPage, Field, passwordHint } from "./sign-in.tsx";
 
 type InviteProps = {
   site: Site;
   path: string;
   invited: Invited;
-  /** Who is signed in here already. */
+  /** The person who is signed in, if any. */
   person: Person | null;
   name?: string;
   wrong?: string;
   ssoName: string | null;
 };
 
-/** Takes an invitation up: with a new account, with the one that the person has, or signed in already. */
+/** Accepts an invitation: with a new account, an existing account, or while signed in. */
 export function InvitePage({ site, path, invited, person, name, wrong, ssoName }: InviteProps) {
   const { orgName, email, role, isKnown } = invited;
   const isOther = person !== null && person.email !== email;
   return (
-    <DoorPage
+    <AuthPage
       {...{ site, path, wrong }}
       title={`Join ${orgName}`}
-      lead={`You were invited as ${role === "member" ? "a" : "an"} ${role}, with the address ${email}.`}
+      lead={`You’ve been invited as ${role === "member" ? "a" : "an"} ${role}. The invitation was sent to ${email}.`}
     >
       {isOther ? (
         <form method="post" action={`${site.base}/sign-out`}>
           <input type="hidden" name="next" value={path} />
-          <p>You are signed in as {person.email}. Sign out to take it up with that address.</p>
+          <p>
+            You’re signed in as {person.email}. Sign out to accept this invitation as {email}.
+          </p>
           <button class="main" type="submit">
             Sign out
           </button>
@@ -44,11 +46,11 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
           {!person && (
             <>
               {!isKnown && <Field name="name" label="Your name" autocomplete="name" value={name} />}
-              <Field name="email" label="Address of mail" type="email" autocomplete="username" value={email} readonly />
+              <Field name="email" label="Email" type="email" autocomplete="username" value={email} readonly />
               {isKnown ? (
                 <Field
                   name="password"
-                  label="The password that you have here"
+                  label="Password of your existing account"
                   type="password"
                   autocomplete="current-password"
                 />
@@ -68,7 +70,7 @@ export function InvitePage({ site, path, invited, person, name, wrong, ssoName }
           </button>
         </form>
       )}
-    </DoorPage>
+    </AuthPage>
   );
 }
 
@@ -76,17 +78,17 @@ type ResetProps = { site: Site; path: string; person: Person; wrong?: string };
 
 /** Sets a new password. */
 export const ResetPage = ({ site, path, person, wrong }: ResetProps) => (
-  <DoorPage
+  <AuthPage
     {...{ site, path, wrong }}
-    title="New password"
-    lead={`For ${person.email}. You will be signed out everywhere else.`}
+    title="Reset password"
+    lead={`For ${person.email}. All other sessions will be signed out.`}
   >
     <form method="post" action={site.base + path}>
       <input type="hidden" name="email" value={person.email} autocomplete="username" />
       <Field name="password" label="New password" type="password" autocomplete="new-password" hint={passwordHint} />
       <button class="main" type="submit">
-        Set the password
+        Set password
       </button>
     </form>
-  </DoorPage>
+  </AuthPage>
 );

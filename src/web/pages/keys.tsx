@@ -1,33 +1,33 @@
-import { scopes } from "../../api.ts";
 import type { ApiKey } from "../../auth/keys.ts";
+import { scopes } from "../../http/operation.ts";
+import { formatTime } from "../../reports/labels.ts";
+import { Wide } from "../components/figures.tsx";
 import { docs, sectionsOf } from "../docs.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { timeWords } from "../words.ts";
-import { Wide } from "./figures.tsx";
 import { SettingsFrame } from "./settings.tsx";
 
-const scopeWords: Record<(typeof scopes)[number], string> = {
+const scopeLabels: Record<(typeof scopes)[number], string> = {
   read: "Read prompts, runs, reports and sessions",
-  run: "Ask for runs and end them",
-  write: "Change everything else",
+  run: "Start and cancel runs",
+  write: "Manage prompts, providers and settings",
 };
 
-const lives = [
+const expirations = [
   ["", "Never"],
-  ["30", "After 30 days"],
-  ["90", "After 90 days"],
-  ["365", "After a year"],
+  ["30", "In 30 days"],
+  ["90", "In 90 days"],
+  ["365", "In 1 year"],
 ] as const;
 
 type Props = {
   site: Site;
   viewer: Viewer;
   keys: ApiKey[];
-  /** Of the key that the form makes. */
+  /** Id of the key that the form creates. */
   nextId: string;
   now: number;
-  /** A key that was made just now: it is shown this once. */
+  /** The key that was just created. It is shown only once. */
   made?: { key: string; apiKey: ApiKey };
   done?: string;
   wrong?: string;
@@ -35,15 +35,15 @@ type Props = {
   mayChange: boolean;
 };
 
-/** API keys of an organisation: those there are, and a form for another. */
+/** API keys of an organization, and a form to create one. */
 export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const held = typed?.getAll("scope");
   return (
     <SettingsFrame {...frame} path="/settings/keys">
-      {made && <MadeKey site={frame.site} made={made} />}
+      {made && <CreatedKey site={frame.site} made={made} />}
       {keys.length === 0 ? (
-        <p class="muted">No key was made yet. A key lets programs and agents in: curl, CI, an editor over MCP.</p>
+        <p class="muted">No API keys yet. Create one for CI, scripts or MCP clients.</p>
       ) : (
         <Wide label="API keys">
           <table class="list">
@@ -51,29 +51,29 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
               <tr>
                 <th scope="col">Name</th>
                 <th scope="col">Key</th>
-                <th scope="col">May</th>
-                <th scope="col">Last use</th>
-                <th scope="col">Valid</th>
+                <th scope="col">Scopes</th>
+                <th scope="col">Last used</th>
+                <th scope="col">Expires</th>
                 {mayChange && (
                   <th scope="col">
-                    <span class="unseen">Revoke</span>
+                    <span class="unseen">Actions</span>
                   </th>
                 )}
               </tr>
             </thead>
             <tbody>
               {keys.map((key) => (
-                <tr key={key.id} class={isOver(key, now) ? "over" : undefined}>
+                <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
                   <th scope="row">{key.name}</th>
                   <td>
                     <code>{key.display}</code>
                   </td>
-                  <td>{key.scopes?.join(", ") ?? "everything"}</td>
-                  <td class="when">{key.lastUsedAt ? timeWords(key.lastUsedAt) : "never"}</td>
-                  <td class="when">{validWords(key, now)}</td>
+                  <td>{key.scopes?.join(", ") ?? "All scopes"}</td>
+                  <td class="when">{key.lastUsedAt ? formatTime(key.lastUsedAt) : "Never"}</td>
+                  <td class="when">{expiresText(key, now)}</td>
                   {mayChange && (
                     <td class="number">
-                      {!isOver(key, now) && (
+                      {!isInactive(key, now) && (
                         <form method="post" action={`${base}/settings/keys/${key.id}/revoke`}>
                           <button class="bad" type="submit" aria-label={`Revoke ${key.name}`}>
                             Revoke
@@ -90,36 +90,30 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
       )}
       {mayChange ? (
         <form method="post" action={`${base}/settings/keys`}>
-          <h2>Make a key</h2>
+          <h2>New API key</h2>
           <input type="hidden" name="id" value={nextId} />
           <p class="field">
             <label>
               Name
-              <input
-                name="name"
-                required
-                maxLength={200}
-                value={typed?.get("name") ?? ""}
-                placeholder="What it is for: ci"
-              />
+              <input name="name" required maxLength={200} value={typed?.get("name") ?? ""} placeholder="ci" />
             </label>
           </p>
           <fieldset>
-            <legend>It may</legend>
+            <legend>Scopes</legend>
             {scopes.map((scope) => (
               <label key={scope} class="check">
                 <input type="checkbox" name="scope" value={scope} checked={held?.includes(scope) ?? true} />
                 <span>
-                  {scopeWords[scope]} <code>{scope}</code>
+                  {scopeLabels[scope]} <code>{scope}</code>
                 </span>
               </label>
             ))}
           </fieldset>
           <p class="field">
             <label>
-              It ends
+              Expires{" "}
               <select name="days">
-                {lives.map(([days, words]) => (
+                {expirations.map(([days, words]) => (
                   <option key={days} value={days} selected={typed?.get("days") === days}>
                     {words}
                   </option>
@@ -128,22 +122,22 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
             </label>
           </p>
           <button class="main" type="submit">
-            Make the key
+            Create API key
           </button>
         </form>
       ) : (
-        <p class="muted">Only an admin or an owner may make and revoke keys.</p>
+        <p class="muted">Only admins and owners can create and revoke API keys.</p>
       )}
     </SettingsFrame>
   );
 }
 
-function MadeKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullable<Props["made"]> }) {
+function CreatedKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullable<Props["made"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");
   return (
     <section class="made" aria-labelledby="made-title">
-      <h2 id="made-title">The key “{apiKey.name}” was made</h2>
-      <p>It is shown this once: keep it now. The service has only its digest.</p>
+      <h2 id="made-title">API key “{apiKey.name}” created</h2>
+      <p>Copy it now. For security it won’t be shown again.</p>
       <p class="copy">
         <code id="new-key">{key}</code>
         <button type="button" data-copy="#new-key" class="only-live">
@@ -157,7 +151,7 @@ function MadeKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullabl
         </pre>
       </details>
       {mcp &&
-        sectionsOf(mcp, site, "Add it to ").map(({ title, html }) => (
+        sectionsOf(mcp, site, "Connect ").map(({ title, html }) => (
           <details key={title}>
             <summary>{title}</summary>
             <div class="prose" dangerouslySetInnerHTML={{ __html: html }} />
@@ -167,11 +161,11 @@ function MadeKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullabl
   );
 }
 
-const isOver = ({ revokedAt, expiresAt }: ApiKey, now: number) =>
+const isInactive = ({ revokedAt, expiresAt }: ApiKey, now: number) =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now);
 
-function validWords({ revokedAt, expiresAt }: ApiKey, now: number): string {
-  if (revokedAt) return `revoked ${timeWords(revokedAt)}`;
-  if (!expiresAt) return "until it is revoked";
-  return `${Date.parse(expiresAt) <= now ? "ended" : "until"} ${timeWords(expiresAt)}`;
+function expiresText({ revokedAt, expiresAt }: ApiKey, now: number): string {
+  if (revokedAt) return `Revoked ${formatTime(revokedAt)}`;
+  if (!expiresAt) return "Never";
+  return Date.parse(expiresAt) <= now ? `Expired ${formatTime(expiresAt)}` : formatTime(expiresAt);
 }

@@ -1,39 +1,42 @@
-import type { Invitation, Member } from "../../auth/members.ts";
+import type { Invitation } from "../../auth/invitations.ts";
+import type { Member } from "../../auth/members.ts";
 import { roles } from "../../db/tables.ts";
+import { capitalize, formatTime } from "../../reports/labels.ts";
+import { Wide } from "../components/figures.tsx";
 import type { Site } from "../site.ts";
 import { may, type Role, type Viewer } from "../viewer.ts";
-import { timeWords } from "../words.ts";
-import { Wide } from "./figures.tsx";
 import { SettingsFrame } from "./settings.tsx";
-import { Field } from "./signin.tsx";
+import { Field } from "./sign-in.tsx";
 
 type Props = {
   site: Site;
   viewer: Viewer;
   members: Member[];
   invitations: Invitation[];
-  /** A link that was made now and is shown once: for whom, and where it leads. */
+  /** A password reset link that was just created, shown only once. */
   link?: { email: string; path: string };
   done?: string;
   wrong?: string;
 };
 
-const roleWords: Record<Role, string> = {
-  owner: "also members, the organisation and its limits, and share links",
-  admin: "also archives prompts, publishes and archives reports, and keeps providers, API keys and models",
-  member: "reads everything, writes prompts, runs them, and marks recommendations done",
+const roleDescriptions: Record<Role, string> = {
+  owner: "Everything an admin can do, and manage members, organization settings, limits and share links.",
+  admin:
+    "Everything a member can do, and archive prompts, publish and archive reports, and manage providers, API keys and models.",
+  member: "View everything, create, edit and run prompts, and mark recommended fixes as done.",
 };
 
-/** Who is in the organisation, and who was asked. Owners change it. */
+/** Members and invitations of an organization. Only owners can change them. */
 export function MembersPage({ site, viewer, members, invitations, link, done, wrong }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
   return (
     <SettingsFrame {...{ site, viewer, done, wrong }} path="/settings/members">
       {link && (
-        <section class="given" aria-label="A new password">
+        <section class="given" aria-label="Password reset link">
           <p>
-            This link sets a new password for <strong>{link.email}</strong>, once, within a day. Give it to nobody else.
+            This link resets the password of <strong>{link.email}</strong>. It works once and expires in 24 hours. Don’t
+            share it with anyone else.
           </p>
           <Copy text={site.baseUrl + link.path} />
         </section>
@@ -44,11 +47,11 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
             <tr>
               <th scope="col">Name</th>
               <th scope="col">Role</th>
-              <th scope="col">Since</th>
-              <th scope="col">Last use</th>
+              <th scope="col">Joined</th>
+              <th scope="col">Last active</th>
               {isOwner && (
                 <th scope="col">
-                  <span class="unseen">Change</span>
+                  <span class="unseen">Actions</span>
                 </th>
               )}
             </tr>
@@ -60,15 +63,15 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
                   <strong>{member.name}</strong>
                   <span class="aside block">{member.email}</span>
                 </td>
-                <td>{isOwner ? <RoleForm {...{ to, member }} /> : member.role}</td>
+                <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
                 <td class="when">{member.since.slice(0, 10)}</td>
-                <td class="when">{member.lastUsedAt ? timeWords(member.lastUsedAt) : "not signed in"}</td>
+                <td class="when">{member.lastUsedAt ? formatTime(member.lastUsedAt) : "Never"}</td>
                 {isOwner && (
                   <td>
                     <form class="inline" method="post" action={to("change")}>
                       <input type="hidden" name="member" value={member.memberId} />
-                      <button type="submit" name="do" value="reset" aria-label={`New password for ${member.name}`}>
-                        New password
+                      <button type="submit" name="do" value="reset" aria-label={`Reset password of ${member.name}`}>
+                        Reset password
                       </button>
                       <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${member.name}`}>
                         Remove
@@ -81,14 +84,14 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
           </tbody>
         </table>
       </Wide>
-      {isOwner ? <Invitations {...{ site, to, invitations }} /> : <p class="aside">Owners invite others.</p>}
+      {isOwner ? <Invitations {...{ site, to, invitations }} /> : <p class="aside">Only owners can invite members.</p>}
       <section>
-        <h2>What each role may do</h2>
+        <h2>Role permissions</h2>
         <dl class="facts">
           {roles.map((role) => (
             <div key={role}>
-              <dt>{role}</dt>
-              <dd>{roleWords[role]}</dd>
+              <dt>{capitalize(role)}</dt>
+              <dd>{roleDescriptions[role]}</dd>
             </div>
           ))}
         </dl>
@@ -101,7 +104,7 @@ const RoleForm = ({ to, member }: { to: (path: string) => string; member: Member
   <form class="inline" method="post" action={to("role")}>
     <input type="hidden" name="member" value={member.memberId} />
     <RoleSelect label={`Role of ${member.name}`} chosen={member.role} />
-    <button type="submit">Change</button>
+    <button type="submit">Change role</button>
   </form>
 );
 
@@ -109,7 +112,7 @@ const RoleSelect = ({ id, label, chosen }: { id?: string; label?: string; chosen
   <select id={id} name="role" aria-label={label}>
     {roles.map((role) => (
       <option key={role} value={role} selected={role === chosen}>
-        {role}
+        {capitalize(role)}
       </option>
     ))}
   </select>
@@ -120,28 +123,29 @@ type InvitationsProps = { site: Site; to: (path: string) => string; invitations:
 const Invitations = ({ site, to, invitations }: InvitationsProps) => (
   <>
     <section>
-      <h2>Invite somebody</h2>
+      <h2>Invite a member</h2>
       <form class="narrow" method="post" action={to("invite")}>
-        <Field name="email" label="Address of mail" type="email" autocomplete="off" />
+        <Field name="email" label="Email" type="email" autocomplete="off" />
         <div class="field">
           <label for="invited-role">Role</label>
           <RoleSelect id="invited-role" chosen="member" />
         </div>
         <button class="main" type="submit">
-          Invite
+          Invite member
         </button>
       </form>
     </section>
     {invitations.length > 0 && (
       <section>
-        <h2>Invitations that wait</h2>
+        <h2>Pending invitations</h2>
         <ul class="rows">
           {invitations.map(({ id, email, role, invitedBy, expiresAt, isExpired, path }) => (
             <li key={id}>
               <div>
                 <strong>{email}</strong>{" "}
                 <span class="aside block">
-                  {role}, invited by {invitedBy}, {isExpired ? "too old since" : "good until"} {timeWords(expiresAt)}
+                  {capitalize(role)}, invited by {invitedBy}, {isExpired ? "expired" : "expires"}{" "}
+                  {formatTime(expiresAt)}
                 </span>
                 {!isExpired && <Copy text={site.baseUrl + path} />}
               </div>
@@ -151,7 +155,7 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
                   class="bad"
                   name="invitation"
                   value={id}
-                  aria-label={`Revoke the invitation of ${email}`}
+                  aria-label={`Revoke invitation of ${email}`}
                 >
                   Revoke
                 </button>

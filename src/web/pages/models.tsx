@@ -1,6 +1,6 @@
-import type { Config } from "../../config.ts";
+import type { Config } from "../../config/config.ts";
+import { providerVariables } from "../../config/model-settings.ts";
 import type { ModelSource } from "../../models/models.ts";
-import { providerVariables } from "../../modelsettings.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { SettingsFrame } from "./settings.tsx";
@@ -16,7 +16,7 @@ type Props = {
   site: Site;
   viewer: Viewer;
   models: ModelSource[];
-  /** Judges of the organisation's own; null: the service's. */
+  /** Judge models of the organization; null: the server default. */
   judges: string[] | null;
   config: Pick<Config, "agentModel" | "judgeModels" | "secretKey">;
   done?: string;
@@ -25,7 +25,7 @@ type Props = {
   mayChange: boolean;
 };
 
-/** Which models agents and the judge use, and the keys for them. */
+/** Models of agents and the judge, and their API keys. */
 export function ModelsPage({ models, judges, config, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const canStore = config.secretKey !== null;
@@ -33,23 +33,25 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
     <SettingsFrame {...frame} path="/settings/models">
       <dl class="facts">
         <div>
-          <dt>Agents use</dt>
-          <dd>{config.agentModel ?? "no model, unless a prompt names one: the explorer reads the docs by rules"}</dd>
+          <dt>Agent model</dt>
+          <dd>
+            {config.agentModel ?? "None. Unless a prompt sets a model, the explorer agent reads the docs without one."}
+          </dd>
         </div>
         <div>
-          <dt>Sessions are judged by</dt>
+          <dt>Judge models</dt>
           <dd>
-            {(judges ?? config.judgeModels).join(", or ") || "no model: reports say that the goal was not judged"}
+            {(judges ?? config.judgeModels).join(", ") || "None. Reports don’t say whether the goal was reached."}
           </dd>
         </div>
       </dl>
       <p class="muted">
-        <a href={`${base}/docs/models`}>Models and keys</a> says how these are set.
+        See <a href={`${base}/docs/models`}>Models and keys</a> for how to set these.
       </p>
 
       {mayChange && (
         <>
-          <h2>Try a model</h2>
+          <h2>Test a model</h2>
           <form method="post" action={`${base}/settings/models/test`} class="line">
             <label>
               Model
@@ -60,45 +62,46 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
                 placeholder="anthropic/claude-opus-4-8"
               />
             </label>
-            <button type="submit">Make one small call</button>
+            <button type="submit">Send test request</button>
           </form>
         </>
       )}
-      <h2>Keys</h2>
+      <h2>Model API keys</h2>
       {mayChange && !canStore && (
         <p class="notice">
-          Keys of the organisation's own can be stored once the operator sets <code>EVALD_SECRET_KEY</code>, which
-          encrypts them; <code>openssl rand -base64 32</code> makes one.
+          To let organizations store their own keys, the operator must set <code>EVALD_SECRET_KEY</code>, which encrypts
+          them. Generate one with <code>openssl rand -base64 32</code>.
         </p>
       )}
       {models.map(({ provider, source, key, baseUrl }) => (
         <section key={provider} class="card">
           <h3>{names[provider]}</h3>
           <p>
-            {source === "none" && "No key."}
+            {source === "none" && "No API key."}
             {source === "environment" && (
               <>
-                The service's own, from <code>{providerVariables[provider].key}</code> ({key}).
+                Server key from <code>{providerVariables[provider].key}</code> ({key}).
               </>
             )}
-            {source === "organisation" && <>The organisation's own ({key}).</>}{" "}
+            {source === "organisation" && <>Organization key ({key}).</>}{" "}
             {baseUrl && (
               <>
-                Calls go to <code>{baseUrl}</code>.
+                Requests go to <code>{baseUrl}</code>.
               </>
             )}
           </p>
           {mayChange && canStore && (
             <details open={typed?.get("provider") === provider}>
-              <summary>{source === "organisation" ? "Replace or forget it" : "Set the organisation's own"}</summary>
+              <summary>{source === "organisation" ? "Replace or remove" : "Set organization key"}</summary>
               <form method="post" action={`${base}/settings/models`}>
                 <input type="hidden" name="provider" value={provider} />
                 <p class="field">
                   <label>
-                    Key{" "}
+                    {" "}
+                    API key{" "}
                     <input name="key" type="password" autocomplete="off" required={provider !== "openai-compatible"} />
                   </label>
-                  <span class="hint">It is encrypted before it is stored, and never shown again.</span>
+                  <span class="hint">Encrypted at rest and never shown again.</span>
                 </p>
                 <p class="field">
                   <label>
@@ -113,14 +116,14 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
                   </label>
                 </p>
                 <button class="main" type="submit">
-                  Store
+                  Save key
                 </button>
               </form>
               {source === "organisation" && (
                 <form method="post" action={`${base}/settings/models/forget`}>
                   <input type="hidden" name="provider" value={provider} />
                   <button class="bad" type="submit">
-                    Forget the key
+                    Remove key
                   </button>
                 </form>
               )}
@@ -128,7 +131,7 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
           )}
         </section>
       ))}
-      {!mayChange && <p class="muted">Only an admin or an owner may change keys.</p>}
+      {!mayChange && <p class="muted">Only admins and owners can change model keys.</p>}
     </SettingsFrame>
   );
 }

@@ -1,25 +1,27 @@
-import { line } from "../../grading/words.ts";
+import type { Latest } from "../../comparisons/latest.ts";
+import type { Limits } from "../../config/limits.ts";
+import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
-import type { Latest } from "../../reports/latest.ts";
+import { formatTime, titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { Slot } from "../../runs/schema.ts";
-import { ScoreLine } from "../charts.tsx";
-import { Layout, Outside } from "../layout.tsx";
+import { ScoreLine } from "../components/charts.tsx";
+import { Fact, Heads } from "../components/figures.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
+import { limitLabels } from "../components/prompt-fields.tsx";
+import { RunForm, type RunFormProps } from "../components/run-form.tsx";
+import { RunTable } from "../components/run-table.tsx";
+import { Change, Score } from "../components/score.tsx";
+import { formatZoned, When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { When, zonedWords } from "../when.tsx";
-import { timeWords, titleOf } from "../words.ts";
-import { Fact, Heads } from "./figures.tsx";
-import { RunForm, type RunFormProps } from "./runform.tsx";
-import { Change, Score } from "./score.tsx";
-import { RunTable } from "./status.tsx";
 
 type Props = {
   site: Site;
   viewer: Viewer;
   prompt: Prompt;
   providerName: string | null;
-  /** The agent that a run would send now. */
+  /** The agent that a run would use now. */
   sends: string;
   latest: Latest | null;
   runs: RunLine[];
@@ -30,7 +32,7 @@ type Props = {
   runForm: Omit<RunFormProps, "site" | "prompt">;
 };
 
-/** A prompt: what it asks, how it stands, when it runs, and the form that runs it now. */
+/** A prompt with its scores, runs, schedule and settings, and the form to run it. */
 export function PromptPage(props: Props) {
   const { site, viewer, prompt, latest, runs, runCount, now, runForm } = props;
   const { base } = site;
@@ -51,7 +53,7 @@ export function PromptPage(props: Props) {
       </header>
       <div class="columns">
         <div>
-          <Standing latest={latest} base={base} />
+          <ScoreHistory latest={latest} base={base} />
           {prompt.warnings.map((warning) => (
             <p key={warning} class="notice">
               {warning}
@@ -69,20 +71,20 @@ export function PromptPage(props: Props) {
             Runs <small>{runCount.toLocaleString("en")}</small>
           </h2>
           {runs.length === 0 ? (
-            <p class="muted">No run yet. Run it now, or give it a schedule.</p>
+            <p class="muted">No runs yet. Run it now or add a schedule.</p>
           ) : (
             <>
               <RunTable runs={runs} base={base} now={now} hasPrompt={false} />
               <p class="hint">
-                <a href={`${base}/runs?promptId=${prompt.id}`}>All its runs</a> ·{" "}
-                <a href={`${base}/reports?promptId=${prompt.id}`}>Its reports</a>
+                <a href={`${base}/runs?promptId=${prompt.id}`}>All runs</a> ·{" "}
+                <a href={`${base}/reports?promptId=${prompt.id}`}>All reports</a>
               </p>
             </>
           )}
         </div>
         <div>
           {may(viewer, "run") && <RunForm {...{ site, prompt, ...runForm }} />}
-          <Times {...props} />
+          <ScheduleSection {...props} />
           <Settings {...props} />
         </div>
       </div>
@@ -127,8 +129,8 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
   </span>
 );
 
-/** Its score now and over time. */
-function Standing({ latest, base }: { latest: Latest | null; base: string }) {
+/** Latest score and scores over time. */
+function ScoreHistory({ latest, base }: { latest: Latest | null; base: string }) {
   if (latest === null) return null;
   const { points } = latest;
   return (
@@ -140,21 +142,21 @@ function Standing({ latest, base }: { latest: Latest | null; base: string }) {
       {points.length > 1 && (
         <>
           <ScoreLine
-            label={`Mean scores of the last ${points.length} evaluations, oldest first; the table below has them`}
+            label={`Mean scores of the last ${points.length} evaluations, oldest first. The table below lists them.`}
             points={points.map(({ score, at, runs }) => ({
               score,
-              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${timeWords(at)}`,
+              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${formatTime(at)}`,
             }))}
           />
           <details>
-            <summary>As a table</summary>
+            <summary>Show as table</summary>
             <table class="list">
               <Heads words={["Evaluation"]} numbers={["Runs", "Mean score"]} />
               <tbody>
                 {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
                   <tr key={evalRequestId}>
                     <td>
-                      <a href={`${base}/evals/${evalRequestId}`}>{timeWords(at)}</a>
+                      <a href={`${base}/evals/${evalRequestId}`}>{formatTime(at)}</a>
                     </td>
                     <td class="number">{runs}</td>
                     <td class="number">{score.toFixed(1)}</td>
@@ -169,34 +171,33 @@ function Standing({ latest, base }: { latest: Latest | null; base: string }) {
   );
 }
 
-const slotWords: Record<Slot["outcome"], string> = {
-  ran: "ran",
-  missed: "missed",
-  skipped_overlap: "skipped",
-  failed: "failed",
+const slotLabels: Record<Slot["outcome"], string> = {
+  ran: "Ran",
+  missed: "Missed",
+  skipped_overlap: "Skipped",
+  failed: "Failed",
 };
 
-const Times = ({ site: { base }, viewer, prompt, slots, timeZone, now }: Props) => (
+const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now }: Props) => (
   <section aria-labelledby="schedule">
     <h2 id="schedule">Schedule</h2>
     {prompt.frequency === null ? (
       <p class="muted">
-        By hand only.{" "}
-        {may(viewer, "write") && <a href={`${base}/prompts/${prompt.id}/edit#frequency`}>Give it a frequency</a>}
+        Manual. {may(viewer, "write") && <a href={`${base}/prompts/${prompt.id}/edit#frequency`}>Add schedule</a>}
       </p>
     ) : (
       <p>
         <code>{prompt.frequency}</code>{" "}
         <span class="muted">
-          {prompt.nextRunsAt === null ? `not while it is ${prompt.status}` : `times of ${timeZone}`}
+          {prompt.nextRunsAt === null ? `not scheduled while ${prompt.status}` : `time zone: ${timeZone}`}
         </span>
       </p>
     )}
     {prompt.nextRunsAt && (
-      <ol class="slots" aria-label="Next times">
+      <ol class="slots" aria-label="Next runs">
         {prompt.nextRunsAt.map((at) => (
           <li key={at} class="to-come">
-            <span>{zonedWords(Date.parse(at), timeZone)}</span>
+            <span>{formatZoned(Date.parse(at), timeZone)}</span>
             <span class="soft">
               <When at={at} now={now} />
             </span>
@@ -204,13 +205,13 @@ const Times = ({ site: { base }, viewer, prompt, slots, timeZone, now }: Props) 
         ))}
       </ol>
     )}
-    {slots.length > 0 && <h3>What became of the last</h3>}
+    {slots.length > 0 && <h3>Recent scheduled runs</h3>}
     <ol class="slots">
-      {slots.map(({ at, outcome, evalRequestId, reason }) => (
-        <li key={at} class={`slot-${outcome}`}>
-          <span>{zonedWords(Date.parse(at), timeZone)}</span>
+      {slots.map(({ scheduledAt, outcome, evalRequestId, reason }) => (
+        <li key={scheduledAt} class={`slot-${outcome}`}>
+          <span>{formatZoned(Date.parse(scheduledAt), timeZone)}</span>
           <span class="soft">
-            {evalRequestId ? <a href={`${base}/evals/${evalRequestId}`}>{slotWords[outcome]}</a> : slotWords[outcome]}
+            {evalRequestId ? <a href={`${base}/evals/${evalRequestId}`}>{slotLabels[outcome]}</a> : slotLabels[outcome]}
             {reason && `: ${reason}`}
           </span>
         </li>
@@ -223,40 +224,42 @@ const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => 
   <section aria-labelledby="settings">
     <h2 id="settings">Settings</h2>
     <dl class="facts narrow">
-      <Fact name="Agent">{prompt.agent ?? `default: ${sends}`}</Fact>
+      <Fact name="Agent">{prompt.agent ?? `${sends} (default)`}</Fact>
       {prompt.model && <Fact name="Model">{prompt.model}</Fact>}
-      <Fact name="Runs of one evaluation">{prompt.runsPerEval ?? 1}</Fact>
-      <Fact name="Provider">{providerName ?? "none"}</Fact>
+      <Fact name="Runs per evaluation">{prompt.runsPerEval ?? 1}</Fact>
+      <Fact name="Provider">{providerName ?? "None"}</Fact>
       {Object.entries(prompt.limits ?? {}).map(([name, value]) => (
-        <Fact key={name} name={`At most, ${name}`}>
+        <Fact key={name} name={`Limit: ${limitLabels[name as keyof Limits]}`}>
           {value}
         </Fact>
       ))}
-      <Fact name="Reports">{prompt.reviewBeforePublishing ? "reviewed before they are published" : "published"}</Fact>
+      <Fact name="Reports">
+        {prompt.reviewBeforePublishing ? "Saved as drafts until reviewed" : "Published automatically"}
+      </Fact>
       {(prompt.additionalUrls ?? []).map(({ url }) => (
-        <Fact key={url} name="Address">
+        <Fact key={url} name="Start URL">
           <Outside url={url} />
         </Fact>
       ))}
       {(prompt.declaredChecks ?? []).map(({ url, status, contains }) => (
-        <Fact key={url} name="Check">
+        <Fact key={url} name="Success check">
           <Outside url={url} /> {status ?? 200}
           {contains && `, “${contains}”`}
         </Fact>
       ))}
     </dl>
-    <h3>By program</h3>
+    <h3>API</h3>
     <p class="copy">
       <code id="prompt-id">{prompt.id}</code>
       <button type="button" data-copy="#prompt-id">
-        Copy the id
+        Copy ID
       </button>
     </p>
     <pre class="wrapped">
       <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
     </pre>
     <button type="button" data-copy="#prompt-curl">
-      Copy the line
+      Copy
     </button>
   </section>
 );
@@ -264,7 +267,7 @@ const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => 
 function curlOf(baseUrl: string, { id, templateVars, templateDefaults }: Prompt): string {
   const templateArgs =
     templateVars && Object.fromEntries(templateVars.map((name) => [name, templateDefaults?.[name] ?? "…"]));
-  // A quote within quotes of a shell: ended, escaped, begun again.
+  // Escapes a single quote inside a single-quoted shell string.
   const body = JSON.stringify({ urlMap: {}, ...(templateArgs && { templateArgs }) }).replaceAll("'", "'\\''");
   return `curl -s ${baseUrl}/api/v1/prompts/${id}/run \\
   -H "Authorization: Bearer $EVALD_KEY" -H "Content-Type: application/json" \\

@@ -1,35 +1,35 @@
 import type { PromptFilter } from "../../prompts/lists.ts";
-import { Layout } from "../layout.tsx";
+import { capitalize, formatNumber } from "../../reports/labels.ts";
+import { Choice, Filter } from "../components/filter.tsx";
+import { Layout } from "../components/layout.tsx";
+import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { type PromptScore, ScoreTable } from "../components/score.tsx";
+import { When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { When } from "../when.tsx";
-import { numberWords } from "../words.ts";
-import { Choice, Filter } from "./choice.tsx";
-import { toQuery } from "./runs.tsx";
-import { ScoreTable, type Standing } from "./score.tsx";
 
 type Props = {
   site: Site;
   viewer: Viewer;
   filter: PromptFilter;
-  prompts: Standing[];
+  prompts: PromptScore[];
   total: number;
   offset: number;
   perPage: number;
   now: number;
 };
 
-/** The prompts of the organisation, newest first. */
+/** The prompts of the organization, newest first. */
 export function PromptsPage({ site, viewer, filter, prompts, total, offset, perPage, now }: Props) {
   const here = `${site.base}/prompts`;
   const { search, status } = filter;
   const isFiltered = Boolean(search || status);
-  const toPage = (at: number) => here + toQuery({ search, status, offset: at > 0 ? String(at) : undefined });
+  const toPage = (at: number) => toHref(here, { search, status, offset: at });
   return (
     <Layout site={site} viewer={viewer} path="/prompts" title="Prompts">
       <header class="toolbar">
         <h1>Prompts</h1>
-        <span class="muted">{numberWords(total)}</span>
+        <span class="muted">{formatNumber(total)}</span>
         {may(viewer, "write") && (
           <span class="end">
             <a class="button main" href={`${here}/new`}>
@@ -45,14 +45,11 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
             name="search"
             value={search}
             maxLength={200}
-            aria-label="Text in a title or a task"
+            aria-label="Search titles and tasks"
             placeholder="Search titles and tasks"
           />
-          <Choice name="status" label="Status" all="Not archived" value={status}>
-            {["active", "paused", "archived", "all"].map((each) => [
-              each,
-              each.charAt(0).toUpperCase() + each.slice(1),
-            ])}
+          <Choice name="status" label="Status" all="Active and paused" value={status}>
+            {["active", "paused", "archived", "all"].map((each) => [each, capitalize(each)])}
           </Choice>
         </Filter>
       )}
@@ -62,38 +59,35 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
             base={site.base}
             prompts={prompts}
             words={["Schedule"]}
-            numbers={["Next"]}
+            numbers={["Next run"]}
             cells={({ line: { frequency, nextSlotAt } }) => (
               <>
-                <td class="soft">{frequency ?? "by hand"}</td>
+                <td class="soft">{frequency ?? "Manual"}</td>
                 <td class="number soft">{nextSlotAt ? <When at={nextSlotAt} now={now} /> : "–"}</td>
               </>
             )}
           />
         ) : isFiltered || offset > 0 ? (
           <p class="empty">
-            No prompt matches. <a href={here}>Show all prompts</a>
+            No prompts match these filters. <a href={here}>Clear filters</a>
           </p>
         ) : (
           <div class="empty">
-            <h2>No prompt yet</h2>
+            <h2>No prompts yet</h2>
             <p>
-              A prompt is a task with an end goal: what a developer would ask an agent to do with your tool. It is run
-              by hand, by a program or by a schedule.
+              A prompt is a task with an end goal: something a developer would ask an agent to do with your tool. Run it
+              manually, over the API or on a schedule.
             </p>
             {may(viewer, "write") && (
               <p>
                 <a class="button main" href={`${here}/new`}>
-                  Write the first prompt
+                  Create your first prompt
                 </a>
               </p>
             )}
           </div>
         )}
-        <nav class="turn" aria-label="Pages">
-          {offset > 0 ? <a href={toPage(offset - perPage)}>Newer</a> : <span />}
-          {offset + perPage < total && <a href={toPage(offset + perPage)}>Older</a>}
-        </nav>
+        <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
       </div>
     </Layout>
   );

@@ -1,15 +1,15 @@
 import type { Provider } from "../../providers/schema.ts";
-import { Layout, Outside } from "../layout.tsx";
+import { Heads, Wide } from "../components/figures.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { Heads, Wide } from "./figures.tsx";
 
 export type ProviderFields = { name: string; docsUrl: string; productUrl: string };
 
-/** `typed` and `wrong`: what somebody sent, and why it was not taken. */
+/** `typed` and `wrong`: the submitted values and the error, when the form was rejected. */
 type Props = { site: Site; viewer: Viewer; providers: Provider[]; typed?: ProviderFields; wrong?: string };
 
-/** The developer tools under evaluation. */
+/** Providers of the organization. */
 export function ProvidersPage({ site, site: { base }, viewer, providers, typed, wrong }: Props) {
   return (
     <Layout site={site} viewer={viewer} path="/providers" title="Providers">
@@ -18,10 +18,10 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
       </div>
       {providers.length === 0 ? (
         <div class="empty">
-          <h2>No provider yet</h2>
+          <h2>No providers yet</h2>
           <p>
-            A provider is a developer tool: where its docs start, and where its product answers. Prompts that name it
-            begin there, and what all of their runs did with its docs is drawn as one map.
+            A provider is a developer tool that you test. Runs of its prompts start at its docs URL, and the docs map
+            shows which pages they read.
           </p>
         </div>
       ) : (
@@ -44,8 +44,8 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
       )}
       {may(viewer, "providers") && (
         <section>
-          <h2>Add a provider</h2>
-          <ProviderForm action={`${base}/providers`} act="Add" fields={typed} wrong={wrong} />
+          <h2>New provider</h2>
+          <ProviderForm action={`${base}/providers`} act="Add provider" fields={typed} wrong={wrong} />
         </section>
       )}
     </Layout>
@@ -66,7 +66,7 @@ export const ProviderForm = ({ action, act, fields, wrong }: FormProps) => (
       <input id="name" name="name" value={fields?.name} maxLength={200} required />
     </div>
     <div class="field">
-      <label for="docsUrl">Where its docs start</label>
+      <label for="docsUrl">Docs URL</label>
       <input
         id="docsUrl"
         name="docsUrl"
@@ -77,7 +77,7 @@ export const ProviderForm = ({ action, act, fields, wrong }: FormProps) => (
       />
     </div>
     <div class="field">
-      <label for="productUrl">Where its product answers</label>
+      <label for="productUrl">Product or API base URL</label>
       <input id="productUrl" name="productUrl" type="url" value={fields?.productUrl} maxLength={2000} />
     </div>
     <button type="submit" class="main">

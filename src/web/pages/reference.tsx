@@ -1,7 +1,7 @@
-import { Layout } from "../layout.tsx";
+import { Wide } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
-import { DocsNav } from "./doc.tsx";
-import { Wide } from "./figures.tsx";
+import { DocsNav } from "./docs.tsx";
 
 type Schema = {
   $ref?: string;
@@ -41,16 +41,16 @@ export type OpenApiDocument = {
   components: { schemas: Record<string, Schema> };
 };
 
-type Told = { method: string; path: string; operation: Operation };
+type Endpoint = { method: string; path: string; operation: Operation };
 
-const toTold = ({ paths }: OpenApiDocument): Told[] =>
+const toEndpoints = ({ paths }: OpenApiDocument): Endpoint[] =>
   Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ method: method.toUpperCase(), path, operation })),
   );
 
-/** Every operation and schema of the API, from its own description. Pages for people are left out: they are described, but nobody calls them. */
+/** All operations and schemas of the REST API, from its OpenAPI description. Page routes are left out. */
 export function ReferencePage({ site, document }: { site: Site; document: OpenApiDocument }) {
-  const all = toTold(document);
+  const all = toEndpoints(document);
   const groups = document.tags
     .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
     .filter(({ name, operations }) => name !== "Pages" && operations.length > 0);
@@ -68,8 +68,9 @@ export function ReferencePage({ site, document }: { site: Site; document: OpenAp
       <article class="reference">
         <h1>API reference</h1>
         <p class="lead">
-          Every operation and field of the REST API, as <a href={`${site.base}/openapi.json`}>OpenAPI 3.1</a> describes
-          them. <a href={`${site.base}/docs/rest`}>REST API by example</a> has samples to paste.
+          Every operation and field of the REST API, generated from its{" "}
+          <a href={`${site.base}/openapi.json`}>OpenAPI 3.1 description</a>. See{" "}
+          <a href={`${site.base}/docs/rest`}>REST API by example</a> for samples to copy.
         </p>
         <p class="only-live">
           <label>
@@ -96,8 +97,8 @@ export function ReferencePage({ site, document }: { site: Site; document: OpenAp
           <section key={name}>
             <h2 id={name.toLowerCase()}>{name}</h2>
             <p class="muted">{description}</p>
-            {operations.map((told) => (
-              <OperationPart key={told.operation.operationId} site={site} {...told} />
+            {operations.map((endpoint) => (
+              <OperationPart key={endpoint.operation.operationId} site={site} {...endpoint} />
             ))}
           </section>
         ))}
@@ -118,7 +119,7 @@ export function ReferencePage({ site, document }: { site: Site; document: OpenAp
 
 const Method = ({ method }: { method: string }) => <code class={`method ${method.toLowerCase()}`}>{method}</code>;
 
-function OperationPart({ site, method, path, operation }: Told & { site: Site }) {
+function OperationPart({ site, method, path, operation }: Endpoint & { site: Site }) {
   const { operationId, summary, description, parameters = [], requestBody, responses, security } = operation;
   const body = Object.values(requestBody?.content ?? {})[0]?.schema;
   return (
@@ -128,7 +129,7 @@ function OperationPart({ site, method, path, operation }: Told & { site: Site })
       </h3>
       <p class="call">
         <Method method={method} /> <code>{site.base + path}</code>
-        {security?.length === 0 && <span class="pill">no key needed</span>}
+        {security?.length === 0 && <span class="pill">No API key required</span>}
       </p>
       {description !== `${summary}.` && <p>{description}</p>}
       {parameters.length > 0 && (
@@ -144,7 +145,7 @@ function OperationPart({ site, method, path, operation }: Told & { site: Site })
       )}
       {body && (
         <>
-          <h4>Body</h4>
+          <h4>Request body</h4>
           {body.$ref || !body.properties ? (
             <p>
               <Type schema={body} />
@@ -154,7 +155,7 @@ function OperationPart({ site, method, path, operation }: Told & { site: Site })
           )}
         </>
       )}
-      <h4>Answers</h4>
+      <h4>Responses</h4>
       <ul class="answers">
         {Object.entries(responses).map(([status, { description: means, content }]) => {
           const schema = Object.values(content ?? {})[0]?.schema;
@@ -223,7 +224,7 @@ const Rows = ({ caption, rows }: { caption: string; rows: Row[] }) => (
   </Wide>
 );
 
-/** A type in words; one that is told elsewhere as a link to it. */
+/** A type, or a link to its schema. */
 function Type({ schema }: { schema: Schema }) {
   if (schema.$ref) {
     const name = schema.$ref.split("/").at(-1) ?? "";
@@ -253,10 +254,10 @@ function Type({ schema }: { schema: Schema }) {
   return <span class="type">{schema.format ? `${words} (${schema.format})` : words}</span>;
 }
 
-/** What a value is held to: its closed set, its bounds, what it is where it is left out. */
+/** Constraints of a value: allowed values, bounds and default. */
 function Bounds({ schema }: { schema: Schema }) {
   const { minimum, maximum, minLength, maxLength, maxItems } = schema;
-  const told = [
+  const bounds = [
     schema.enum && `one of ${schema.enum.map((value) => JSON.stringify(value)).join(", ")}`,
     minimum !== undefined && maximum !== undefined
       ? `${minimum} to ${maximum}`
@@ -265,7 +266,7 @@ function Bounds({ schema }: { schema: Schema }) {
     maxItems !== undefined && `at most ${maxItems}`,
     schema.default !== undefined && `default ${JSON.stringify(schema.default)}`,
   ].filter(Boolean);
-  return told.length === 0 ? null : <small class="bounds"> {told.join("; ")}</small>;
+  return bounds.length === 0 ? null : <small class="bounds"> {bounds.join("; ")}</small>;
 }
 
 const Example = ({ value }: { value: unknown }) => (

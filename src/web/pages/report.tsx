@@ -1,38 +1,38 @@
-import { percent } from "../../grading/words.ts";
-import type { EvalResult } from "../../reports/repeats.ts";
+import { percent } from "../../grading/text.ts";
+import { frictionLabels, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
+import type { PagesVisited } from "../../reports/pages-visited.ts";
 import type { Grading, Report } from "../../reports/schema.ts";
-import type { Way } from "../../reports/way.ts";
-import { Layout } from "../layout.tsx";
+import type { EvalResult } from "../../stats/repeats.ts";
+import { BaselineSummary, Change } from "../components/baseline.tsx";
+import { Bar, GradeMark } from "../components/figures.tsx";
+import { Advice, FrictionList } from "../components/findings.tsx";
+import { Goal } from "../components/goal.tsx";
+import { Gradings } from "../components/gradings.tsx";
+import { Layout } from "../components/layout.tsx";
+import { VisitedPages } from "../components/pages-visited.tsx";
+import { Properties, ReportActions, type Side } from "../components/report-properties.tsx";
+import { Parts } from "../components/score-curve.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { frictionNames, outcomeWords, titleOf } from "../words.ts";
-import { Parts } from "./curve.tsx";
-import { Bar, GradeMark } from "./figures.tsx";
-import { Advice, FrictionList } from "./findings.tsx";
-import { Goal } from "./goal.tsx";
-import { Gradings } from "./gradings.tsx";
-import { Acts, Properties, type Side } from "./properties.tsx";
-import { Change, Standing } from "./standing.tsx";
-import { WayMap } from "./way.tsx";
 
-/** `viewer`: none where the report is read under a share link. `path`: where it is read, from the base on. */
+/** `viewer`: absent on a shared page. `path`: path of the page, without the base. */
 type Props = {
   site: Site;
   viewer?: Viewer;
   path: string;
   report: Report;
-  /** What the repeats of its evaluation came to. */
+  /** Combined results of its evaluation. */
   result: EvalResult | null;
-  way: Way;
+  visited: PagesVisited;
   side: Side;
-  /** Under a share link: none. */
+  /** Empty on a shared page. */
   gradings?: Grading[];
 };
 
-/** A whole report for people: the grade first, then what to change, then the proof. */
-export function ReportPage({ site, viewer, path, report, result, way, side, gradings = [] }: Props) {
+/** A report: grade, summary, dimensions, recommended fixes and evidence. */
+export function ReportPage({ site, viewer, path, report, result, visited, side, gradings = [] }: Props) {
   const title = titleOf(report.task);
-  const names = frictionNames(report);
+  const names = frictionLabels(report);
   const { session } = side;
   return (
     <Layout
@@ -45,7 +45,7 @@ export function ReportPage({ site, viewer, path, report, result, way, side, grad
     >
       <article class="report">
         <Head report={report} result={result} title={title} />
-        <Acts {...{ site, report, viewer, side }} />
+        <ReportActions {...{ site, report, viewer, side }} />
         <div class="findings">
           {report.verdict !== report.keyFinding && <p class="verdict">{report.verdict}</p>}
           <Summary summary={report.summary} />
@@ -55,7 +55,7 @@ export function ReportPage({ site, viewer, path, report, result, way, side, grad
           <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
           <Goal report={report} session={session} />
           {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
-          <WayMap way={way} session={session} />
+          <VisitedPages visited={visited} session={session} />
           <Task task={report.task} />
         </div>
         <Properties {...{ site, report, viewer, side }} />
@@ -65,16 +65,17 @@ export function ReportPage({ site, viewer, path, report, result, way, side, grad
 }
 
 function Head({ report, result, title }: Pick<Props, "report" | "result"> & { title: string }) {
-  const { score, grade, outcome, status, coverage, nullNotice, keyFinding } = report;
+  const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding } = report;
   return (
     <header class="head graded">
       <div class="score">
         <GradeMark grade={grade} big />
         <p>
           {score === null ? (
-            "no score"
+            "No score"
           ) : (
             <>
+              {scope !== "goal" && `${scopeLabels[scope]} `}
               <strong>{score}</strong> of 100
             </>
           )}
@@ -82,15 +83,16 @@ function Head({ report, result, title }: Pick<Props, "report" | "result"> & { ti
       </div>
       <div>
         <p class="pills">
-          <span class={`pill outcome-${outcome}`}>{outcomeWords[outcome]}</span>
+          <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
           {status !== "published" && <span class="pill">{status}</span>}
-          <span class="pill" title="Share of the weights that was measured">
+          <span class="pill" title="Share of the scoring weight that was measured">
+            {scope === "goal" ? "" : "Goal not tested · "}
             {percent(coverage)} measured
           </span>
         </p>
         <h1>{title}</h1>
         <p class="lead">{keyFinding}</p>
-        {score !== null && <Standing report={report} result={result} />}
+        {score !== null && <BaselineSummary report={report} result={result} />}
         {nullNotice && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
@@ -116,7 +118,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
     ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
     ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
     ["Cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
-    ["Interruptions", "interruptions", metrics.interruptions, "Times that a person would have been needed.", String],
+    ["Interruptions", "interruptions", metrics.interruptions, "Times a person would have had to step in.", String],
   ];
   return (
     <section>
@@ -132,7 +134,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
                 {baseline && baseline.metrics.length > 0 && (
                   <td class="change">
                     {before && <Change change={before.change} isCost words={words} />}
-                    {before && <small>of {words(before.median)}</small>}
+                    {before && <small>vs. {words(before.median)}</small>}
                   </td>
                 )}
                 <td class="detail">{detail}</td>
@@ -152,12 +154,12 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
       <h2 id="dimensions">Dimensions</h2>
       {coverage < 1 && (
         <p class="muted">
-          {percent(coverage)} of the weight was measured. What was not is left out: it counts neither as good nor as
-          bad.
+          Based on {percent(coverage)} of the scoring weight. Dimensions that couldn’t be measured don’t affect the
+          score.
         </p>
       )}
       <div class="dimensions">
-        {dimensions.map(({ name, weight, score, grade, desc }) => (
+        {dimensions.map(({ name, weight, score, grade, parts, unmeasured }) => (
           <details key={name}>
             <summary>
               <h3>
@@ -173,7 +175,7 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
                 <GradeMark grade={grade} />
               </span>
             </summary>
-            <Parts desc={desc} />
+            <Parts parts={parts} unmeasured={unmeasured} />
           </details>
         ))}
       </div>
@@ -184,13 +186,13 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
 const DimensionChange = ({ change }: { change: number | null }) =>
   change === null ? null : (
     <>
-      , <Change change={change} /> against the baseline
+      , <Change change={change} /> vs. baseline
     </>
   );
 
 const Task = ({ task }: { task: Report["task"] }) => (
   <section>
-    <h2 id="task">What was asked</h2>
+    <h2 id="task">Prompt</h2>
     <h3>Task</h3>
     <p class="task">{task.text}</p>
     {task.endGoal && (

@@ -1,25 +1,26 @@
 import { outcomes } from "../../agents/agent.ts";
 import { reportStatuses } from "../../db/tables.ts";
-import { line } from "../../grading/words.ts";
-import type { Paged } from "../../paging.ts";
+import { line } from "../../grading/text.ts";
+import type { Paged } from "../../http/paging.ts";
+import { agentLabel, capitalize, formatNumber, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
-import { Layout } from "../layout.tsx";
+import { GradeMark } from "../components/figures.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
+import { Layout } from "../components/layout.tsx";
+import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { When } from "../when.tsx";
-import { agentWords, numberWords, outcomeWords, plain } from "../words.ts";
-import { Choice, Filter, type PromptName, promptChoices } from "./choice.tsx";
-import { GradeMark } from "./figures.tsx";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
 
-/** What the list is asked for; blank fields are left out. */
+/** Filters of the list. */
 type ReportsQuery = {
   promptId?: string;
   status?: ReportSummary["status"];
   outcome?: ReportSummary["outcome"];
   agent?: string;
-  /** The best and the worst grade that is shown. */
+  /** Highest and lowest grade to show. */
   best?: (typeof letters)[number];
   worst?: (typeof letters)[number];
   offset?: number;
@@ -37,7 +38,7 @@ type Props = {
   now: number;
 };
 
-/** Every report of the organisation, newest first, to be read or compared. */
+/** Reports of the organization, newest first, with a form to compare them. */
 export function ReportsPage({
   site: { base },
   site,
@@ -49,31 +50,32 @@ export function ReportsPage({
   now,
 }: Props) {
   const here = `${base}/reports`;
+  const { offset = 0 } = query;
   const isFiltered = Object.entries(query).some(([name, value]) => name !== "offset" && value !== undefined);
   return (
     <Layout site={site} viewer={viewer} path="/reports" title="Reports">
       <div class="toolbar">
         <h1>Reports</h1>
-        <span class="muted">{numberWords(total)}</span>
+        <span class="muted">{formatNumber(total)}</span>
       </div>
       {(isFiltered || total > 0) && (
-        <Filter action={here} all={isFiltered && "Show all reports"}>
-          <Choice name="promptId" label="Prompt" all="Any prompt" value={query.promptId}>
+        <Filter action={here} all={isFiltered && "Clear filters"}>
+          <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
             {promptChoices(prompts)}
           </Choice>
-          <Choice name="status" label="Status" all="Any status" value={query.status}>
-            {reportStatuses.map((each) => [each, each])}
+          <Choice name="status" label="Status" all="All statuses" value={query.status}>
+            {reportStatuses.map((each) => [each, capitalize(each)])}
           </Choice>
-          <Choice name="outcome" label="Outcome" all="Any outcome" value={query.outcome}>
-            {outcomes.map((each) => [each, outcomeWords[each].toLowerCase()])}
+          <Choice name="outcome" label="Outcome" all="All outcomes" value={query.outcome}>
+            {outcomes.map((each) => [each, outcomeLabels[each]])}
           </Choice>
-          <Choice name="agent" label="Agent" all="Any agent" value={query.agent}>
+          <Choice name="agent" label="Agent" all="All agents" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
-          <Choice name="worst" label="Worst grade" all="Any grade" value={query.worst}>
+          <Choice name="worst" label="Minimum grade" all="Min grade" value={query.worst}>
             {letters.slice(0, -1).map((each) => [each, `${each} or better`])}
           </Choice>
-          <Choice name="best" label="Best grade" all="Up to any grade" value={query.best}>
+          <Choice name="best" label="Maximum grade" all="Max grade" value={query.best}>
             {letters.slice(1).map((each) => [each, `${each} or worse`])}
           </Choice>
         </Filter>
@@ -96,7 +98,7 @@ export function ReportsPage({
                 <th scope="col">Outcome</th>
                 <th scope="col">Agent</th>
                 <th scope="col" class="number">
-                  Made
+                  Created
                 </th>
               </tr>
             </thead>
@@ -106,13 +108,16 @@ export function ReportsPage({
               ))}
             </tbody>
           </table>
-          <div class="pager">
-            <span>
-              <button type="submit">Compare the chosen</button>
-              <small class="muted"> 2 to 10</small>
-            </span>
-            <Pages here={here} query={query} total={total} />
-          </div>
+          <Pager
+            range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsShown))} of ${formatNumber(total)}`}
+            links={offsetLinks({
+              ...{ offset, total, perPage: reportsShown },
+              toPage: (to) => toHref(here, { ...query, offset: to }),
+            })}
+          >
+            <button type="submit">Compare selected</button>
+            <small class="muted"> select 2–10</small>
+          </Pager>
         </form>
       )}
     </Layout>
@@ -120,7 +125,7 @@ export function ReportsPage({
 }
 
 const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string; now: number }) => {
-  const { slug, score, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
+  const { slug, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
   const title = line(prompt.title ?? slug, 120);
   return (
     <tr>
@@ -130,7 +135,7 @@ const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string;
       <td>
         <GradeMark grade={grade} />
       </td>
-      <td class="number">{score?.toFixed(1) ?? "–"}</td>
+      <td class="number">{scoreText(report) ?? "–"}</td>
       <td class="title what">
         <a class="plain" href={`${base}/reports/${slug}`}>
           {title}
@@ -138,10 +143,10 @@ const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string;
         <small>{line(keyFinding, 160)}</small>
       </td>
       <td class="soft">
-        {outcomeWords[outcome]}
+        {outcomeLabels[outcome]}
         {status !== "published" && <small> {plain(status)}</small>}
       </td>
-      <td class="soft">{agentWords(agent)}</td>
+      <td class="soft">{agentLabel(agent)}</td>
       <td class="number soft">
         <When at={createdAt} now={now} />
       </td>
@@ -153,45 +158,18 @@ const Empty = ({ base, isFiltered }: { base: string; isFiltered: boolean }) => (
   <div class="empty">
     {isFiltered ? (
       <p>
-        No report matches. <a href={`${base}/reports`}>Show all reports</a>
+        No reports match these filters. <a href={`${base}/reports`}>Clear filters</a>
       </p>
     ) : (
       <>
-        <h2>No report yet</h2>
-        <p>A report is made when a run is completed: write down a task as a prompt, and run it.</p>
+        <h2>No reports yet</h2>
+        <p>Reports appear here when runs complete. Create a prompt and run it.</p>
         <p>
           <a class="button main" href={`${base}/prompts`}>
-            Go to the prompts
+            View prompts
           </a>
         </p>
       </>
     )}
   </div>
 );
-
-function Pages({ here, query, total }: { here: string; query: ReportsQuery; total: number }) {
-  const offset = query.offset ?? 0;
-  const toHref = (to: number) => {
-    const params = new URLSearchParams();
-    for (const [name, value] of Object.entries({ ...query, offset: to === 0 ? undefined : to }))
-      if (value !== undefined) params.set(name, String(value));
-    return params.size === 0 ? here : `${here}?${params}`;
-  };
-  return (
-    <nav class="end" aria-label="Pages">
-      <span class="muted">
-        {numberWords(offset + 1)} to {numberWords(Math.min(total, offset + reportsShown))} of {numberWords(total)}
-      </span>
-      {offset > 0 && (
-        <a class="button" rel="prev" href={toHref(Math.max(0, offset - reportsShown))}>
-          Newer
-        </a>
-      )}
-      {offset + reportsShown < total && (
-        <a class="button" rel="next" href={toHref(offset + reportsShown)}>
-          Older
-        </a>
-      )}
-    </nav>
-  );
-}

@@ -1,25 +1,35 @@
-import { line } from "../../grading/words.ts";
+import type { StoredFailure } from "../../agents/failure.ts";
+import { line } from "../../grading/text.ts";
+import { agentLabel, formatTime, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Follow } from "../../runs/follow.ts";
 import { placeWords } from "../../runs/follow.ts";
 import type { Asked } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
-import { Meter } from "../charts.tsx";
-import { Layout, Outside } from "../layout.tsx";
-import { endWords, failureWords, tookWords, usedWords } from "../runwords.ts";
+import { Meter } from "../components/charts.tsx";
+import { Fact, GradeMark } from "../components/figures.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
+import { Status } from "../components/run-table.tsx";
+import { TimelineRows } from "../components/timeline.tsx";
+import { When } from "../components/when.tsx";
+import { attemptLabels, failureText, runDuration, usageText } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
-import { When } from "../when.tsx";
-import { agentWords, outcomeWords, timeWords } from "../words.ts";
-import { Fact, GradeMark } from "./figures.tsx";
-import { Status } from "./status.tsx";
-import { TimelineRows } from "./timeline.tsx";
 
-type State = { site: Site; viewer: Viewer; title: string; run: Run; used: Used[]; attempts: Attempt[]; now: number };
+type State = {
+  site: Site;
+  viewer: Viewer;
+  title: string;
+  run: Run;
+  failure: StoredFailure;
+  used: Used[];
+  attempts: Attempt[];
+  now: number;
+};
 type Props = State & { asked: Asked; progress: ReturnType<Follow["getProgress"]> };
 
-/** A run while it goes on and after: how it stands, what it does, what was asked of it. Events come by themselves until it has ended. */
-export function RunPage({ site, viewer, title, run, asked, used, attempts, progress, now }: Props) {
+/** A run: its state, its timeline and its prompt. It updates live until the run ends. */
+export function RunPage({ site, viewer, title, run, failure, asked, used, attempts, progress, now }: Props) {
   const { base } = site;
   const path = `/runs/${run.runId}`;
   const { events, place } = progress;
@@ -47,34 +57,43 @@ export function RunPage({ site, viewer, title, run, asked, used, attempts, progr
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, viewer, title, run, used, attempts, now }} />
+          <RunState {...{ site, viewer, title, run, failure, used, attempts, now }} />
         </div>
         <section class="columns">
           <div>
             <h2 id="timeline-title">
-              Timeline <small>{isOpen ? "as it happens" : `${place.seq + 1} events`}</small>
+              Timeline <small>{isOpen ? "live" : `${place.seq + 1} events`}</small>
             </h2>
             {first && first.seq > 0 && (
               <p class="muted">
-                The newest {events.length} events.{" "}
-                {run.report && <a href={`${base}/reports/${run.report.slug}/session`}>All of the session</a>}
+                Latest {events.length} events.{" "}
+                {run.report && <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>}
               </p>
             )}
             <ol class="timeline" id="timeline" aria-labelledby="timeline-title">
               <TimelineRows events={events} />
             </ol>
           </div>
-          <AskedOf run={run} asked={asked} />
+          <RunPrompt run={run} asked={asked} />
         </section>
       </div>
     </Layout>
   );
 }
 
-/** What changes of a run while it goes on. */
-export function RunState({ site: { base }, viewer, title, run, used, attempts, now }: State) {
+/** The part of the page that updates while the run is in progress. */
+export function RunState({
+  site: { base },
+  viewer,
+  title,
+  run,
+  failure: { failureCause, failureDetail },
+  used,
+  attempts,
+  now,
+}: State) {
   const isOpen = run.completedAt === null;
-  const failure = run.status === "failed" && run.failureReason ? failureWords(run.failureReason) : null;
+  const failure = run.status === "failed" && failureCause ? failureText(failureCause, failureDetail) : null;
   return (
     <>
       <header class="toolbar">
@@ -84,7 +103,7 @@ export function RunState({ site: { base }, viewer, title, run, used, attempts, n
           {!may(viewer, "run") ? null : isOpen ? (
             <form method="post" action={`${base}/runs/${run.runId}/cancel`}>
               <button type="submit" class="bad">
-                Cancel the run
+                Cancel run
               </button>
             </form>
           ) : (
@@ -95,7 +114,7 @@ export function RunState({ site: { base }, viewer, title, run, used, attempts, n
         </span>
       </header>
       {failure && (
-        <div class="notice bad" role="alert">
+        <div class="notice bad" role="alert" data-cause={failureCause}>
           <strong>{failure.title}.</strong> {failure.detail}
           <p class="muted">{failure.remedy}</p>
         </div>
@@ -107,28 +126,27 @@ export function RunState({ site: { base }, viewer, title, run, used, attempts, n
           <span>
             <strong>{run.report.keyFinding}</strong>
             <small>
-              {outcomeWords[run.report.outcome]} ·{" "}
-              {run.report.score === null ? "no score" : `${run.report.score} of 100`} · Read the report
+              {outcomeLabels[run.report.outcome]} · {scoreText(run.report) ?? "No score"} · View report
             </small>
           </span>
         </a>
       )}
       <dl class="facts">
-        <Fact name="Agent">{agentWords(run.agent)}</Fact>
-        <Fact name="Asked for">
+        <Fact name="Agent">{agentLabel(run.agent)}</Fact>
+        <Fact name="Requested">
           <When at={run.createdAt} now={now} />
         </Fact>
-        <Fact name="Took">{tookWords(run, now)}</Fact>
+        <Fact name="Duration">{runDuration(run, now)}</Fact>
         <Fact name="Evaluation">
-          <a href={`${base}/evals/${run.evalRequestId}`}>Its runs together</a>
+          <a href={`${base}/evals/${run.evalRequestId}`}>View all runs</a>
         </Fact>
       </dl>
       <ul class="limits" aria-label="Limits">
         {used.map((each) => (
           <li key={each.name}>
             <span>{each.name}</span>
-            <span class="soft">{usedWords(each)}</span>
-            <Meter share={each.most ? each.used / each.most : 0} label={`${each.name}: ${usedWords(each)}`} />
+            <span class="soft">{usageText(each)}</span>
+            <Meter share={each.most ? each.used / each.most : 0} label={`${each.name}: ${usageText(each)}`} />
           </li>
         ))}
       </ul>
@@ -142,12 +160,12 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
     <h2>Attempts</h2>
     <table class="metrics">
       <tbody>
-        {attempts.map(({ attempt, begunAt, ended, reason }) => (
-          <tr key={attempt}>
+        {attempts.map(({ attempt, startedAt, outcome, reason }) => (
+          <tr key={attempt} data-outcome={outcome ?? "running"}>
             <th scope="row">{attempt}</th>
-            <td class="value">{timeWords(begunAt)}</td>
+            <td class="value">{formatTime(startedAt)}</td>
             <td class="detail">
-              {ended === null ? "under way" : endWords[ended]}
+              {outcome === null ? "running" : attemptLabels[outcome]}
               {reason && `: ${reason}`}
             </td>
           </tr>
@@ -157,8 +175,8 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
   </>
 );
 
-const AskedOf = ({ run, asked: { task, urlMap } }: { run: Run; asked: Asked }) => (
-  <aside aria-label="What was asked">
+const RunPrompt = ({ run, asked: { task, urlMap } }: { run: Run; asked: Asked }) => (
+  <aside aria-label="Prompt">
     <h2>Task</h2>
     <p class="task">{task.text}</p>
     {task.endGoal && (

@@ -1,11 +1,11 @@
 import type { ComponentChildren } from "preact";
 import type { Org } from "../../auth/orgs.ts";
-import { Layout } from "../layout.tsx";
+import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 const tabs = [
-  ["Organisation", "/settings"],
+  ["Organization", "/settings"],
   ["Members", "/settings/members"],
   ["API keys", "/settings/keys"],
   ["Models", "/settings/models"],
@@ -14,15 +14,15 @@ const tabs = [
 type FrameProps = {
   site: Site;
   viewer: Viewer;
-  /** Which of the tabs is shown. */
+  /** Path of the current tab. */
   path: (typeof tabs)[number][1];
-  /** What came of a form: good news, or what to mend. */
+  /** Success or error message of the last form. */
   done?: string;
   wrong?: string;
   children: ComponentChildren;
 };
 
-/** What all pages of settings share: the tabs, and what came of the last form. */
+/** Frame of the settings pages: tabs and the message of the last form. */
 export function SettingsFrame({ site, viewer, path, done, wrong, children }: FrameProps) {
   const title = tabs.find(([, each]) => each === path)?.[0] ?? "Settings";
   return (
@@ -54,23 +54,23 @@ export function SettingsFrame({ site, viewer, path, done, wrong, children }: Fra
 
 type Props = Pick<FrameProps, "site" | "viewer" | "done" | "wrong"> & {
   org: Org;
-  /** What models cost the organisation this month. */
+  /** Model spending of the organization this month. */
   spentUsd: number;
-  /** What holds where the organisation says nothing of its own. */
+  /** Server defaults for settings that the organization leaves blank. */
   defaults: { runsAtOnce: number; runsADay: number | null };
-  /** What was typed, when it could not be taken. */
+  /** The submitted values, when they were rejected. */
   typed?: URLSearchParams;
   mayChange: boolean;
 };
 
-/** Name, time zone and limits of an organisation. */
+/** Name, time zone and limits of an organization. */
 export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }: Props) {
   const value = (name: string, stored: string | number | null) => typed?.get(name) ?? String(stored ?? "");
   return (
     <SettingsFrame {...frame} path="/settings">
       <form method={mayChange ? "post" : "get"} action={`${frame.site.base}/settings`}>
         <fieldset disabled={!mayChange}>
-          <legend>Organisation</legend>
+          <legend>Organization</legend>
           <p class="field">
             <label>
               Name <input name="name" required maxLength={200} value={value("name", org.name)} />
@@ -88,7 +88,7 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
               />
             </label>
             <span class="hint" id="zone-hint">
-              For schedules, reports and the month that spending is counted in: a name like Europe/Berlin.
+              Used for schedules, reports and monthly spending. For example, Europe/Berlin.
             </span>
           </p>
           <datalist id="zones">
@@ -101,30 +101,30 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
           <legend>Limits</legend>
           <p class="field">
             <label>
-              Runs at once
+              Concurrent runs{" "}
               <input
                 name="maxRunsAtOnce"
                 inputMode="numeric"
                 pattern="[0-9]*"
-                placeholder={`${defaults.runsAtOnce} (the service's)`}
+                placeholder={`Server default (${defaults.runsAtOnce})`}
                 value={value("maxRunsAtOnce", org.maxRunsAtOnce)}
               />
             </label>
           </p>
           <p class="field">
             <label>
-              Runs a day
+              Daily run limit{" "}
               <input
                 name="maxRunsADay"
                 inputMode="numeric"
                 pattern="[0-9]*"
-                placeholder={defaults.runsADay === null ? "no limit" : `${defaults.runsADay} (the service's)`}
+                placeholder={defaults.runsADay === null ? "Unlimited" : `Server default (${defaults.runsADay})`}
                 value={value("maxRunsADay", org.maxRunsADay)}
                 aria-describedby="day-hint"
               />
             </label>
             <span class="hint" id="day-hint">
-              Runs begun within 24 hours. What is asked for above it waits; nothing is lost.
+              Runs started per rolling 24 hours. Extra runs are queued.
             </span>
           </p>
         </fieldset>
@@ -132,51 +132,52 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
           <legend>Models</legend>
           <p class="field">
             <label>
-              USD a month
+              Monthly budget (USD){" "}
               <input
                 name="maxUsdAMonth"
                 inputMode="decimal"
-                placeholder="no bound"
+                placeholder="Unlimited"
                 value={value("maxUsdAMonth", org.maxUsdAMonth)}
                 aria-describedby="month-hint"
               />
             </label>
             <span class="hint" id="month-hint">
-              ${spentUsd.toFixed(2)} was spent this month. A run that would go beyond is ended and says so.
+              ${spentUsd.toFixed(2)} spent this month. Runs that would exceed the budget are stopped.
             </span>
           </p>
           <p class="field">
             <label>
-              USD a run
+              Budget per run (USD){" "}
               <input
                 name="maxUsdARun"
                 inputMode="decimal"
-                placeholder="the service's"
+                placeholder="Server default"
                 value={value("maxUsdARun", org.maxUsdARun)}
               />
             </label>
           </p>
           <p class="field">
             <label>
-              Judges
+              Judge models{" "}
               <input
                 name="judgeModels"
-                placeholder="the service's"
+                placeholder="Server default"
                 value={value("judgeModels", org.judgeModels?.join(", ") ?? null)}
                 aria-describedby="judge-hint"
               />
             </label>
             <span class="hint" id="judge-hint">
-              Models as provider/model, best first; the first of another family than the agent's judges.
+              Comma-separated provider/model in order of preference. evald picks the first from a different vendor than
+              the agent.
             </span>
           </p>
         </fieldset>
         {mayChange ? (
           <button class="main" type="submit">
-            Save
+            Save settings
           </button>
         ) : (
-          <p class="muted">Only an owner may change these.</p>
+          <p class="muted">Only owners can change these settings.</p>
         )}
       </form>
     </SettingsFrame>

@@ -1,12 +1,12 @@
-import { duration, line, percent } from "../../grading/words.ts";
-import { methodologyWords } from "../../reports/runrows.ts";
-import type { Trends } from "../../reports/trends.ts";
-import { Layout } from "../layout.tsx";
+import { duration, line, percent } from "../../grading/text.ts";
+import { methodologyWords } from "../../reports/differences.ts";
+import type { Trends } from "../../trends/trends.ts";
+import { figureHeads, Heads, Wide } from "../components/figures.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
+import { Layout } from "../components/layout.tsx";
+import { dayOf, TrendChart } from "../components/trend-chart.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { Choice, Filter, type PromptName, promptChoices } from "./choice.tsx";
-import { figureHeads, Heads, Wide } from "./figures.tsx";
-import { dayOf, TrendChart } from "./trendchart.tsx";
 
 type TrendsQuery = { promptId?: string; agent?: string; interval?: string; since?: string; until?: string };
 
@@ -19,10 +19,10 @@ type Props = {
   agents: string[];
 };
 
-const intervalWords = { day: "by day", week: "by week", month: "by month" } as const;
-const evalWords = { ...intervalWords, eval: "by evaluation" } as const;
+const intervalLabels = { day: "By day", week: "By week", month: "By month" } as const;
+const evalIntervalLabels = { ...intervalLabels, eval: "By evaluation" } as const;
 
-/** How scores went over time, of one prompt or of all, and what moved them. */
+/** Scores over time of one prompt or of all prompts, with the changes that may explain them. */
 export function TrendsPage({ site, site: { base }, viewer, trends, query, prompts, agents }: Props) {
   const { points, others, changes, agent, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
@@ -39,44 +39,43 @@ export function TrendsPage({ site, site: { base }, viewer, trends, query, prompt
           <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
             {promptChoices(prompts)}
           </Choice>
-          <Choice name="agent" label="Agent" all="The agent that ran last" value={query.agent}>
+          <Choice name="agent" label="Agent" all="Latest agent" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
           <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
-            {Object.entries(query.promptId === undefined ? intervalWords : evalWords)}
+            {Object.entries(query.promptId === undefined ? intervalLabels : evalIntervalLabels)}
           </Choice>
           <label class="inline">
-            from <input type="date" name="since" value={query.since?.slice(0, 10)} />
+            From <input type="date" name="since" value={query.since?.slice(0, 10)} />
           </label>
           <label class="inline">
-            to <input type="date" name="until" value={query.until?.slice(0, 10)} />
+            To <input type="date" name="until" value={query.until?.slice(0, 10)} />
           </label>
         </Filter>
       )}
       {scored.length === 0 ? (
         <div class="empty">
-          <h2>Nothing to draw yet</h2>
-          <p>A line needs runs with a score in this time. A prompt with a frequency makes them by itself.</p>
+          <h2>No data yet</h2>
+          <p>Run a prompt, or schedule one, to see its score over time.</p>
           <p>
             <a class="button main" href={`${base}/prompts`}>
-              Go to the prompts
+              View prompts
             </a>
           </p>
         </div>
       ) : (
         <>
           <p class="muted">
-            Of {what}, by {[agent, model].filter(Boolean).join(" ")}
-            {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95 % interval of the
-            mean.
-            {others.length > 0 && " Dashed: graded by another methodology, which is no part of the line."}
+            Mean score of {what} with {[agent, model].filter(Boolean).join(" ")}
+            {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95% confidence interval.
+            {others.length > 0 && " Dashed lines were graded with another methodology."}
           </p>
           <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored)} />
           <Changes changes={changes} />
           <Points points={points} />
           {others.map(({ methodology, points }) => (
-            <section key={methodology.hash}>
-              <h2>By methodology {methodologyWords(methodology)}</h2>
+            <section key={methodology.hash} data-methodology={methodology.hash}>
+              <h2>Methodology {methodologyWords(methodology)}</h2>
               <Points points={points} />
             </section>
           ))}
@@ -98,13 +97,13 @@ const given = (query: TrendsQuery): Record<string, string> =>
 
 function labelOf(what: string, scored: Trends["points"]): string {
   const [first, last] = [scored[0], scored.at(-1)];
-  return `Mean scores of ${what}: ${first?.score?.mean} from ${dayOf(first?.from ?? "")}, ${last?.score?.mean} from ${dayOf(last?.from ?? "")}; every value stands in the table below`;
+  return `Mean score of ${what}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
 const Changes = ({ changes }: { changes: Trends["changes"] }) =>
   changes.length === 0 ? null : (
     <section>
-      <h2 id="changes">What moved it</h2>
+      <h2 id="changes">Changes</h2>
       <ol class="changes">
         {changes.map((change) => (
           <li key={`${change.at} ${change.what}`}>
@@ -116,11 +115,11 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
               <>
                 {" "}
                 by {change.delta.value} points
-                {change.delta.low !== null && ` (95 % from ${change.delta.low} to ${change.delta.high})`}
+                {change.delta.low !== null && ` (95% CI ${change.delta.low} to ${change.delta.high})`}
               </>
             )}
-            {change.canary === "moved" && "; the canary moved too: the model drifted"}
-            {change.canary === "stayed" && "; the canary stayed: look at the docs"}
+            {change.canary === "moved" && "; the canary changed too, so the model drifted"}
+            {change.canary === "stayed" && "; the canary did not change, so check the docs"}
             {change.note && <small> {change.note}</small>}
           </li>
         ))}
@@ -129,10 +128,10 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
   );
 
 const Points = ({ points }: { points: Trends["points"] }) => (
-  <Wide label="Every value">
+  <Wide label="Chart data">
     <table class="list">
-      <caption class="unseen">Every value of the chart</caption>
-      <Heads words={["From"]} numbers={["Runs", ...figureHeads, "Not made"]} />
+      <caption class="unseen">Chart data</caption>
+      <Heads words={["From"]} numbers={["Runs", ...figureHeads, "Failed"]} />
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>
@@ -144,7 +143,7 @@ const Points = ({ points }: { points: Trends["points"] }) => (
               {score === null ? "–" : score.mean}
               {score !== null && score.low !== null && <small> {`${score.low} to ${score.high}`}</small>}
             </td>
-            <td class="number">{successRate ? `${percent(successRate.value)} of ${successRate.of}` : "not judged"}</td>
+            <td class="number">{successRate ? `${percent(successRate.value)} of ${successRate.of}` : "Not judged"}</td>
             <td class="number">{medianSeconds === null ? "–" : duration(medianSeconds)}</td>
             <td class="number">{medianCostUsd === null ? "–" : `$${medianCostUsd.toFixed(2)}`}</td>
             <td class="number">{infraFailures}</td>

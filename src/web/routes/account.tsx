@@ -1,42 +1,44 @@
 import { Elysia } from "elysia";
-import type { SignedIn } from "../../auth/people.ts";
+import type { SignedIn } from "../../auth/person.ts";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { hidden } from "../describe.ts";
-import { type Front, fromOf } from "../front.tsx";
+import { formError, pageAnswer } from "../page-answers.ts";
+import type { PageRequests } from "../page-requests.tsx";
 import { AccountPage } from "../pages/account.tsx";
-import { againWith, html } from "./people.tsx";
+import { fromOf } from "../visitors.ts";
 
-const done = new Map(
+/** What the page says after each form, by the value of `done` in its URL. */
+const messages = new Map(
   Object.entries({
-    name: "The name is saved.",
-    password: "The password is changed. You are signed out everywhere else.",
-    ended: "That sign-in is over.",
-    left: "You left the organisation.",
+    name: "Name saved.",
+    password: "Password changed. All other sessions were signed out.",
+    ended: "Session signed out.",
+    left: "You left the organization.",
   }),
 );
 
-/** What people have and change themselves. */
-export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
+/** Account page and its forms. */
+export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequests) => {
   const shown = (signedIn: SignedIn) => ({
     person: signedIn.person,
     hasPassword: people.hasPassword(signedIn),
     signIns: people.listSignIns(signedIn),
     memberships: people.membershipsOf(signedIn.person.id),
-    mayFound: deps.config.people.mayFound,
+    mayCreateOrgs: deps.config.people.canCreateOrgs,
   });
-  const to = (told: string) => front.seeOther(`/account?told=${told}`);
+  const redirectAfter = (done: string) => pages.seeOther(`/account?done=${done}`);
 
-  /** Does what the person asks for; what is refused is said on the page. */
+  /** Runs `work` for a form. When it fails, the account page shows the error. */
   const change = (
     request: Request,
     work: (signedIn: SignedIn, form: URLSearchParams) => Response | Promise<Response>,
   ) =>
-    front.own(request, async ({ signedIn, viewer, form, site }) => {
+    pages.showAccount(request, async ({ signedIn, viewer, form, site }) => {
       try {
         return await work(signedIn, form);
       } catch (error) {
-        return againWith(error, (wrong) => <AccountPage {...{ site, viewer, ...shown(signedIn), wrong }} />);
+        return formError(error, (wrong) => <AccountPage {...{ site, viewer, ...shown(signedIn), wrong }} />);
       }
     });
 
@@ -44,9 +46,9 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
     .get(
       "/account",
       ({ request }) =>
-        front.own(request, ({ signedIn, viewer, site }) => {
-          const told = new URL(request.url).searchParams.get("told") ?? "";
-          return html(<AccountPage {...{ site, viewer, ...shown(signedIn), done: done.get(told) }} />);
+        pages.showAccount(request, ({ signedIn, viewer, site }) => {
+          const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
+          return pageAnswer(<AccountPage {...{ site, viewer, ...shown(signedIn), done: message }} />);
         }),
       hidden,
     )
@@ -55,7 +57,7 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       ({ request }) =>
         change(request, (signedIn, form) => {
           people.rename(signedIn, form.get("name") ?? "");
-          return to("name");
+          return redirectAfter("name");
         }),
       hidden,
     )
@@ -63,10 +65,10 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       "/account/password",
       ({ request }) =>
         change(request, async (signedIn, form) => {
-          const [present, next] = [form.get("present") ?? "", form.get("next") ?? ""];
-          return front.withCookies(
-            to("password"),
-            await people.changePassword(signedIn, present, next, fromOf(request)),
+          const [current, next] = [form.get("currentPassword") ?? "", form.get("newPassword") ?? ""];
+          return pages.withCookies(
+            redirectAfter("password"),
+            await people.changePassword(signedIn, current, next, fromOf(request)),
           );
         }),
       hidden,
@@ -76,7 +78,7 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       ({ request }) =>
         change(request, (signedIn, form) => {
           people.endSignIn(signedIn, form.get("signIn") ?? undefined);
-          return to("ended");
+          return redirectAfter("ended");
         }),
       hidden,
     )
@@ -85,7 +87,7 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       ({ request }) =>
         change(request, (signedIn, form) => {
           people.chooseOrg(signedIn, form.get("org") ?? "");
-          return front.seeOther("/");
+          return pages.seeOther("/");
         }),
       hidden,
     )
@@ -94,21 +96,24 @@ export const accountPages = ({ people, orgs, deps }: Service, front: Front) => {
       ({ request }) =>
         change(request, async (signedIn, form) => {
           const org = people.membershipsOf(signedIn.person.id).find((each) => each.org === form.get("org"));
-          if (!org) throw new AppError("not_found", "there is no such organisation");
+          if (!org) throw new AppError("not_found", "you are not a member of this organization");
           await people.leaveOrg(org.org, signedIn, fromOf(request));
-          return to("left");
+          return redirectAfter("left");
         }),
       hidden,
     )
     .post(
-      "/account/found",
+      "/account/create-organisation",
       ({ request }) =>
         change(request, async (signedIn, form) => {
-          if (!deps.config.people.mayFound)
-            throw new AppError("forbidden", "whoever runs this service makes organisations: evald org create");
+          if (!deps.config.people.canCreateOrgs)
+            throw new AppError(
+              "forbidden",
+              "only the operator of this server can create organizations (evald org create)",
+            );
           const { id } = orgs.createOrg(form.get("orgName") ?? "");
           await people.addOwner(id, signedIn);
-          return front.seeOther("/");
+          return pages.seeOther("/");
         }),
       hidden,
     );

@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
+import { fragments } from "../../http/event-stream.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
+import { toPage, toPart } from "../components/layout.tsx";
 import { hidden, page } from "../describe.ts";
-import type { Front } from "../front.tsx";
-import { toPage, toPart } from "../layout.tsx";
-import { fragments } from "../live.ts";
+import type { PageRequests } from "../page-requests.tsx";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
 import type { Site } from "../site.ts";
@@ -14,21 +14,21 @@ const shownPrompts = 20;
 const shownLines = 6;
 const withinMs = 7 * 24 * 3600_000;
 
-/** The start page: of an organisation for who belongs to one, of the service for everyone else. */
-export const homePages = (service: Service, front: Front) => {
-  const { deps, orgs, promptLists, latest, runLists } = service;
+/** The dashboard of an organization, or the landing page for visitors who are not signed in. */
+export const homePages = (service: Service, pages: PageRequests) => {
+  const { deps, orgs, prompts, latest, runs } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
-    const { items, total } = promptLists.findLines(org, {}, { limit: shownPrompts, offset: 0 });
+    const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
     return {
       site,
       now: deps.now(),
       timeZone: orgs.getOrg(org).timeZone,
       prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
       promptCount: total,
-      open: runLists.listUnfinished(org, shownLines),
-      due: promptLists.listDue(org, shownLines),
-      broken: runLists.listBroken(org, { limit: shownLines, withinMs }),
+      open: runs.listUnfinished(org, shownLines),
+      due: prompts.listDue(org, shownLines),
+      broken: runs.listBroken(org, { limit: shownLines, withinMs }),
     };
   }
 
@@ -36,18 +36,18 @@ export const homePages = (service: Service, front: Front) => {
     .get(
       "/",
       ({ request }) =>
-        front.greet(request, ({ viewer }, site) =>
+        pages.showPublic(request, ({ viewer }, site) =>
           privateAnswer(
             "html",
             toPage(viewer ? <DashboardPage viewer={viewer} {...overviewOf(viewer, site)} /> : <HomePage site={site} />),
           ),
         ),
-      page("home", "The home of the organisation of whoever is signed in; for others what this service is"),
+      page("home", "Dashboard when signed in, landing page otherwise"),
     )
     .get(
       "/live",
       ({ request }) =>
-        front.stream(
+        pages.stream(
           request,
           (viewer, site) => (gone) =>
             fragments(

@@ -1,40 +1,41 @@
 import { Elysia } from "elysia";
 import type { Service } from "../../service.ts";
 import { hidden } from "../describe.ts";
-import { type Actor, type Front, fromOf } from "../front.tsx";
+import { formError, pageAnswer } from "../page-answers.ts";
+import type { Actor, PageRequests } from "../page-requests.tsx";
 import { MembersPage } from "../pages/members.tsx";
 import type { Viewer } from "../viewer.ts";
-import { againWith, html } from "./people.tsx";
+import { fromOf } from "../visitors.ts";
 
-const done = new Map(
+/** What the page says after each form, by the value of `done` in its URL. */
+const messages = new Map(
   Object.entries({
-    invited: "The invitation is made. Give its link to the person: it stands below.",
-    mailed: "The invitation is made, and a mail with its link is on its way.",
-    unmailed:
-      "The invitation is made, but the mail could not be sent: the log says why. Give the link to the person yourself.",
-    revoked: "The invitation is revoked.",
-    role: "The role is changed.",
-    removed: "The person is no member any more.",
+    invited: "Invitation created. Share the link below.",
+    mailed: "Invitation emailed.",
+    unmailed: "Invitation created, but the email could not be sent (see the server log). Share the link below instead.",
+    revoked: "Invitation revoked.",
+    role: "Role updated.",
+    removed: "Member removed.",
   }),
 );
 
-/** Who belongs to an organisation. */
-export const memberPages = ({ people }: Service, front: Front) => {
+/** Members page and its forms. */
+export const memberPages = ({ people }: Service, pages: PageRequests) => {
   const shown = (viewer: Viewer) => ({
     viewer,
     members: people.listMembers(viewer.org),
     invitations: people.listInvitations(viewer.org),
   });
-  const to = (told: string) => front.seeOther(`/settings/members?told=${told}`);
+  const redirectAfter = (done: string) => pages.seeOther(`/settings/members?done=${done}`);
 
-  /** Does what an owner asks for; what is refused is said on the page. */
+  /** Runs `work` for a form of an owner. When it fails, the members page shows the error. */
   const change = (request: Request, work: (viewer: Actor, form: URLSearchParams) => Promise<Response | string>) =>
-    front.act(request, "members", async (viewer, form, site) => {
+    pages.submit(request, "members", async (viewer, form, site) => {
       try {
-        const did = await work(viewer, form);
-        return typeof did === "string" ? to(did) : did;
+        const result = await work(viewer, form);
+        return typeof result === "string" ? redirectAfter(result) : result;
       } catch (error) {
-        return againWith(error, (wrong) => <MembersPage {...{ site, ...shown(viewer), wrong }} />);
+        return formError(error, (wrong) => <MembersPage {...{ site, ...shown(viewer), wrong }} />);
       }
     });
 
@@ -42,9 +43,9 @@ export const memberPages = ({ people }: Service, front: Front) => {
     .get(
       "/settings/members",
       ({ request }) =>
-        front.show(request, (viewer, site) => {
-          const told = new URL(request.url).searchParams.get("told") ?? "";
-          return html(<MembersPage {...{ site, ...shown(viewer), done: done.get(told) }} />);
+        pages.show(request, (viewer, site) => {
+          const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
+          return pageAnswer(<MembersPage {...{ site, ...shown(viewer), done: message }} />);
         }),
       hidden,
     )
@@ -87,7 +88,7 @@ export const memberPages = ({ people }: Service, front: Front) => {
             return "removed";
           }
           const link = people.resetPathFor(viewer.org, member, viewer.person);
-          return html(<MembersPage {...{ site: front.site(), ...shown(viewer), link }} />);
+          return pageAnswer(<MembersPage {...{ site: pages.site(), ...shown(viewer), link }} />);
         }),
       hidden,
     );

@@ -1,24 +1,24 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { getTrends, trendFilter } from "../../reports/trends.ts";
 import type { Service } from "../../service.ts";
+import { getTrends, trendFilter } from "../../trends/trends.ts";
 import { privateAnswer } from "../answer.ts";
+import { toPage } from "../components/layout.tsx";
 import { page } from "../describe.ts";
-import type { Front } from "../front.tsx";
-import { toPage } from "../layout.tsx";
+import type { PageRequests } from "../page-requests.tsx";
 import { TrendsPage } from "../pages/trends.tsx";
 import { withoutBlanks } from "../query.ts";
 
-/** Results over time. */
-export const trendPages = ({ deps, prompts }: Service, front: Front) =>
+/** The trends page. */
+export const trendPages = ({ deps, prompts, agentChoices }: Service, pages: PageRequests) =>
   new Elysia({ name: "trend pages" }).get(
     "/trends",
     ({ request, query }) =>
-      front.show(request, (viewer, site) => {
+      pages.show(request, (viewer, site) => {
         if (query.promptId !== undefined) prompts.getPromptRow(viewer.org, query.promptId);
         const trends = getTrends(deps, viewer.org, query);
-        const listed = prompts.listPrompts(viewer.org, { limit: 200, offset: 0, includeArchived: true }).items;
-        const agents = [...new Set(["explorer", "llm", ...(query.agent ? [query.agent] : [])])];
+        const listed = prompts.listChoices(viewer.org);
+        const agents = [...new Set([...agentChoices.map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
         return privateAnswer(
           "html",
           toPage(<TrendsPage {...{ site, viewer, trends, query, prompts: listed, agents }} />),
@@ -27,6 +27,6 @@ export const trendPages = ({ deps, prompts }: Service, front: Front) =>
     {
       transform: withoutBlanks,
       query: Type.Object(trendFilter),
-      ...page("trendsPage", "Results over time, and what moved them", { refuses: true, misses: true, needsKey: true }),
+      ...page("trendsPage", "Trends page", { refuses: true, misses: true, needsKey: true }),
     },
   );

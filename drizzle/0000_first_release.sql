@@ -1,0 +1,637 @@
+CREATE TABLE `accounts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`person_id` text NOT NULL,
+	`provider_id` text NOT NULL,
+	`account_id` text NOT NULL,
+	`password` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `accounts_of_person` ON `accounts` (`person_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `accounts_of_provider` ON `accounts` (`provider_id`,`account_id`);--> statement-breakpoint
+CREATE TABLE `api_keys` (
+	`hash` blob PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`org_id` text NOT NULL,
+	`name` text NOT NULL,
+	`display` text NOT NULL,
+	`scopes` text,
+	`created_at` integer NOT NULL,
+	`expires_at` integer,
+	`revoked_at` integer,
+	`last_used_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "api_keys_hash" CHECK(length("api_keys"."hash") = 32)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `api_keys_id_unique` ON `api_keys` (`id`);--> statement-breakpoint
+CREATE INDEX `api_keys_newest` ON `api_keys` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `artefacts` (
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`name` text NOT NULL,
+	`data` blob NOT NULL,
+	PRIMARY KEY(`run_id`, `attempt`, `name`),
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "artefacts_data" CHECK(length("artefacts"."data") between 1 and 524288)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `attempts` (
+	`job_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`owner` text NOT NULL,
+	`started_at` integer NOT NULL,
+	`completed_at` integer,
+	`outcome` text,
+	`reason` text,
+	`cost_usd` real,
+	PRIMARY KEY(`job_id`, `attempt`),
+	CONSTRAINT "attempts_outcome" CHECK("attempts"."outcome" in ('done', 'failed', 'retried', 'released', 'lost', 'cancelled')),
+	CONSTRAINT "attempts_completed_at" CHECK(("attempts"."outcome" is null) = ("attempts"."completed_at" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `eval_requests` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`trigger` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "eval_requests_trigger" CHECK("eval_requests"."trigger" in ('schedule', 'api', 'mcp', 'web', 'cli'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `eval_requests_by_prompt` ON `eval_requests` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `eval_requests_by_trigger` ON `eval_requests` (`org_id`,`trigger`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `eval_requests_of_org` ON `eval_requests` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `exposures` (
+	`report_id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`visits` text NOT NULL,
+	`done` text NOT NULL,
+	`is_complete` integer NOT NULL,
+	`by_rules` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `fixes` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`title` text NOT NULL,
+	`fingerprints` text NOT NULL,
+	`done_by` text NOT NULL,
+	`note` text,
+	`created_at` integer NOT NULL,
+	`before_id` text NOT NULL,
+	`after_id` text NOT NULL,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`before_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`after_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `fixes_by_prompt` ON `fixes` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE TABLE `friction_lifecycles` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`place` text NOT NULL,
+	`fingerprint` text NOT NULL,
+	`report_id` text NOT NULL,
+	`severity` text NOT NULL,
+	`state` text NOT NULL,
+	`first_seen_at` integer NOT NULL,
+	`last_seen_at` integer NOT NULL,
+	`fixed_at` integer,
+	`met` integer NOT NULL,
+	`reached` integer NOT NULL,
+	`lost_points` real,
+	`lost_seconds` real,
+	`lost_usd` real,
+	`page` text,
+	`met_by` text NOT NULL,
+	`grounds` text NOT NULL,
+	`life` text NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `place`, `fingerprint`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "friction_lifecycles_state" CHECK("friction_lifecycles"."state" in ('new', 'open', 'fixed', 'regressed')),
+	CONSTRAINT "friction_lifecycles_severity" CHECK("friction_lifecycles"."severity" in ('critical', 'high', 'medium', 'low'))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `friction_points` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`position` integer NOT NULL,
+	`fingerprint` text NOT NULL,
+	`severity` text NOT NULL,
+	`phase` text NOT NULL,
+	`category` text NOT NULL,
+	`title` text NOT NULL,
+	`description` text NOT NULL,
+	`quote` text,
+	`url` text,
+	`events` text NOT NULL,
+	`lost_seconds` real,
+	`lost_usd` real,
+	`lost_points` real,
+	`grounds` text NOT NULL,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "friction_points_severity" CHECK("friction_points"."severity" in ('critical', 'high', 'medium', 'low')),
+	CONSTRAINT "friction_points_phase" CHECK("friction_points"."phase" in ('discovery', 'setup', 'integration', 'execution', 'recovery')),
+	CONSTRAINT "friction_points_category" CHECK("friction_points"."category" in ('dead_link', 'missing_docs', 'misleading_docs', 'unreadable_page', 'broken_sample', 'unclear_error', 'silent_failure', 'needs_human', 'auth', 'slow', 'wrong_contract', 'other')),
+	CONSTRAINT "friction_points_events" CHECK(json_array_length("friction_points"."events") > 0)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `friction_points_by_prompt` ON `friction_points` (`org_id`,`prompt_id`,`fingerprint`);--> statement-breakpoint
+CREATE UNIQUE INDEX `friction_points_of_org` ON `friction_points` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `friction_points_of_report` ON `friction_points` (`report_id`,`fingerprint`);--> statement-breakpoint
+CREATE TABLE `gates` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`head_request_id` text NOT NULL,
+	`base_request_id` text,
+	`base_run_ids` text,
+	`model` text,
+	`others` text,
+	`runs` integer NOT NULL,
+	`adaptive` integer NOT NULL,
+	`min_score` real,
+	`scope` text DEFAULT 'goal' NOT NULL,
+	`budget_usd` real,
+	`status` text NOT NULL,
+	`reason` text,
+	`comparison` text,
+	`spent_usd` real,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`head_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`base_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "gates_scope" CHECK("gates"."scope" in ('goal', 'conduct_only', 'docs_only')),
+	CONSTRAINT "gates_status" CHECK("gates"."status" in ('running', 'passed', 'failed', 'error')),
+	CONSTRAINT "gates_completed" CHECK(("gates"."status" = 'running') = ("gates"."completed_at" is null)),
+	CONSTRAINT "gates_reason" CHECK(("gates"."status" = 'running') = ("gates"."reason" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `gates_by_prompt` ON `gates` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `gates_running` ON `gates` (`id`) WHERE "gates"."status" = 'running';--> statement-breakpoint
+CREATE UNIQUE INDEX `gates_of_org` ON `gates` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `gates_of_request` ON `gates` (`org_id`,`head_request_id`);--> statement-breakpoint
+CREATE TABLE `gradings` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`hash` text NOT NULL,
+	`repeat` integer NOT NULL,
+	`grade` text NOT NULL,
+	`judging` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `gradings_by_hash` ON `gradings` (`org_id`,`hash`,`report_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `gradings_of_org` ON `gradings` (`org_id`,`id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `gradings_of_report` ON `gradings` (`report_id`,`hash`,`repeat`);--> statement-breakpoint
+CREATE TABLE `invitations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`email` text NOT NULL,
+	`role` text NOT NULL,
+	`status` text NOT NULL,
+	`inviter_id` text NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`inviter_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	CONSTRAINT "invitations_role" CHECK("invitations"."role" in ('owner', 'admin', 'member')),
+	CONSTRAINT "invitations_status" CHECK("invitations"."status" in ('pending', 'accepted', 'rejected', 'canceled'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `invitations_newest` ON `invitations` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `jobs` (
+	`id` text PRIMARY KEY NOT NULL,
+	`kind` text NOT NULL,
+	`subject` text NOT NULL,
+	`org_id` text NOT NULL,
+	`host` text NOT NULL,
+	`state` text NOT NULL,
+	`available_at` integer NOT NULL,
+	`attempt` integer NOT NULL,
+	`spent` integer NOT NULL,
+	`max_attempts` integer NOT NULL,
+	`faults` integer NOT NULL,
+	`deaths` integer NOT NULL,
+	`owner` text,
+	`lease_until` integer,
+	`last_error` text,
+	`created_at` integer NOT NULL,
+	`started_at` integer,
+	`completed_at` integer,
+	CONSTRAINT "jobs_state" CHECK("jobs"."state" in ('queued', 'running', 'done', 'failed', 'cancelled')),
+	CONSTRAINT "jobs_lease" CHECK(("jobs"."state" = 'running') = ("jobs"."lease_until" is not null)),
+	CONSTRAINT "jobs_completed" CHECK(("jobs"."state" in ('done', 'failed', 'cancelled')) = ("jobs"."completed_at" is not null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `jobs_claim` ON `jobs` (`org_id`,`host`,`available_at`,`id`) WHERE "jobs"."state" = 'queued';--> statement-breakpoint
+CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'queued' and "jobs"."available_at" > 0;--> statement-breakpoint
+CREATE INDEX `jobs_running` ON `jobs` (`lease_until`) WHERE "jobs"."state" = 'running';--> statement-breakpoint
+CREATE INDEX `jobs_started` ON `jobs` (`org_id`,`started_at`) WHERE "jobs"."started_at" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX `jobs_subject` ON `jobs` (`kind`,`subject`);--> statement-breakpoint
+CREATE TABLE `members` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`person_id` text NOT NULL,
+	`role` text NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	CONSTRAINT "members_role" CHECK("members"."role" in ('owner', 'admin', 'member'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `members_of_person` ON `members` (`person_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `members_once` ON `members` (`org_id`,`person_id`);--> statement-breakpoint
+CREATE TABLE `model_keys` (
+	`org_id` text NOT NULL,
+	`provider` text NOT NULL,
+	`base_url` text NOT NULL,
+	`sealed` blob NOT NULL,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `provider`),
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "model_keys_provider" CHECK("model_keys"."provider" in ('anthropic', 'openai', 'google', 'openai-compatible'))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `named_pages` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`page` text NOT NULL,
+	`url` text NOT NULL,
+	`llms_txt_at` integer,
+	`sitemap_at` integer,
+	`link_at` integer,
+	PRIMARY KEY(`org_id`, `prompt_id`, `page`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `orgs` (
+	`id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`time_zone` text NOT NULL,
+	`max_runs_at_once` integer,
+	`max_runs_a_day` integer,
+	`max_usd_a_month` real,
+	`max_usd_a_run` real,
+	`judge_models` text,
+	`created_at` integer NOT NULL,
+	CONSTRAINT "orgs_name" CHECK(length("orgs"."name") between 1 and 200)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `orgs_name_unique` ON `orgs` (`name`);--> statement-breakpoint
+CREATE TABLE `page_months` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`month` integer NOT NULL,
+	`agent` text NOT NULL,
+	`page` text NOT NULL,
+	`url` text NOT NULL,
+	`runs` integer NOT NULL,
+	`reads` integer NOT NULL,
+	`misses` integer NOT NULL,
+	`guesses` integer NOT NULL,
+	`errors` integer NOT NULL,
+	`given` integer NOT NULL,
+	`llms_txt` integer NOT NULL,
+	`sitemap` integer NOT NULL,
+	`link` integer NOT NULL,
+	`search` integer NOT NULL,
+	`guessed` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `month`, `agent`, `page`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `people` (
+	`id` text PRIMARY KEY NOT NULL,
+	`name` text NOT NULL,
+	`email` text NOT NULL,
+	`email_verified` integer NOT NULL,
+	`image` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	CONSTRAINT "people_email" CHECK("people"."email" = lower("people"."email"))
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `people_email_unique` ON `people` (`email`);--> statement-breakpoint
+CREATE TABLE `prompts` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`title` text,
+	`text` text NOT NULL,
+	`end_goal` text,
+	`status` text NOT NULL,
+	`frequency` text,
+	`runs_per_eval` integer,
+	`target_provider_id` text,
+	`additional_urls` text,
+	`template_vars` text,
+	`template_defaults` text,
+	`declared_checks` text,
+	`agent` text,
+	`model` text,
+	`limits` text,
+	`review_before_publishing` integer NOT NULL,
+	`is_canary` integer DEFAULT false NOT NULL,
+	`baseline_request_id` text,
+	`created_at` integer NOT NULL,
+	`next_slot_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`target_provider_id`) REFERENCES `providers`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "prompts_status" CHECK("prompts"."status" in ('active', 'paused', 'archived')),
+	CONSTRAINT "prompts_runs_per_eval" CHECK("prompts"."runs_per_eval" between 1 and 50)
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `prompts_by_status` ON `prompts` (`org_id`,`status`,`id`);--> statement-breakpoint
+CREATE INDEX `prompts_by_provider` ON `prompts` (`org_id`,`target_provider_id`,`id`);--> statement-breakpoint
+CREATE INDEX `prompts_due` ON `prompts` (`next_slot_at`) WHERE "prompts"."next_slot_at" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX `prompts_of_org` ON `prompts` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `providers` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`name` text NOT NULL,
+	`docs_url` text,
+	`product_url` text,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `providers_of_org` ON `providers` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `recommendations` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`priority` integer NOT NULL,
+	`title` text NOT NULL,
+	`action` text NOT NULL,
+	`url` text,
+	`friction_ids` text NOT NULL,
+	`expected_gain` real,
+	`gain` text,
+	`evidence` text,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "recommendations_frictions" CHECK(json_array_length("recommendations"."friction_ids") > 0)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `recommendations_of_report` ON `recommendations` (`report_id`,`priority`);--> statement-breakpoint
+CREATE TABLE `regrades` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text,
+	`since` integer NOT NULL,
+	`until` integer NOT NULL,
+	`methodology` text NOT NULL,
+	`judge` text,
+	`hash` text NOT NULL,
+	`repeats` integer NOT NULL,
+	`max_usd` real,
+	`status` text NOT NULL,
+	`batch` integer NOT NULL,
+	`cursor` text NOT NULL,
+	`total` integer NOT NULL,
+	`graded` integer NOT NULL,
+	`unchanged` integer NOT NULL,
+	`without_events` integer NOT NULL,
+	`failed` integer NOT NULL,
+	`spent_usd` real NOT NULL,
+	`unpriced` integer NOT NULL,
+	`failure_cause` text,
+	`failure_detail` text,
+	`created_at` integer NOT NULL,
+	`completed_at` integer,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "regrades_status" CHECK("regrades"."status" in ('pending', 'running', 'completed', 'failed', 'cancelled')),
+	CONSTRAINT "regrades_terminal" CHECK(("regrades"."completed_at" is not null) = ("regrades"."status" in ('completed', 'failed', 'cancelled'))),
+	CONSTRAINT "regrades_failure_cause" CHECK("regrades"."failure_cause" in ('timeout', 'budget', 'credentials', 'infrastructure', 'agent_crashed', 'cancelled')),
+	CONSTRAINT "regrades_failure" CHECK(("regrades"."failure_cause" is not null) = ("regrades"."status" in ('failed', 'cancelled')) and ("regrades"."failure_detail" is null) = ("regrades"."failure_cause" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `regrades_newest` ON `regrades` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `reports` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`slug` text NOT NULL,
+	`status` text NOT NULL,
+	`outcome` text NOT NULL,
+	`scope` text DEFAULT 'docs_only' NOT NULL,
+	`score` real,
+	`grade` text,
+	`null_notice` text,
+	`key_finding` text NOT NULL,
+	`verdict` text NOT NULL,
+	`summary` text NOT NULL,
+	`coverage` real NOT NULL,
+	`metrics` text NOT NULL,
+	`dimensions` text NOT NULL,
+	`lost` text,
+	`methodology` text NOT NULL,
+	`judge` text,
+	`grading_id` text,
+	`grading_pinned` integer DEFAULT false NOT NULL,
+	`created_at` integer NOT NULL,
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "reports_status" CHECK("reports"."status" in ('published', 'draft', 'archived')),
+	CONSTRAINT "reports_outcome" CHECK("reports"."outcome" in ('succeeded', 'goal_not_met', 'not_judged', 'no_creds', 'excluded', 'scoring_failed')),
+	CONSTRAINT "reports_score" CHECK("reports"."score" between 0 and 100),
+	CONSTRAINT "reports_null_score" CHECK(("reports"."score" is null) = ("reports"."null_notice" is not null))
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `reports_run_id_unique` ON `reports` (`run_id`);--> statement-breakpoint
+CREATE UNIQUE INDEX `reports_slug_unique` ON `reports` (`slug`);--> statement-breakpoint
+CREATE INDEX `reports_by_status` ON `reports` (`org_id`,`status`,`run_id`);--> statement-breakpoint
+CREATE INDEX `reports_by_prompt` ON `reports` (`org_id`,`prompt_id`,`status`,`run_id`);--> statement-breakpoint
+CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`scope`,`score`,`outcome`,`status`,`created_at`);--> statement-breakpoint
+CREATE UNIQUE INDEX `reports_of_org` ON `reports` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `run_counts` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`report_status` text NOT NULL,
+	`count` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `report_status`)
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `runs` (
+	`id` text PRIMARY KEY NOT NULL,
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`eval_request_id` text NOT NULL,
+	`status` text NOT NULL,
+	`url_map` text NOT NULL,
+	`template_args` text,
+	`task` text NOT NULL,
+	`agent` text NOT NULL,
+	`agent_version` text,
+	`model` text,
+	`attempt` integer NOT NULL,
+	`failure_cause` text,
+	`failure_detail` text,
+	`created_at` integer NOT NULL,
+	`started_at` integer,
+	`completed_at` integer,
+	`reserved_usd` real,
+	`idempotency_key` text,
+	`idempotency_hash` text,
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "runs_status" CHECK("runs"."status" in ('pending', 'running', 'completed', 'failed', 'superseded')),
+	CONSTRAINT "runs_terminal" CHECK(("runs"."completed_at" is not null) = ("runs"."status" in ('completed', 'failed', 'superseded'))),
+	CONSTRAINT "runs_failure_cause" CHECK("runs"."failure_cause" in ('timeout', 'budget', 'credentials', 'infrastructure', 'agent_crashed', 'cancelled', 'superseded')),
+	CONSTRAINT "runs_failure" CHECK(("runs"."failure_cause" is not null) = ("runs"."status" in ('failed', 'superseded')) and ("runs"."failure_detail" is null) = ("runs"."failure_cause" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `runs_by_prompt` ON `runs` (`org_id`,`prompt_id`,`id`);--> statement-breakpoint
+CREATE INDEX `runs_unfinished` ON `runs` (`org_id`,`prompt_id`) WHERE "runs"."completed_at" is null;--> statement-breakpoint
+CREATE INDEX `runs_failed` ON `runs` (`org_id`,`prompt_id`,`id`) WHERE "runs"."status" = 'failed';--> statement-breakpoint
+CREATE INDEX `runs_reserved` ON `runs` (`org_id`) WHERE "runs"."reserved_usd" is not null;--> statement-breakpoint
+CREATE INDEX `runs_by_agent` ON `runs` (`org_id`,`agent`,`id`);--> statement-breakpoint
+CREATE INDEX `runs_without_report` ON `runs` (`org_id`,`status`,`id`) WHERE "runs"."status" in ('failed', 'superseded');--> statement-breakpoint
+CREATE INDEX `runs_by_eval_request` ON `runs` (`org_id`,`eval_request_id`,`id`);--> statement-breakpoint
+CREATE INDEX `runs_by_idempotency_key` ON `runs` (`org_id`,`idempotency_key`) WHERE "runs"."idempotency_key" is not null;--> statement-breakpoint
+CREATE UNIQUE INDEX `runs_of_org` ON `runs` (`org_id`,`id`);--> statement-breakpoint
+CREATE TABLE `score_days` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`day` integer NOT NULL,
+	`agent` text NOT NULL,
+	`version` text NOT NULL,
+	`model` text NOT NULL,
+	`methodology` text NOT NULL,
+	`scope` text DEFAULT 'docs_only' NOT NULL,
+	`last_at` integer NOT NULL,
+	`succeeded` integer NOT NULL,
+	`judged` integer NOT NULL,
+	`scores` text NOT NULL,
+	`seconds` text NOT NULL,
+	`costs_usd` text NOT NULL,
+	PRIMARY KEY(`org_id`, `prompt_id`, `day`, `agent`, `version`, `model`, `methodology`, `scope`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `session_events` (
+	`org_id` text NOT NULL,
+	`run_id` text NOT NULL,
+	`attempt` integer NOT NULL,
+	`seq` integer NOT NULL,
+	`at` integer NOT NULL,
+	`t_ms` integer NOT NULL,
+	`type` text NOT NULL,
+	`source` text NOT NULL,
+	`data` text NOT NULL,
+	PRIMARY KEY(`run_id`, `attempt`, `seq`),
+	FOREIGN KEY (`org_id`,`run_id`) REFERENCES `runs`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "session_events_type" CHECK("session_events"."type" in ('thought', 'message', 'tool_call', 'tool_result', 'http', 'usage', 'error', 'interruption', 'limit', 'milestone', 'end')),
+	CONSTRAINT "session_events_source" CHECK("session_events"."source" in ('agent', 'gateway', 'egress', 'runner'))
+) STRICT;
+--> statement-breakpoint
+CREATE INDEX `session_events_usage` ON `session_events` (`run_id`,`attempt`) WHERE "session_events"."type" = 'usage';--> statement-breakpoint
+CREATE TABLE `share_links` (
+	`token_hash` blob PRIMARY KEY NOT NULL,
+	`id` text NOT NULL,
+	`org_id` text NOT NULL,
+	`report_id` text NOT NULL,
+	`with_session` integer NOT NULL,
+	`created_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	`revoked_at` integer,
+	FOREIGN KEY (`org_id`,`report_id`) REFERENCES `reports`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "share_links_hash" CHECK(length("share_links"."token_hash") = 32)
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `share_links_id_unique` ON `share_links` (`id`);--> statement-breakpoint
+CREATE INDEX `share_links_by_report` ON `share_links` (`org_id`,`report_id`,`id`);--> statement-breakpoint
+CREATE TABLE `sign_in_failures` (
+	`key` text PRIMARY KEY NOT NULL,
+	`count` integer NOT NULL,
+	`since` integer NOT NULL
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `sign_ins` (
+	`id` text PRIMARY KEY NOT NULL,
+	`token` text NOT NULL,
+	`person_id` text NOT NULL,
+	`org_id` text,
+	`ip_address` text,
+	`user_agent` text,
+	`created_at` integer NOT NULL,
+	`updated_at` integer NOT NULL,
+	`expires_at` integer NOT NULL,
+	FOREIGN KEY (`person_id`) REFERENCES `people`(`id`) ON UPDATE no action ON DELETE cascade,
+	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
+) STRICT;
+--> statement-breakpoint
+CREATE UNIQUE INDEX `sign_ins_token_unique` ON `sign_ins` (`token`);--> statement-breakpoint
+CREATE INDEX `sign_ins_of_person` ON `sign_ins` (`person_id`);--> statement-breakpoint
+CREATE TABLE `slots` (
+	`org_id` text NOT NULL,
+	`prompt_id` text NOT NULL,
+	`scheduled_at` integer NOT NULL,
+	`outcome` text NOT NULL,
+	`eval_request_id` text,
+	`reason` text,
+	`created_at` integer NOT NULL,
+	PRIMARY KEY(`prompt_id`, `scheduled_at`),
+	FOREIGN KEY (`org_id`,`prompt_id`) REFERENCES `prompts`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	FOREIGN KEY (`org_id`,`eval_request_id`) REFERENCES `eval_requests`(`org_id`,`id`) ON UPDATE no action ON DELETE no action,
+	CONSTRAINT "slots_outcome" CHECK("slots"."outcome" in ('ran', 'missed', 'skipped_overlap', 'failed')),
+	CONSTRAINT "slots_ran" CHECK(("slots"."outcome" = 'ran') = ("slots"."eval_request_id" is not null)),
+	CONSTRAINT "slots_reason" CHECK(("slots"."outcome" = 'ran') = ("slots"."reason" is null))
+) STRICT;
+--> statement-breakpoint
+CREATE TABLE `spending` (
+	`org_id` text NOT NULL,
+	`from` integer NOT NULL,
+	`usd` real NOT NULL,
+	`unpriced_calls` integer NOT NULL,
+	PRIMARY KEY(`org_id`, `from`)
+) STRICT;
+--> statement-breakpoint
+-- Totals of runs and reports, so that a list needs no count over a million rows.
+CREATE TRIGGER `runs_counted` AFTER INSERT ON `runs` BEGIN
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, 'any', 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `runs_uncounted` AFTER DELETE ON `runs` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = 'any';
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_counted` AFTER INSERT ON `reports` BEGIN
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_recounted` AFTER UPDATE OF `status` ON `reports` WHEN old.`status` != new.`status` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
+	INSERT INTO `run_counts` (`org_id`, `prompt_id`, `report_status`, `count`) VALUES (new.`org_id`, new.`prompt_id`, new.`status`, 1)
+	ON CONFLICT (`org_id`, `prompt_id`, `report_status`) DO UPDATE SET `count` = `count` + 1;
+END;
+--> statement-breakpoint
+CREATE TRIGGER `reports_uncounted` AFTER DELETE ON `reports` BEGIN
+	UPDATE `run_counts` SET `count` = `count` - 1
+	WHERE `org_id` = old.`org_id` AND `prompt_id` = old.`prompt_id` AND `report_status` = old.`status`;
+END;
+--> statement-breakpoint
+-- Money spent on models, in quarters of an hour.
+CREATE TRIGGER `session_events_paid` AFTER INSERT ON `session_events` WHEN new.`type` = 'usage' AND new.`source` != 'agent' BEGIN
+	INSERT INTO `spending` (`org_id`, `from`, `usd`, `unpriced_calls`)
+	VALUES (new.`org_id`, new.`at` - new.`at` % 900000, coalesce(json_extract(new.`data`, '$.costUsd'), 0), json_extract(new.`data`, '$.costUsd') IS NULL)
+	ON CONFLICT (`org_id`, `from`) DO UPDATE SET `usd` = `usd` + excluded.`usd`, `unpriced_calls` = `unpriced_calls` + excluded.`unpriced_calls`;
+END;

@@ -1,1 +1,0 @@
-CREATE INDEX `jobs_waiting` ON `jobs` (`available_at`) WHERE "jobs"."state" = 'queued' and "jobs"."available_at" > 0;

@@ -1,1 +1,0 @@
-ALTER TABLE `regrades` RENAME COLUMN `not_judged` TO `failed`;

@@ -1,1 +1,0 @@
-CREATE INDEX `reports_filtered` ON `reports` (`org_id`,`id`,`prompt_id`,`score`,`outcome`,`status`,`created_at`);

@@ -1,0 +1,60 @@
+import type { Term } from "./goal.ts";
+import { type Match, meritOf, type SectionIndex } from "./sections.ts";
+
+/** Share of the goal from which a section is worth a word. */
+export const notable = 0.4;
+/** What a section must hold of the goal and name in its headings to be a likely answer, and what several must hold together. */
+const held = 0.8;
+const named = 0.3;
+/** What its own heading must name, so that a section is not taken for its page. */
+const ownName = 0.1;
+const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };
+
+/**
+ * Where the answer to a goal is most likely to be. `likely`: `sections` hold it, each with a sample. `unclear`: no section does, or a word of
+ * the goal occurs nowhere. `nearest` is the best section of each page, best first.
+ */
+export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[] };
+
+/** Holds what was read against the goal. Words alone prove no answer, so the most that is said is `likely`. */
+export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: number }): Answer {
+  const ranked = index.rank();
+  const unclear: Answer = { state: "unclear", sections: [], nearest: ranked };
+  if (terms.length === 0 || index.unseen().length > 0) return unclear;
+  const fair = ranked.filter(
+    ({ share, headingShare, section }) => section.hasSample && share >= notable && headingShare >= together.named,
+  );
+  const one = fair.find(
+    ({ share, headingShare, nameShare }) => share >= held && headingShare >= named && nameShare >= ownName,
+  );
+  const sections = one ? [one] : parts > 1 ? joinSections(fair, index, terms, parts) : [];
+  if (sections.length === 0) return unclear;
+  const pages = new Set(sections.map(({ section }) => section.url));
+  return {
+    state: "likely",
+    sections,
+    nearest: [...sections, ...ranked.filter(({ section }) => !pages.has(section.url))],
+  };
+}
+
+/** Sections of several pages that hold a goal of several parts, each with a word in its headings that the others lack; empty if none do. */
+function joinSections(fair: Match[], index: SectionIndex, terms: Term[], parts: number): Match[] {
+  const weights = new Map(terms.map((term) => [term, index.rarity(term)]));
+  const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;
+  const shareOf = (some: Iterable<Term>) => [...some].reduce((sum, term) => sum + weights.get(term)!, 0) / total;
+  for (const first of fair) {
+    const sections = [first];
+    while (sections.length < Math.min(parts, together.sections)) {
+      const known = new Set(sections.flatMap((section) => section.terms));
+      const gain = ({ terms: more }: Match) => shareOf(more.filter((term) => !known.has(term)));
+      const best = fair
+        .filter((other) => other.named.some((term) => !known.has(term)) && gain(other) >= together.gain)
+        .reduce<Match | null>((top, other) => (top && gain(top) >= gain(other) ? top : other), null);
+      if (!best) break;
+      sections.push(best);
+      if (shareOf(new Set(sections.flatMap((section) => section.terms))) >= together.held)
+        return sections.sort((a, b) => meritOf(b) - meritOf(a));
+    }
+  }
+  return [];
+}

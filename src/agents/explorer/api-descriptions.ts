@@ -1,0 +1,132 @@
+import type { Check } from "../agent.ts";
+import type { Contract } from "./api-samples.ts";
+import type { Ask, Log } from "./fetching.ts";
+import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
+
+/** Where API descriptions lie if nothing says where; asked for at each origin that was read. */
+const usualPlaces = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
+/** An address that names what it is. */
+const named = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
+const maxLinked = 5;
+const maxOrigins = 2;
+/** For one document, in ms. */
+const parseMs = 5000;
+
+type Place = Pick<Ask, "url" | "provenance" | "foundOn">;
+
+/** Validates the OpenAPI and Swagger documents that the pages link to or that lie at the usual places. Nothing outside a document is followed. */
+export async function* checkContracts(session: Session): Steps<Contract[]> {
+  const places = findPlaces(session);
+  if (places.length === 0) return [];
+  return yield* useTool(session, "check_openapi", { places: places.map(({ url }) => url) }, async (log) => {
+    const found = (await inOrder(places, 4, log, (place, own) => checkOne(session, place, own))).filter(
+      (one) => one !== null,
+    );
+    const documents = found.filter(
+      ({ check }, index) => found.findIndex((other) => other.check.subject === check.subject) === index,
+    );
+    const checks = documents.map(({ check }) => check);
+    return {
+      ok: true,
+      output: { documents: checks.map(({ subject, status }) => ({ url: subject, status })) },
+      checks,
+      value: documents.flatMap(({ check, document }) => (document ? [{ url: check.subject, document }] : [])),
+    };
+  });
+}
+
+function findPlaces(session: Session): Place[] {
+  const linked = new Map<string, Place>();
+  for (const page of [...session.pages, ...session.surveyed])
+    for (const { url } of page.links) {
+      if (!URL.canParse(url) || !session.origins.has(new URL(url).origin) || !named.test(new URL(url).pathname))
+        continue;
+      const address = url.replace(/#.*$/s, "");
+      if (!linked.has(address)) linked.set(address, { url: address, provenance: "link", foundOn: page.url });
+    }
+  const origins = [...new Set(session.pages.map(({ url }) => new URL(url).origin))].slice(0, maxOrigins);
+  const guessed = origins
+    .flatMap((origin) => usualPlaces.map((path) => `${origin}${path}`))
+    .filter((url) => !linked.has(url))
+    .map((url): Place => ({ url, provenance: "guessed", foundOn: null }));
+  return [...[...linked.values()].slice(0, maxLinked), ...guessed];
+}
+
+async function checkOne(
+  session: Session,
+  place: Place,
+  log: Log,
+): Promise<{ check: Check; document: Contract["document"] | null } | null> {
+  if (await session.fetching.barred(place.url, log)) return null;
+  const got = await session.fetching.get({ ...place, purpose: "check" }, log);
+  if (!got.ok || got.response.status !== 200 || /html/i.test(got.contentType ?? "")) return null;
+  const text = got.text();
+  const base = {
+    id: "openapi-valid",
+    group: "contract" as const,
+    weight: 7,
+    subject: got.response.url,
+    url: place.foundOn ?? got.response.url,
+    line: null,
+  };
+  const document = parseDocument(text);
+  if (document === undefined && place.provenance === "link")
+    return {
+      check: {
+        ...base,
+        status: "fail",
+        share: 0,
+        message: "The API description that the docs link to is neither JSON nor YAML",
+        fix: "Serve the API description as valid JSON or YAML.",
+        quote: cut(text.trim(), 200),
+      },
+      document: null,
+    };
+  if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
+    return null;
+  // The validator writes into what it is given.
+  const own = structuredClone(document) as Contract["document"];
+  return { check: { ...base, ...(await validate(document)) }, document: own };
+}
+
+function parseDocument(text: string): unknown {
+  for (const parse of [JSON.parse, Bun.YAML.parse])
+    try {
+      return parse(text);
+    } catch {
+      // The other notation may fit.
+    }
+  return undefined;
+}
+
+async function validate(document: object): Promise<Pick<Check, "status" | "share" | "message" | "fix" | "quote">> {
+  const parser = await import("@readme/openapi-parser");
+  const unknown = { status: "skip", share: 0, fix: null, quote: null } as const;
+  try {
+    const options = { resolve: { external: false, file: false }, timeoutMs: parseMs };
+    const result = await parser.validate(document as Parameters<typeof parser.validate>[0], options);
+    if (result.valid)
+      return {
+        status: "pass",
+        share: 1,
+        message: `The ${result.specification ?? "API"} document is valid`,
+        fix: null,
+        quote: null,
+      };
+    const [first = { message: "no reason given" }, ...more] = result.errors;
+    const count = 1 + more.length + result.additionalErrors;
+    const [reason = "", ...excerpt] = first.message.split("\n\n");
+    return {
+      status: "fail",
+      share: 0,
+      message: `The API description is not valid (${count} ${count === 1 ? "error" : "errors"}): ${cut(reason, 300)}`,
+      fix: "Fix the document and validate it in every release, because clients and agents rely on it.",
+      quote: excerpt.length > 0 ? cut(excerpt.join("\n\n"), 300) : null,
+    };
+  } catch (caught) {
+    return {
+      ...unknown,
+      message: `The API description could not be validated: ${cut(String(caught instanceof Error ? caught.message : caught), 200)}`,
+    };
+  }
+}

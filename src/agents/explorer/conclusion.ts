@@ -1,0 +1,114 @@
+import { type Answer, findAnswer, notable } from "./answer.ts";
+import { type Term, toTerms } from "./goal.ts";
+import { findOtherScript } from "./scripts.ts";
+import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
+import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+
+const round = (share: number) => Math.round(share * 100) / 100;
+export const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
+
+/** A section as events tell of it. */
+export const placeOf = ({ section, share, headingShare }: Match) => ({
+  url: section.url,
+  heading: cut(section.path.join(" > "), 200),
+  line: section.line,
+  share: round(share),
+  headingShare: round(headingShare),
+});
+
+/** Pages that are told of, likely or not. */
+const maxNearest = 3;
+/** Wordings of one goal that are held against the docs. */
+const maxWordings = 4;
+
+/** Says where the answer to the goal is likely to be, or what is nearest to it, over everything that was read. */
+export async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
+  const { terms, pages, surveyed } = session;
+  const all = [...pages, ...surveyed].filter(({ problem }) => problem === null);
+  const words = wordsOf(terms);
+  const answer = yield* useTool(session, "search_docs", { terms: words }, async () => {
+    const found = findAnswer(index, session);
+    const best = found.nearest.slice(0, 5).map((match) => ({ ...placeOf(match), hasSample: match.section.hasSample }));
+    return { ok: true, output: { sections: index.size(), best }, value: found };
+  });
+  const { state, sections } = answer;
+  const nearest = answer.nearest.slice(0, Math.max(maxNearest, sections.length));
+  const unseen = new Set(index.unseen());
+  const noOverlap = terms.length > 0 && unseen.size === terms.length;
+  const docsLanguage = noOverlap ? mostCommon(all.flatMap(({ language }) => language ?? [])) : null;
+  const otherScript = findOtherScript(terms, unseen, all);
+  const [best] = nearest;
+  yield thought(
+    best === undefined
+      ? `None of the ${all.length} pages read contains a word of the goal.`
+      : `${state === "likely" ? "The answer is probably in" : "No section clearly answers the goal. The closest is"} "${cut(best.section.path.join(" > "), 120)}", which contains ${wordsOf(best.terms).join(", ")}.`,
+  );
+  yield {
+    type: "milestone",
+    name: "goal_answer",
+    detail: {
+      state,
+      sections: sections.length,
+      nearest: nearest.map((match) => toNearest(session, match)),
+      unseen: words.filter((word) => unseen.has(word)),
+      fit: best ? fitOf(best) : 0,
+      clicks: best ? clicksTo(session, best.section.url) : null,
+      noSample: best !== undefined && best.share >= 2 * notable && !best.section.hasSample,
+      pages: pages.filter(({ problem }) => problem === null).length,
+      budget: ended,
+      wordings: compareWordings(session, all, answer),
+      ...(noOverlap && { noOverlap, docsLanguage }),
+      ...(otherScript && { otherScript }),
+    },
+  };
+}
+
+/** How well a section fits the goal, 0 to 1: what it holds and what its headings promise. */
+const fitOf = ({ share, headingShare }: Match) => round((share + Math.min(1, headingShare / 0.6)) / 2);
+
+function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
+  const page = [...pages, ...surveyed].find(({ addresses }) => addresses.includes(url));
+  const clicks = (page?.addresses ?? [url]).flatMap((address) => graph.clicksTo(address, task.startUrls) ?? []);
+  return clicks.length === 0 ? null : Math.min(...clicks);
+}
+
+const toNearest = (session: Session, match: Match) => ({
+  ...placeOf(match),
+  title: cut(match.section.path[0] ?? "", 200),
+  terms: wordsOf(match.terms),
+  missing: wordsOf(match.missing),
+  synonyms: match.synonyms,
+  hasSample: match.section.hasSample,
+  clicks: clicksTo(session, match.section.url),
+});
+
+/**
+ * The same goal in the other words that the prompt has for it, each held against what was read; the spread says how much hangs on the wording.
+ * A long text is a task description and no wording.
+ */
+function compareWordings({ task, parts }: Session, pages: ReadPage[], answer: Answer) {
+  const toWording = (text: string, { state, nearest: [best] }: Answer) => ({
+    text,
+    state,
+    fit: best ? fitOf(best) : 0,
+    url: best?.section.url ?? null,
+  });
+  const texts = [task.endGoal, task.text]
+    .flatMap((text) => (text ?? "").split("\n"))
+    .map((text) => text.trim())
+    .filter((text) => text.length > 0 && text.length <= 300);
+  return [...new Set(texts)].slice(0, maxWordings).flatMap((text) => {
+    if (text === (task.endGoal ?? task.text).trim()) return [toWording(text, answer)];
+    const terms = toTerms(text);
+    if (terms.length === 0) return [];
+    using index = createSectionIndex(terms);
+    for (const page of pages) index.add(page);
+    return [toWording(text, findAnswer(index, { terms, parts }))];
+  });
+}
+
+function mostCommon(values: string[]): string | null {
+  const counts = new Map<string, number>();
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? null;
+}

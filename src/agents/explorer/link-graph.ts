@@ -1,0 +1,38 @@
+import { pageKey } from "../../net/page-key.ts";
+
+/** The links that were seen, whether followed or not. */
+export type LinkGraph = {
+  add(from: string, to: Iterable<string>): void;
+  /** Clicks from the nearest start to a page; null if no links that were seen lead there. */
+  clicksTo(url: string, starts: Iterable<string>): number | null;
+};
+
+/** How far a page is from the start of the docs says nothing about the order in which we read: it is counted over the links of the site. */
+export function createLinkGraph(): LinkGraph {
+  const targets = new Map<string, Set<string>>();
+  return {
+    add(from, to) {
+      const key = pageKey(from);
+      const known = targets.get(key) ?? new Set();
+      for (const url of to) known.add(pageKey(url));
+      targets.set(key, known);
+    },
+    clicksTo(url, starts) {
+      const goal = pageKey(url);
+      let ring = new Set([...starts].map(pageKey));
+      const seen = new Set(ring);
+      for (let clicks = 0; ring.size > 0; clicks++) {
+        if (ring.has(goal)) return clicks;
+        const next = new Set<string>();
+        for (const page of ring)
+          for (const target of targets.get(page) ?? [])
+            if (!seen.has(target)) {
+              seen.add(target);
+              next.add(target);
+            }
+        ring = next;
+      }
+      return null;
+    },
+  };
+}

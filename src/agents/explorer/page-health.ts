@@ -1,0 +1,82 @@
+import type { Check } from "../agent.ts";
+import type { Page } from "../page.ts";
+import type { Fetched } from "./fetching.ts";
+
+/** From here on a page is slow, in ms. */
+const slowMs = 3000;
+
+export type Health = Pick<Check, "id" | "status" | "share" | "message" | "fix">;
+
+const bad = (id: string, message: string, fix: string): Health => ({ id, status: "fail", share: 0, message, fix });
+
+/** What keeps a reader from a page, by the answer to a request for it; null if nothing does, or nothing that can be told from here. */
+export function judgeAnswer(url: string, got: Fetched): Health | null {
+  if (!got.ok) {
+    if (got.kind === "redirect")
+      return bad(
+        "redirect-ends",
+        `${url} redirects without end: ${got.message}`,
+        "Redirect the URL directly to the page.",
+      );
+    if (got.kind === "timeout")
+      return bad(
+        "answers-in-time",
+        `${url} does not answer in time`,
+        "Find out why the page is slow, or serve it from a cache.",
+      );
+    if (got.kind === "unreachable" || got.kind === "protocol")
+      return bad(
+        "link-resolves",
+        `${url} cannot be reached: ${got.message}`,
+        "Restore the page, or remove the links to it.",
+      );
+    return null;
+  }
+  const { status, ms } = got.response;
+  if (status === 401 || status === 402 || status === 403 || status === 407)
+    return bad(
+      "open-access",
+      `${url} answers with status ${status}: it requires sign-in or blocks programs`,
+      "Make the docs readable without signing in.",
+    );
+  if (status === 404 || status === 410)
+    return bad(
+      "link-resolves",
+      `${url} does not exist (status ${status})`,
+      "Link to the page's current URL, or redirect the old URL to it.",
+    );
+  if (status >= 500)
+    return bad("page-answers", `${url} answers with status ${status}`, "Make the server return this page.");
+  if (status < 400 && ms > slowMs)
+    return {
+      id: "answers-in-time",
+      status: "warn",
+      share: 0.5,
+      message: `${url} was answered after ${(ms / 1000).toFixed(1)} s`,
+      fix: "Find out why the page is slow, or serve it from a cache.",
+    };
+  return null;
+}
+
+/** What keeps a reader from the text of a page that answered with a status of success; null if nothing does. */
+export function judgeProblem({ url, title, problem }: Pick<Page, "url" | "title" | "problem">): Health | null {
+  if (problem === "empty_shell")
+    return bad(
+      "text-without-scripts",
+      `${url} has no text until its scripts have run`,
+      "Include the text in the HTML that the server sends.",
+    );
+  if (problem === "soft_404")
+    return bad(
+      "missing-pages-say-so",
+      `${url} says that it does not exist (“${title.slice(0, 100)}”) with a status of success`,
+      "Restore the page, or return status 404 and remove the links to it.",
+    );
+  if (problem === "sign_in")
+    return bad(
+      "open-access",
+      `${url} shows a sign-in form instead of the page`,
+      "Make the docs readable without signing in.",
+    );
+  return null;
+}

@@ -1,0 +1,57 @@
+import { type Term, toWords } from "./goal.ts";
+import type { ReadPage } from "./session.ts";
+
+/** Scripts that one language uses together count as one; a letter of a script that is not listed is of no script. */
+const scripts: [string, RegExp][] = [
+  ["Latin", /\p{Script=Latin}/u],
+  ["Cyrillic", /\p{Script=Cyrillic}/u],
+  ["Han", /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/u],
+  ["Hangul", /\p{Script=Hangul}/u],
+  ["Arabic", /\p{Script=Arabic}/u],
+  ["Hebrew", /\p{Script=Hebrew}/u],
+  ["Greek", /\p{Script=Greek}/u],
+  ["Devanagari", /\p{Script=Devanagari}/u],
+  ["Bengali", /\p{Script=Bengali}/u],
+  ["Tamil", /\p{Script=Tamil}/u],
+  ["Telugu", /\p{Script=Telugu}/u],
+  ["Thai", /\p{Script=Thai}/u],
+  ["Khmer", /\p{Script=Khmer}/u],
+  ["Lao", /\p{Script=Lao}/u],
+  ["Myanmar", /\p{Script=Myanmar}/u],
+  ["Georgian", /\p{Script=Georgian}/u],
+  ["Armenian", /\p{Script=Armenian}/u],
+  ["Ethiopic", /\p{Script=Ethiopic}/u],
+];
+
+/** Characters of each page from which its script is taken. */
+const sampleChars = 4000;
+
+const scriptOf = (word: string) => scripts.find(([, letter]) => letter.test(word))?.[0] ?? null;
+
+function mostCommonScript(words: Iterable<string>): string | null {
+  const counts = new Map<string, number>();
+  for (const script of Iterator.from(words).map(scriptOf))
+    if (script !== null) counts.set(script, (counts.get(script) ?? 0) + 1);
+  return (
+    [...counts].reduce<[string, number] | null>((top, each) => (top && top[1] >= each[1] ? top : each), null)?.[0] ??
+    null
+  );
+}
+
+/** The scripts of the goal and of the docs. */
+export type OtherScript = { goal: string; docs: string };
+
+/**
+ * The two scripts where more than half of the goal's terms are in another script than the docs' prose and occur nowhere in the docs: words
+ * can't be compared then. Else null, also where nothing was read.
+ */
+export function findOtherScript(terms: Term[], unseen: ReadonlySet<string>, pages: ReadPage[]): OtherScript | null {
+  const prose = pages.map(({ markdown }) => markdown.replace(/```[\s\S]*?```|`[^`\n]+`|https?:\/\/\S+/g, " "));
+  const docs = mostCommonScript(prose.flatMap((text) => toWords(text.slice(0, sampleChars))));
+  if (docs === null) return null;
+  const foreign = terms.flatMap(({ word }) => {
+    const script = unseen.has(word) ? scriptOf(word) : null;
+    return script === null || script === docs ? [] : [word];
+  });
+  return foreign.length > terms.length / 2 ? { goal: mostCommonScript(foreign)!, docs } : null;
+}

@@ -1,0 +1,178 @@
+import { pageKey } from "../../net/page-key.ts";
+import type { AgentEvent, Check, Provenance } from "../agent.ts";
+import { isReadable, readPage } from "../page.ts";
+import { type Fetched, type Log, readerAccept } from "./fetching.ts";
+import type { Frontier } from "./frontier.ts";
+import { judgeAnswer, judgeProblem } from "./page-health.ts";
+import type { SectionIndex } from "./sections.ts";
+import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+import { digest } from "./walk.ts";
+
+/** Pages that are read after the search. */
+const maxPages = 25;
+/** Pages that are chosen at once, by what is known then, half of them because a link speaks of the goal: one of them may answer it better. */
+const perRound = 8;
+const maxNeeded = 6;
+const atOnce = 4;
+
+/** What a reader needs before anything else works. */
+const prerequisite =
+  /\b(install(ation|ing)?|set-?up|quick-?start|getting-?started|get-?started|authenticat(ion|e)|authori[sz](ation|e)|api-?(keys?|tokens?)|credentials?|prerequisites?|requirements?)\b/i;
+
+/** A page to read, and whether the answer to the goal depends on it. */
+type Stop = { url: string; provenance: Provenance; foundOn: string; text: string; needed: boolean };
+
+/**
+ * Reads on after the search: what the goal needs, what the pages link to, and what llms.txt and sitemaps name. Nothing of it is the agent's
+ * path to the goal. Problems of the pages become checks; `needed` marks those of pages on which the answer depends.
+ */
+export async function* survey(session: Session, frontier: Frontier, index: SectionIndex): Steps {
+  const known = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
+  let left = maxPages;
+  yield thought("Next, I check what the answer depends on, then other pages that the docs link to or list.");
+  for (let first = true; left > 0; first = false) {
+    const stops = chooseStops(session, frontier, index, known, Math.min(left, perRound), first);
+    if (stops.length === 0) return;
+    left -= stops.length;
+    const answers = await fetchAll(session, stops);
+    for (const [at, stop] of stops.entries()) {
+      session.context.signal.throwIfAborted();
+      const { got, events } = answers[at]!;
+      if (!got.ok && got.kind === "cut") return;
+      const page = yield* readStop(session, stop, got, events);
+      if (page) yield* digest(session, frontier, index, page);
+    }
+  }
+}
+
+/** In the order of what they are worth: needed, likely to answer, then the rest of the links and lists, spread over the site. `known` grows. */
+function chooseStops(
+  session: Session,
+  frontier: Frontier,
+  index: SectionIndex,
+  known: Set<string>,
+  most: number,
+  first: boolean,
+): Stop[] {
+  const stops: Stop[] = [];
+  const add = (stop: Stop, limit = most) => {
+    const key = pageKey(stop.url);
+    if (stops.length >= limit || known.has(key) || !mayBePage(stop.url, session.origins)) return;
+    known.add(key);
+    stops.push({ ...stop, url: stop.url.replace(/#.*$/s, "") });
+  };
+  const linkStop = (page: ReadPage, { url, text }: { url: string; text: string }, needed: boolean): Stop => ({
+    url,
+    text,
+    needed,
+    provenance: "link",
+    foundOn: page.url,
+  });
+  const read = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
+  const [best] = index.rank();
+  const answer = read.find(({ url }) => url === best?.section.url);
+  const ordered = [...(answer ? [answer] : []), ...read.filter((page) => page !== answer)];
+  if (first) {
+    // What the section of the answer links to, and anything that is named like a first step.
+    for (const page of ordered)
+      for (const link of page.links) if (isPrerequisite(link)) add(linkStop(page, link, true), maxNeeded);
+    if (answer)
+      for (const link of answer.links.filter(({ heading }) => heading === best?.section.heading))
+        add(linkStop(answer, link, true));
+  }
+  const ofGoal = stops.length + Math.ceil((most - stops.length) / 2);
+  while (stops.length < ofGoal) {
+    const next = frontier.take();
+    if (!next) break;
+    const { url, text, provenance, foundOn } = next;
+    add({ url, text, provenance, foundOn: foundOn ?? url, needed: false });
+  }
+  const lists = [
+    ...ordered.map((page) => page.links.map((link) => linkStop(page, link, false))),
+    ...session.listed.map(({ at, by, links }) =>
+      links.map(({ url, text }): Stop => ({ url, text, provenance: by, foundOn: at, needed: false })),
+    ),
+  ];
+  for (let at = 0; stops.length < most && lists.some((list) => at < list.length); at++)
+    for (const list of lists) if (list[at]) add(list[at]!);
+  return stops;
+}
+
+function isPrerequisite({ url, text }: { url: string; text: string }): boolean {
+  const name = URL.canParse(url) ? (new URL(url).pathname.split("/").filter(Boolean).at(-1) ?? "") : "";
+  return prerequisite.test(name.replace(/[_.]/g, " ")) || (text.length <= 60 && prerequisite.test(text));
+}
+
+async function fetchAll(session: Session, stops: Stop[]): Promise<{ got: Fetched; events: Log["events"] }[]> {
+  const { fetching } = session;
+  const answers: { got: Fetched; events: Log["events"] }[] = new Array(stops.length);
+  let next = 0;
+  const worker = async () => {
+    for (let at = next++; at < stops.length; at = next++) {
+      const { url, provenance, foundOn } = stops[at]!;
+      const log: Log = { id: null, events: [] };
+      const ask = { url, provenance, foundOn, accept: readerAccept, purpose: "check" as const };
+      const got = (await fetching.barred(url, log)) ?? (await fetching.get(ask, log));
+      answers[at] = { got, events: log.events };
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return answers;
+}
+
+async function* readStop(session: Session, stop: Stop, got: Fetched, events: AgentEvent[]): Steps<ReadPage | null> {
+  const { url, foundOn, needed } = stop;
+  return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
+    log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
+    // That an address is dead is said by the check of the links, which knows the line.
+    const answered = gone(got) ? null : judgeAnswer(url, got);
+    const success = got.ok && got.response.status >= 200 && got.response.status < 300;
+    const page: ReadPage | null =
+      success && isReadable(got.contentType)
+        ? {
+            ...readPage(got.response.url, got.contentType, got.text()),
+            addresses: [...new Set([url, ...got.response.redirects, got.response.url])],
+          }
+        : null;
+    const problem = page && judgeProblem(page);
+    const checks = [answered, problem]
+      .filter((health) => health !== null)
+      .map((health): Check => ({ ...health, ...subjectOf(stop), ...(needed && { needed }) }));
+    if (checks.length === 0 && page) checks.push({ ...readable, ...subjectOf(stop), weight: 1 });
+    if (page) session.surveyed.push(page);
+    const ok = page !== null && problem === null;
+    const detail = page && { url: page.url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
+    return {
+      ok: true,
+      output: {
+        url,
+        needed,
+        status: got.ok ? got.response.status : got.kind,
+        ...(page && { title: cut(page.title, 200) }),
+      },
+      checks,
+      after: ok && detail ? [{ type: "milestone", name: "page_read", detail }] : [],
+      value: ok ? page : null,
+    };
+  });
+}
+
+const gone = (got: Fetched) => got.ok && (got.response.status === 404 || got.response.status === 410);
+
+const readable = {
+  id: "page-readable",
+  status: "pass",
+  share: 1,
+  message: "The page can be read",
+  fix: null,
+} as const;
+
+/** A dead entry of a list is the list's to mend, everything else is the page's. */
+const subjectOf = ({ url, foundOn, text }: Stop) => ({
+  group: "page" as const,
+  weight: 6,
+  subject: url,
+  url: foundOn,
+  line: null,
+  quote: text || null,
+});

@@ -1,0 +1,36 @@
+import type { CodeSample } from "../page.ts";
+import { headingAbove } from "./sections.ts";
+import type { ReadPage } from "./session.ts";
+
+const wrong = "(?:incorrect|invalid|wrong|broken|malformed|bad)";
+const code = "(?:code|examples?|samples?|snippets?|syntax|usage|json|yaml|configuration|config)";
+
+/** A heading or a sentence that is no more than a label: "Incorrect:", "Bad example", "Don't". */
+const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}\\W*$|❌|🚫`, "i");
+/** A sentence that says so of the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a syntax error". */
+const said = [
+  new RegExp(
+    `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?${wrong}\\b`,
+    "i",
+  ),
+  new RegExp(`\\b${code} of (?:an? )?\\W*${wrong}\\b`, "i"),
+  /\b(?:syntax|parse|parsing|parser) ?errors?\b/i,
+  /\b(?:do not|don['’]t|never) (?:do|write) (?:this|it|so)\b/i,
+  /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
+];
+
+/** Whether the heading above a sample or the sentence right before it says that the sample shows an error. */
+export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
+  if (label.test(headingAbove(page, sample))) return true;
+  const before = page.markdown
+    .split("\n")
+    .slice(Math.max(0, sample.line - 8), sample.line - 1)
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !/^(`{3,}|~{3,})[^`]*$/.test(line) && !/^#{1,6}\s/.test(line));
+  const sentence =
+    before
+      .at(-1)
+      ?.split(/[.!?]\s+(?=\p{Lu})/u)
+      .at(-1) ?? "";
+  return [label, ...said].some((pattern) => pattern.test(sentence.slice(-300)));
+}

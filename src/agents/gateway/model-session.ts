@@ -1,0 +1,87 @@
+import type { CallAccount } from "./call-account.ts";
+import { forward, refusal } from "./forward.ts";
+import { type ModelAccess, outputFor } from "./prices.ts";
+import { boundOutput, findEndpoint, findHosted, nearHeader, toModelRequest } from "./wire.ts";
+
+export type SessionOptions = {
+  /** Maximum time without data from the model. */
+  silenceMs: number;
+  /** How long an abandoned response is still read, to learn its cost. */
+  drainMs: number;
+};
+
+const maxCallsAtOnce = 16;
+/** Minimum output tokens of a call, however little budget is left. */
+const leastOutput = 1_000;
+const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
+
+/** Calls of one run to its one model: what it may ask for is sent on, within its limits. */
+export function createModelSession(
+  { model, silenceMs, drainMs }: SessionOptions & { model: ModelAccess },
+  account: CallAccount,
+) {
+  const closing = new AbortController();
+  const inTheAir = new Set<Promise<void>>();
+
+  async function answer(request: Request): Promise<Response> {
+    const endpoint = request.method === "POST" ? findEndpoint(model.provider, new URL(request.url)) : null;
+    if (!endpoint) return refusal(404, `this is not a supported ${model.provider} endpoint`, "not_found");
+    const body = await readObject(request);
+    if (!body) return refusal(400, "the request must be a JSON object", "bad_request");
+    const call = toModelRequest(endpoint, body);
+    if (call.model !== model.name) return refusal(403, `this run may only call the model ${model.name}`, "forbidden");
+    const hosted = findHosted(call);
+    if (hosted) return refusal(403, `tools that run at the provider are not allowed: ${hosted}`, "forbidden");
+    const failure = account.failure();
+    if (failure) return refusal(403, `the run has ended: ${failure.detail}`, "run_ended");
+    if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
+    if (inTheAir.size >= maxCallsAtOnce)
+      return refusal(429, `a run may make at most ${maxCallsAtOnce} calls at once`, "too_many_calls");
+    const over = account.budget.begin();
+    if (over) return refusal(402, over, "budget_exhausted");
+
+    const headers: Record<string, string> = {};
+    for (const header of passedHeaders) {
+      const value = request.headers.get(header);
+      if (value !== null) headers[header] = value;
+    }
+    const settled = Promise.withResolvers<void>();
+    inTheAir.add(settled.promise);
+    // Input cannot be limited beforehand; output is limited by the remaining budget.
+    const bounded = boundOutput(call, Math.max(leastOutput, outputFor(account.budget.leftUsd(), model)));
+    const response = await forward(bounded, model, {
+      headers,
+      gone: AbortSignal.any([request.signal, closing.signal]),
+      silenceMs,
+      drainMs,
+      onEnd(outcome) {
+        inTheAir.delete(settled.promise);
+        settled.resolve();
+        account.settle(outcome);
+      },
+    });
+    if (account.near.size > 0) response.headers.set(nearHeader, [...account.near].join(","));
+    return response;
+  }
+
+  return {
+    answer,
+    spent: account.budget.spent,
+    warn: (limit: string): void => void account.near.add(limit),
+    /** Resolves when all calls of the run have finished. */
+    async close(): Promise<void> {
+      closing.abort();
+      await Promise.all(inTheAir);
+    },
+  };
+}
+
+/** The JSON object of a request; null if there is none. What is too large, the server itself refuses with 413. */
+async function readObject(request: Request): Promise<Record<string, unknown> | null> {
+  try {
+    const value: unknown = await request.json();
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,39 @@
+import { z } from "zod";
+import type { Outcome } from "../agent.ts";
+import { type Result, spec } from "./tool.ts";
+
+/** Tools with which the agent reports on itself: questions, friction and its result, which `onFinish` gets. */
+export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string }) => void) {
+  return {
+    ask_human: spec({
+      description: "Ask a person a question. Nobody is available, so use it only when you would otherwise give up.",
+      input: z.object({ question: z.string() }),
+      async run({ question }, { tell }): Promise<Result> {
+        tell({ type: "interruption", question: question.slice(0, 2000), url: null });
+        return { ok: true, output: { answer: "Nobody is available. Continue on your own, or finish." } };
+      },
+    }),
+    report_friction: spec({
+      description: "Report one problem in the docs or the product that slowed you down or misled you.",
+      input: z.object({
+        title: z.string(),
+        severity: z.enum(["low", "medium", "high", "critical"]),
+        quote: z.string().optional(),
+        url: z.string().optional(),
+      }),
+      run: async (): Promise<Result> => ({ ok: true, output: { noted: true } }),
+    }),
+    finish: spec({
+      description: "End the session. State what you achieved and what proves it.",
+      input: z.object({
+        outcome: z.enum(["succeeded", "goal_not_met"]),
+        summary: z.string(),
+        evidence: z.string().optional(),
+      }),
+      async run({ outcome, summary }): Promise<Result> {
+        onFinish({ outcome, reason: summary.slice(0, 2000) });
+        return { ok: true, output: { outcome } };
+      },
+    }),
+  };
+}

@@ -1,0 +1,233 @@
+import { readFileSync } from "node:fs";
+import { htmlToMarkdownResult, initSync } from "mdream/wasm";
+import wasmPath from "mdream/wasm/mdream_edge_bg.wasm" with { type: "file" };
+import { type Preformatted, wrongMark } from "./code-blocks.ts";
+import { codeText } from "./entities.ts";
+import { markdownLinks, plainText } from "./markdown-links.ts";
+import { type DocLink, harvest } from "./markup.ts";
+
+/** A heading of a page, or the term of a definition (level 7); `line` counts from 1 in the page's Markdown. */
+type Heading = { level: number; text: string; line: number };
+
+/** A code block. `language` in lower case as the page names it, null if it names none; `closed` is false for a fence without end. */
+export type CodeSample = Preformatted & { line: number; closed: boolean };
+
+/** A page as an agent reads it. `line` of everything counts in `markdown`. */
+export type Page = {
+  url: string;
+  form: "markdown" | "html";
+  title: string;
+  /** What the page says it is about: its own description, else its first paragraph. */
+  lead: string;
+  /** What the page says its language is, in lower case. */
+  language: string | null;
+  markdown: string;
+  headings: Heading[];
+  /** Absolute, fragments kept. */
+  links: DocLink[];
+  samples: CodeSample[];
+  /** Names that a fragment may point to; null where they cannot be known. */
+  anchors: Set<string> | null;
+  /** `empty_shell`: nothing to read without JavaScript. `soft_404`: an error page with a status of success. `sign_in`: a form for a password in place of the page. */
+  problem: "empty_shell" | "soft_404" | "sign_in" | null;
+};
+
+/** HTML over this is cut before it is converted, in characters. */
+const maxHtml = 4_000_000;
+/** Headings, samples and links of one page that are looked at, each. */
+const maxParts = 3000;
+/** Under so many characters of text a page with scripts counts as empty. */
+const shellText = 200;
+/** A page with more text than this has something to say beside its form for a password. */
+const signInText = 1000;
+
+let ready = false;
+
+/** HTML as Markdown, links absolute. A page that the converter cannot take comes back as its bare text. */
+export function toMarkdown(html: string, url: string): string {
+  if (!ready) initSync({ module: readFileSync(wasmPath) });
+  ready = true;
+  const convert = (exclude: string[]) =>
+    String(
+      htmlToMarkdownResult(html, { origin: new URL(".", url).href, plugins: { filter: { exclude } } }).markdown ?? "",
+    ).replaceAll("\0", "");
+  const noise = ["head", "script", "style", "template", "svg"];
+  try {
+    const main = convert([...noise, "nav", "footer", "aside", "form", "button"]);
+    const text = main.trim().length >= shellText ? main : convert(noise);
+    return text.replace(/ ?\[[¶#§]?\]\([^()\s]{0,500}(?: "[^"\n]{0,200}")?\)/g, "").trim();
+  } catch {
+    ready = false;
+    return codeText(html.replace(/<(script|style)\b[\s\S]*?<\/\1>/gi, "").replace(/<[^>]+>/g, " ")).trim() || url;
+  }
+}
+
+/** Reads a page from the text of an answer. Does not throw: what cannot be read comes back empty. */
+export function readPage(url: string, contentType: string | null, text: string): Page {
+  const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
+  return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtml)) : readMarkdown(url, clean);
+}
+
+/** Whether an answer is a document with words in it, by its content type. */
+export function isReadable(contentType: string | null): boolean {
+  return (
+    contentType === null || /^\s*(text\/(html|markdown|x-markdown|plain|mdx)|application\/xhtml)/i.test(contentType)
+  );
+}
+
+function isHtml(contentType: string | null, text: string): boolean {
+  if (/html/i.test(contentType ?? "")) return true;
+  return contentType === null && /^\s*(<!doctype html|<html)/i.test(text);
+}
+
+function readHtml(url: string, html: string): Page {
+  const found = harvest(html, url);
+  const markdown = toMarkdown(html, url);
+  const headings = findHeadings(markdown, fences(markdown));
+  const samples = locate(found.preformatted, markdown);
+  const title = found.title || headings[0]?.text || "";
+  const plain = found.textLength;
+  const shell =
+    plain < shellText && found.scripts > 0 && (found.mountPoint || found.asksForScript || html.length > 5000);
+  const page: Page = {
+    url,
+    form: "html",
+    title,
+    lead: found.description || firstParagraph(markdown),
+    language: found.language,
+    markdown,
+    headings,
+    links: found.links.slice(0, maxParts),
+    samples,
+    anchors: shell || !found.hasHeadingIds ? null : found.anchors,
+    problem: null,
+  };
+  const signIn = found.asksForPassword && plain < signInText && samples.length === 0;
+  return { ...page, problem: shell ? "empty_shell" : signIn ? "sign_in" : looksLikeError(page) ? "soft_404" : null };
+}
+
+/** The preformatted blocks of a page with the lines on which they stand in its Markdown. */
+function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
+  const lines = markdown.split("\n").map((line) => line.replace(/^[\s>]+/, "").trim());
+  let from = 0;
+  return blocks.slice(0, maxParts).map((block) => {
+    const first = block.code
+      .split("\n")
+      .map((line) => line.trim())
+      .find((line) => line !== "");
+    const at = lines.indexOf(first ?? "", from);
+    if (at >= 0) from = at + 1;
+    return { ...block, line: at >= 0 ? at + 1 : Math.max(1, from), closed: true };
+  });
+}
+
+function readMarkdown(url: string, text: string): Page {
+  const { body, title: front, description } = splitFrontMatter(text);
+  const blocks = fences(body);
+  const headings = findHeadings(body, blocks);
+  const page: Page = {
+    url,
+    form: "markdown",
+    title: front || headings[0]?.text || "",
+    lead: description || firstParagraph(body),
+    language: null,
+    markdown: body,
+    headings,
+    links: markdownLinks(body, codeLines(blocks), headings, url).slice(0, maxParts),
+    samples: blocks.slice(0, maxParts).map(({ endLine: _, ...sample }) => sample),
+    anchors: null,
+    problem: null,
+  };
+  return { ...page, problem: looksLikeError(page) ? "soft_404" : null };
+}
+
+/** Front matter is blanked, not cut, so that lines keep their numbers. */
+function splitFrontMatter(text: string): { body: string; title: string; description: string } {
+  const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
+  if (!match) return { body: text, title: "", description: "" };
+  const head = match[1]!.slice(0, 5000);
+  const named = (key: RegExp) => (key.exec(head)?.[2] ?? "").trim();
+  return {
+    body: "\n".repeat(match[0].split("\n").length - 1) + text.slice(match[0].length),
+    title: named(/^title:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+    description: named(/^description:[ \t]*(["']?)(.{1,300}?)\1[ \t]*$/m),
+  };
+}
+
+/** The first line of prose among the first lines of a page. */
+function firstParagraph(markdown: string): string {
+  const prose = markdown
+    .slice(0, 10_000)
+    .split("\n")
+    .find(
+      (line) =>
+        /^\s*[\p{L}\p{N}*_`]/u.test(line) && !/^\s*(```|\* |\d+[.)])/.test(line) && plainText(line).length >= 25,
+    );
+  return plainText(prose ?? "").slice(0, 300);
+}
+
+type Fence = CodeSample & { endLine: number };
+
+/** Fenced code blocks; a block inside a list or a quote loses its indentation. */
+function fences(markdown: string): Fence[] {
+  const lines = markdown.split("\n");
+  const found: Fence[] = [];
+  for (let i = 0; i < lines.length; i++) {
+    const open = /^(\s*(?:>\s?)*(?:(?:[-*+]|\d+[.)])\s+)*)(`{3,20}|~{3,20})([^`~].*)?$/.exec(lines[i]!.slice(0, 1000));
+    if (!open || (open[2]?.startsWith("`") && open[3]?.includes("`"))) continue;
+    const [, lead = "", mark = "", info = ""] = open;
+    const close = new RegExp(`^[\\s>]*${mark[0]}{${mark.length},}\\s*$`);
+    let end = i + 1;
+    while (end < lines.length && !close.test(lines[end]!)) end++;
+    const quotes = lead.split(">").length - 1;
+    const strip = new RegExp(`^(?:\\s*>\\s?){0,${quotes}}\\s{0,${lead.replace(/>\s?/g, "").length}}`);
+    const code = lines.slice(i + 1, end).map((line) => line.replace(strip, ""));
+    found.push({
+      language: toLanguage(info),
+      code: code.join("\n"),
+      line: i + 1,
+      endLine: end + 1,
+      closed: end < lines.length,
+      ...(wrongMark.test(info) && { isWrong: true as const }),
+    });
+    i = end;
+  }
+  return found;
+}
+
+/** The language of an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
+function toLanguage(info: string): string | null {
+  const word =
+    info
+      .trim()
+      .replace(/^\{?\s*\.?/, "")
+      .replace(/^language-/, "")
+      .replace(/#\w.*$/, "")
+      .split(/[\s,{}:]/)[0] ?? "";
+  return word === "" || word.includes("=") ? null : word.toLowerCase();
+}
+
+function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
+  const inCode = codeLines(blocks);
+  const found = markdown.split("\n").flatMap((text, index) => {
+    if (inCode.has(index + 1)) return [];
+    const match = /^ {0,3}(#{1,6})[ \t]+(\S.*)$/.exec(text.slice(0, 500));
+    const term = match ? null : /<dt>(.{1,200}?)<\/dt>/.exec(text.slice(0, 500))?.[1];
+    const title = plainText(match ? match[2]!.trimEnd().replace(/(^|[ \t])#{1,50}$/, "") : (term ?? ""));
+    return title ? [{ level: match ? match[1]!.length : 7, text: title.slice(0, 150), line: index + 1 }] : [];
+  });
+  return found.slice(0, maxParts);
+}
+
+const codeLines = (blocks: Fence[]) =>
+  new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
+
+/** Titles of error pages in the languages most met; the whole title or first heading must be one. */
+const errorTitle =
+  /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
+
+function looksLikeError(page: Page): boolean {
+  if (page.samples.length > 0 || page.markdown.length > 3000) return false;
+  const titles = [page.title.slice(0, 200).split(/\s[|·–—-]\s/)[0] ?? "", page.headings[0]?.text ?? ""];
+  return titles.some((title) => errorTitle.test(title.trim()));
+}

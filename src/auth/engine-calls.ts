@@ -1,0 +1,39 @@
+import { AppError, type ErrorCode } from "../errors.ts";
+import type { Engine } from "./engine.ts";
+
+/** Where a request comes from: its cookies, browser and IP address. */
+export type From = { cookie: string; userAgent: string; address: string };
+
+/** The library, loaded when it is first needed. */
+export type GetEngine = () => Promise<Engine>;
+
+export const toHeaders = ({ cookie, userAgent, address }: From): Headers =>
+  new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
+
+/** The same browser with cookies that it does not have yet. */
+export const withCookies = (from: From, cookies: string[]): From => ({
+  ...from,
+  cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),
+});
+
+const errorsByCode: Record<string, [ErrorCode, string]> = {
+  INVALID_EMAIL_OR_PASSWORD: ["unauthorized", "The email address or password is incorrect."],
+  INVALID_EMAIL: ["unauthorized", "The email address or password is incorrect."],
+  INVALID_PASSWORD: ["bad_request", "The current password is incorrect."],
+  CREDENTIAL_ACCOUNT_NOT_FOUND: ["conflict", "Your account has no password. You sign in with your identity provider."],
+  USER_IS_ALREADY_A_MEMBER_OF_THIS_ORGANIZATION: ["conflict", "This person is already a member."],
+  INVITATION_LIMIT_REACHED: ["conflict", "There are already 1,000 pending invitations. Revoke some first."],
+  INVITATION_NOT_FOUND: ["not_found", "The invitation was not found."],
+  MEMBER_NOT_FOUND: ["not_found", "The member was not found."],
+};
+
+/** Turns an error of the library into an AppError with our wording. */
+export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
+  try {
+    return await call;
+  } catch (error) {
+    const body = error instanceof Error && "body" in error ? (error.body as { code?: string }) : null;
+    const [code, detail] = errorsByCode[body?.code ?? ""] ?? [];
+    throw code && detail ? new AppError(code, detail) : error;
+  }
+}

@@ -1,0 +1,110 @@
+import { and, desc, eq } from "drizzle-orm";
+import { invitations, orgs, people, type Role } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { conflict, notFound } from "../errors.ts";
+import { toIso } from "../schema.ts";
+import { type From, type GetEngine, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
+import type { Links } from "./links.ts";
+import { type InTurn, type NewPerson, type Person, type SignedIn, toEmail, toRole } from "./person.ts";
+
+/** An invitation that was not taken up yet. `path` is the link to give to the person. */
+export type Invitation = {
+  id: string;
+  email: string;
+  role: Role;
+  invitedBy: string;
+  expiresAt: string;
+  isExpired: boolean;
+  path: string;
+};
+/** What an invitation is for. `isKnown`: the address belongs to a person who has an account here. */
+export type Invited = { id: string; org: OrgId; orgName: string; email: string; role: Role; isKnown: boolean };
+
+type Inside = {
+  engine: GetEngine;
+  links: Links;
+  inTurn: InTurn;
+  enter: (person: NewPerson, from: From) => Promise<string[]>;
+  findPerson: (email: string) => Person | undefined;
+};
+
+/** Invitations to an organization, from creation to acceptance. */
+export function createInvitations({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
+  const toPath = (id: string) => `/invite/${links.toToken("invite", id)}`;
+
+  /** Throws not_found, with the reason, for an invitation that cannot be taken up. */
+  function readInvitation(token: string): Invited {
+    const [id = ""] = links.readToken("invite", token) ?? [];
+    const row = db
+      .select({ invitation: invitations, orgName: orgs.name })
+      .from(invitations)
+      .innerJoin(orgs, eq(orgs.id, invitations.orgId))
+      .where(eq(invitations.id, id))
+      .get();
+    if (!row) throw notFound("This invitation link is not valid. Copy the whole link, or ask for a new one.");
+    const { orgId, email, role, status, expiresAt } = row.invitation;
+    if (status === "accepted") throw notFound("This invitation was already accepted. Sign in.");
+    if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
+    if (expiresAt.getTime() <= now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
+    return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown: findPerson(email) !== undefined };
+  }
+
+  return {
+    /** Those that wait, newest first. */
+    listInvitations: (org: OrgId): Invitation[] =>
+      db
+        .select({ invitation: invitations, invitedBy: people.name })
+        .from(invitations)
+        .innerJoin(people, eq(people.id, invitations.inviterId))
+        .where(and(eq(invitations.orgId, org), eq(invitations.status, "pending")))
+        .orderBy(desc(invitations.id))
+        .all()
+        .map(({ invitation: { id, email, role, expiresAt }, invitedBy }) => ({
+          id,
+          email,
+          role,
+          invitedBy,
+          expiresAt: toIso(expiresAt),
+          isExpired: expiresAt.getTime() <= now(),
+          path: toPath(id),
+        })),
+
+    /** Invites an address; an older invitation of the same address is revoked. Answers with the path of the link. */
+    async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; path: string }> {
+      const address = toEmail(email);
+      const body = { email: address, role: toRole(role), organizationId: org };
+      const { api } = await engine();
+      const made = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));
+      return { email: address, path: toPath(made.id) };
+    },
+
+    async revokeInvitation(org: OrgId, id: string, from: From): Promise<void> {
+      const own = and(eq(invitations.orgId, org), eq(invitations.id, id), eq(invitations.status, "pending"));
+      if (!db.select().from(invitations).where(own).get()) throw notFound("The invitation was not found.");
+      const { api } = await engine();
+      await withAppErrors(api.cancelInvitation({ body: { invitationId: id }, headers: toHeaders(from) }));
+    },
+
+    readInvitation,
+
+    /** Makes whoever is invited a member: a person who is signed in with that address, or one who gives a password. Answers with cookies. */
+    acceptInvitation: (
+      token: string,
+      signedIn: SignedIn | null,
+      { name, password }: Pick<NewPerson, "name" | "password">,
+      from: From,
+    ): Promise<string[]> =>
+      inTurn(async () => {
+        const { id, email } = readInvitation(token);
+        if (signedIn && signedIn.person.email !== email)
+          throw conflict(
+            `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
+          );
+        const cookies = signedIn ? [] : await enter({ name, email, password }, from);
+        const { api } = await engine();
+        const headers = toHeaders(signedIn ? from : withCookies(from, cookies));
+        await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));
+        return cookies;
+      }),
+  };
+}

@@ -1,0 +1,27 @@
+import { type Role, roles } from "../db/tables.ts";
+import type { OrgId } from "../deps.ts";
+import { badRequest, invalidField } from "../errors.ts";
+
+export type Person = { id: string; name: string; email: string };
+/** A person in one of the organisations that they are a member of. */
+export type Membership = { org: OrgId; orgName: string; role: Role };
+/** Who is signed in, by which row, and which organisation they chose to look at. */
+export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
+export type NewPerson = { name: string; email: string; password: string };
+/** Runs work that first reads other rows, one piece at a time. */
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+
+/** Trims and lowercases an email address. Throws bad_request. */
+export function toEmail(text: string): string {
+  const email = text.trim().toLowerCase();
+  if (!/^[^\s@<>,;:"]+@[^\s@<>,;:"]+\.[^\s@<>,;:".]+$/.test(email) || email.length > 254)
+    throw invalidField("email", `${JSON.stringify(text.slice(0, 300))} is not an email address`);
+  return email;
+}
+
+/** Throws bad_request. */
+export function toRole(text: string): Role {
+  const role = roles.find((each) => each === text);
+  if (!role) throw badRequest(`Invalid role: must be one of ${roles.join(", ")}.`);
+  return role;
+}

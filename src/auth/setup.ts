@@ -1,0 +1,67 @@
+import { eq } from "drizzle-orm";
+import { members, orgs, signIns } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { conflict, notFound } from "../errors.ts";
+import { type From, type GetEngine, withAppErrors } from "./engine-calls.ts";
+import type { Links } from "./links.ts";
+import type { InTurn, NewPerson, Person, SignedIn } from "./person.ts";
+
+const setupLifeMs = 3 * 24 * 3600_000;
+
+type Inside = {
+  engine: GetEngine;
+  links: Links;
+  inTurn: InTurn;
+  enter: (person: NewPerson, from: From) => Promise<string[]>;
+  findPerson: (email: string) => Person | undefined;
+};
+
+/** The first owner of an organization. */
+export function createSetup({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
+  const hasMembers = (org: string): boolean =>
+    db.select({ id: members.id }).from(members).where(eq(members.orgId, org)).limit(1).get() !== undefined;
+
+  /** The organisation that a set-up address is for. Throws not_found for one that is wrong, too old or was used. */
+  function readSetup(token: string): { org: OrgId; orgName: string } {
+    const [org = "", expiresAt = "0"] = links.readToken("setup", token) ?? [];
+    const row = db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get();
+    if (!row)
+      throw notFound(
+        "This setup link is not valid. Copy the whole link, or create a new one with evald org setup-link.",
+      );
+    if (hasMembers(org))
+      throw notFound("This setup link was already used. Ask an owner of the organization to invite you.");
+    if (Number(expiresAt) <= now())
+      throw notFound("This setup link has expired. Create a new one with evald org setup-link.");
+    return { org: org as OrgId, orgName: row.name };
+  }
+
+  return {
+    readSetup,
+
+    /** The path of the address at which an organisation without people gets its first owner, for three days. Throws conflict if it has people. */
+    setupPath(org: OrgId): string {
+      if (hasMembers(org))
+        throw conflict("The organization already has members. Its owners can invite others under Settings, Members.");
+      return `/setup/${links.toToken("setup", org, now() + setupLifeMs)}`;
+    },
+
+    /** Makes somebody who is signed in the owner of an organisation that they made, and shows it. */
+    async addOwner(org: OrgId, { person, signInId }: SignedIn): Promise<void> {
+      const { api } = await engine();
+      await withAppErrors(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
+      db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
+    },
+
+    /** Makes the first owner of an organisation and signs them in. */
+    setUp: (token: string, person: NewPerson, from: From): Promise<string[]> =>
+      inTurn(async () => {
+        const { org } = readSetup(token);
+        const cookies = await enter(person, from);
+        const { api } = await engine();
+        const { id } = findPerson(person.email) as Person;
+        await withAppErrors(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));
+        return cookies;
+      }),
+  };
+}

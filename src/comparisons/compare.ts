@@ -1,0 +1,110 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest } from "../errors.ts";
+import { FrictionPoint } from "../friction/schema.ts";
+import { Id } from "../schema.ts";
+import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
+import { byWeight, mergeFriction, readFriction } from "./friction.ts";
+import { createSideBySide } from "./side-by-side.ts";
+import { createSides, type Side, type SideParts, type SideQuery } from "./sides.ts";
+import { judgeTogether } from "./together.ts";
+
+const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
+const seen = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
+const SideFriction = Type.Array(
+  Type.Object({ fingerprint, severity, category, title, url, before: seen, after: seen }),
+);
+const SideName = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
+
+/** Two sides, each of many runs: whether the head is better or worse than the base. */
+export const Comparison = Type.Object(
+  {
+    base: SideName,
+    head: SideName,
+    comparability: Type.Object({ same: Type.Boolean(), differences: Type.Array(Type.String()) }),
+    verdict: VerdictWord,
+    evidence: Evidence,
+    friction: Type.Object({ shared: SideFriction, gone: SideFriction, new: SideFriction }),
+  },
+  { title: "Comparison" },
+);
+export type Comparison = Static<typeof Comparison>;
+
+export type Compare = ReturnType<typeof createCompare>;
+
+/** Reports, evaluations and prompts, compared. */
+export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
+  const sides = createSides({ db }, parts);
+  const { sideOf, sideOfEvals, sideOfRuns, baselineOf } = sides;
+
+  function frictionOf(both: Side[]): Comparison["friction"] {
+    const groups = both.map(({ runs }) =>
+      readFriction(
+        { db },
+        runs.flatMap(({ reportId }) => reportId ?? []),
+      ),
+    );
+    // Where nothing was seen, nothing is gone or new.
+    if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
+    const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
+    const merged = mergeFriction(groups)
+      .sort(byWeight)
+      .flatMap(({ seenIn, ...name }) =>
+        before && after ? [{ ...name, before: before(seenIn), after: after(seenIn) }] : [],
+      );
+    return {
+      shared: merged.filter(({ before, after }) => before.runs > 0 && after.runs > 0),
+      gone: merged.filter(({ after }) => after.runs === 0),
+      new: merged.filter(({ before }) => before.runs === 0),
+    };
+  }
+
+  function compare(before: Side, after: Side, level?: number): Comparison {
+    const { comparability, judged } = judgeTogether([before, after], [], level);
+    const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
+    return {
+      base: toName(before),
+      head: toName(after),
+      comparability,
+      verdict,
+      evidence,
+      friction: frictionOf([before, after]),
+    };
+  }
+
+  return {
+    compareReports: createSideBySide(parts.reports, sides),
+
+    /** Runs of the head are not counted in the base too. Throws not_found, and bad_request for a side without a run. */
+    compareSides(org: OrgId, base: SideQuery, head: SideQuery): Comparison {
+      const after = sideOf(org, head);
+      const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
+      const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
+      // A run on both sides would be held against itself.
+      const ids = new Set(after.runs.map(({ runId }) => runId));
+      const runs = before.runs.filter(({ runId }) => !ids.has(runId));
+      if (runs.length === 0 && before.runs.length > 0)
+        throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
+      return compare({ ...before, runs }, after);
+    },
+
+    /** The runs of evaluations against those of others, and against `runIds`; `level`: the p below which a change counts. */
+    compareEvals(
+      org: OrgId,
+      { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
+      headIds: string[],
+      level?: number,
+    ): Comparison {
+      const evals = sideOfEvals(org, evalRequestIds);
+      const others = sideOfRuns(org, "the baseline", runIds);
+      const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
+      return compare(base, sideOfEvals(org, headIds), level);
+    },
+  };
+}
+
+const toName = ({ runs }: Side): Comparison["base"] => ({
+  evalRequestIds: [...new Set(runs.map(({ evalRequestId }) => evalRequestId))],
+  promptIds: [...new Set(runs.map(({ promptId }) => promptId))],
+  runs: runs.length,
+});

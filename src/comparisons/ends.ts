@@ -1,0 +1,100 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Nullable } from "../schema.ts";
+import { type Ends, endsTest, fisherTest } from "../stats/hypothesis-tests.ts";
+import { endOf, pWords, roundP, type SideRun } from "../stats/repeats.ts";
+import type { Pair } from "./samples.ts";
+
+const Share = Type.Object({ k: Type.Integer(), n: Type.Integer() });
+const Compared = Type.Object({
+  before: Share,
+  after: Share,
+  p: Type.Number({ description: "One-sided p of a change for the worse, from Fisher's exact test within each prompt" }),
+});
+
+/** How runs ended on both sides, and whether more of them ended badly. */
+export const EndsEvidence = Type.Object({
+  success: Nullable(
+    Type.Object(Compared.properties, {
+      description: "Runs that reached the goal; unclear counts as not reached. Null: not judged",
+    }),
+  ),
+  unfinished: Type.Object(Compared.properties, { description: "Runs that timed out, used up their budget or crashed" }),
+  p: Type.Number({
+    description: "The smaller p, adjusted for two tests; a regression if below half the level",
+  }),
+});
+export type EndsEvidence = Static<typeof EndsEvidence>;
+
+/** How the runs of each pair ended, tested; null where a side has no run that was made. `p` values are exact. */
+export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number | null } | null {
+  const strata = pairs.map(({ before, after }) => ({ a: endsOf(before), b: endsOf(after) }));
+  const total = (side: "a" | "b", what: keyof Ends) => strata.reduce((sum, each) => sum + each[side][what], 0);
+  if (total("a", "n") === 0 || total("b", "n") === 0) return null;
+  const isJudged = (["before", "after"] as const).every((side) =>
+    pairs.some((pair) => pair[side].some((run) => isGoalKnown(run))),
+  );
+  const compared = (what: "met" | "unfinished", p: number) => ({
+    before: { k: total("a", what), n: total("a", "n") },
+    after: { k: total("b", what), n: total("b", "n") },
+    p,
+  });
+  const { fell, rose, adjusted } = endsTest(strata, isJudged);
+  const success = fell === null ? null : compared("met", fell);
+  return {
+    ends: { success, unfinished: compared("unfinished", rose), p: adjusted },
+    successP: success && twoSided(strata),
+  };
+}
+
+/** Whether anybody looked for the goal of a run; where a judge left it unclear, somebody did. */
+const isGoalKnown = (run: SideRun): boolean => {
+  const end = endOf(run);
+  return end === "met" || end === "missed" || (end === "unclear" && run.provenShare !== null);
+};
+
+function endsOf(runs: SideRun[]): Ends {
+  const ends = runs.map(endOf).filter((end) => end !== null);
+  const count = (wanted: string) => ends.filter((end) => end === wanted).length;
+  return { n: ends.length, met: count("met"), unfinished: count("unfinished") };
+}
+
+function twoSided(strata: { a: Ends; b: Ends }[]): number {
+  const [only] = strata;
+  if (only && strata.length === 1) return fisherTest({ k: only.a.met, n: only.a.n }, { k: only.b.met, n: only.b.n });
+  const [fell, rose] = [strata, strata.map(({ a, b }) => ({ a: b, b: a }))].map(
+    (each) => endsTest(each, true).fell ?? 1,
+  );
+  return Math.min(1, 2 * Math.min(fell ?? 1, rose ?? 1));
+}
+
+/** What a regression rests on beside the scores. */
+export function worseEnds({ success, unfinished, p }: EndsEvidence, level: number): ("success" | "unfinished")[] {
+  if (p >= level / 2) return [];
+  return [
+    ...(success && success.p < level / 2 ? (["success"] as const) : []),
+    ...(unfinished.p < level / 2 ? (["unfinished"] as const) : []),
+  ];
+}
+
+/** As in `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p 0.024`. */
+export function endsWords({ success, unfinished }: EndsEvidence, causes: string[]): string[] {
+  const share = ({ k, n }: { k: number; n: number }) => `${k} of ${n}`;
+  return [
+    ...(success && causes.includes("success")
+      ? [
+          `the goal was reached in ${share(success.after)} runs, ${share(success.before)} before, one-sided ${pWords(success.p)}`,
+        ]
+      : []),
+    ...(causes.includes("unfinished")
+      ? [
+          `${share(unfinished.after)} runs timed out, used up their budget or crashed, ${share(unfinished.before)} before, one-sided ${pWords(unfinished.p)}`,
+        ]
+      : []),
+  ];
+}
+
+export const roundedEnds = (ends: EndsEvidence): EndsEvidence => ({
+  success: ends.success && { ...ends.success, p: roundP(ends.success.p) },
+  unfinished: { ...ends.unfinished, p: roundP(ends.unfinished.p) },
+  p: roundP(ends.p),
+});

@@ -1,0 +1,69 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Nullable, OneOf } from "../schema.ts";
+import { EvalResult } from "../stats/repeats.ts";
+import { EndsEvidence } from "./ends.ts";
+
+/** Points of the score that matter to a person. */
+export const threshold = 5;
+export const alpha = 0.05;
+
+const verdicts = [
+  "not_comparable",
+  "insufficient_data",
+  "regressed",
+  "improved",
+  "soft_regression",
+  "soft_improvement",
+  "no_change",
+  "inconclusive",
+] as const;
+export type Verdict = (typeof verdicts)[number];
+
+const bound = Nullable(Type.Number());
+const Interval = Type.Object({ value: Type.Number(), low: bound, high: bound });
+
+const Change = Type.Object({
+  name: Type.String(),
+  before: Type.Number({ description: "Mean" }),
+  after: Type.Number(),
+  delta: Interval,
+  p: Type.Number(),
+  pHolm: Type.Number({ description: "Adjusted for the number of rows" }),
+});
+
+export const Evidence = Type.Object({
+  reason: Type.String(),
+  method: Nullable(Type.String()),
+  level: Type.Number({ description: "p below which a change is significant" }),
+  seed: Nullable(Type.Integer({ description: "Seed of the random splits; null if all splits were used" })),
+  sides: Type.Array(EvalResult),
+  delta: Nullable(Interval),
+  p: bound,
+  smallestP: Nullable(Type.Number({ description: "Smallest possible p" })),
+  successP: Nullable(Type.Number({ description: "Two-sided p of the success rates" })),
+  withinP: Nullable(Type.Number({ description: "p within prompts, even if the prompts disagree" })),
+  ends: Nullable(EndsEvidence),
+  causes: Type.Array(OneOf(["score", "success", "unfinished"]), { description: "What caused a regression" }),
+  dimensions: Type.Array(Change),
+  metrics: Type.Array(Change),
+});
+export type Evidence = Static<typeof Evidence>;
+export const VerdictWord = Nullable(OneOf(verdicts, "Verdict for the later side; null unless both have repeats"));
+
+/** Where nothing was tested, and why. */
+export const noEvidence = (reason: string): Evidence => ({
+  reason,
+  method: null,
+  level: alpha,
+  seed: null,
+  sides: [],
+  delta: null,
+  p: null,
+  smallestP: null,
+  successP: null,
+  withinP: null,
+  ends: null,
+  causes: [],
+  dimensions: [],
+  metrics: [],
+});

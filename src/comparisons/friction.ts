@@ -1,0 +1,37 @@
+import { inArray } from "drizzle-orm";
+import { frictionPoints } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import type { FrictionPoint } from "../friction/schema.ts";
+import { severities } from "../grading/kinds.ts";
+
+/** A friction point as it is compared. */
+export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
+/** The friction of some reports, `reportId` or slug with each point. */
+export type FrictionGroup = { of: number; points: (FrictionName & { report: string })[] };
+
+/** The friction of all groups, once each, with the reports of each group that show it. */
+export function mergeFriction(groups: FrictionGroup[]): (FrictionName & { seenIn: string[][] })[] {
+  const all = groups.flatMap(({ points }, group) => points.map((point) => ({ ...point, group })));
+  return [...Map.groupBy(all, ({ fingerprint }) => fingerprint).values()].map((points) => {
+    const { report: _, group: __, ...name } = points.at(-1) as (typeof points)[number];
+    return {
+      ...name,
+      seenIn: groups.map((_, i) => points.filter(({ group }) => group === i).map(({ report }) => report)),
+    };
+  });
+}
+
+/** Worst first, then those that most reports show. */
+export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, b: T): number =>
+  severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
+
+/** The friction of reports by their ids. */
+export function readFriction({ db }: Pick<Deps, "db">, reportIds: string[]): FrictionGroup {
+  const { reportId: report, fingerprint, severity, category, title, url } = frictionPoints;
+  const points = db
+    .select({ report, fingerprint, severity, category, title, url })
+    .from(frictionPoints)
+    .where(inArray(report, reportIds))
+    .all();
+  return { of: new Set(reportIds).size, points };
+}

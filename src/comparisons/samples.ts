@@ -1,0 +1,105 @@
+// The values of both sides, paired by prompt and template arguments, and their tests.
+import { table } from "../grading/methodology.ts";
+import { type Estimate, mean, pairedInterval, stratifiedWelch } from "../stats/estimates.ts";
+import { type Exact, pairedTest, signFlipTest, stratifiedPermutationTest } from "../stats/hypothesis-tests.ts";
+import type { SideRun } from "../stats/repeats.ts";
+
+/** The runs of one prompt with the same template arguments, on both sides. */
+export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
+
+/** The values of one number in a pair; both sides have one or more. */
+export type Sample = { prompt: string; before: number[]; after: number[] };
+
+/** `design`: what was exchanged at random. `withinP`: of the runs within their prompts alone, whether or not the prompts agree. */
+export type Tested = Exact & {
+  design: "runs" | "runs and prompts" | "prompts";
+  prompts: number;
+  withinP: number;
+  before: number;
+  after: number;
+  delta: Estimate;
+};
+
+/** The pairs that both sides have. */
+export function pairsOf(before: SideRun[], after: SideRun[]): Pair[] {
+  const others = Map.groupBy(after, ({ pairKey }) => pairKey);
+  return [...Map.groupBy(before, ({ pairKey }) => pairKey)].flatMap(([pairKey, runs]) => {
+    const same = others.get(pairKey);
+    return same ? [{ prompt: runs[0]?.prompt ?? pairKey, before: runs, after: same }] : [];
+  });
+}
+
+export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null): Sample[] {
+  const values = (runs: SideRun[]) => runs.flatMap((run) => read(run) ?? []);
+  return pairs
+    .map(({ prompt, before, after }) => ({ prompt, before: values(before), after: values(after) }))
+    .filter(({ before, after }) => before.length > 0 && after.length > 0);
+}
+
+/**
+ * Tests whether the mean changed; each prompt counts the same, and so does each set of template arguments within its prompt.
+ * One prompt: its runs are exchanged between the sides. Prompts enough for a sign-flip test (6 at 5 %): their differences are tested.
+ * Fewer: the larger p of exchanging runs within each prompt, which asks whether anything changed, and of Student's t test of the prompts'
+ * differences, which asks whether they agree; so that a change common to the runs of one prompt is not counted once for each of them.
+ */
+export function testSamples(samples: Sample[], level: number): Tested {
+  const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
+  const strata = byPrompt.flatMap((own) =>
+    own.map(({ before, after }) => ({ a: before, b: after, weight: 1 / (byPrompt.length * own.length) })),
+  );
+  const within = stratifiedPermutationTest(strata);
+  const common = {
+    prompts: byPrompt.length,
+    withinP: within.p,
+    before: strata.reduce((sum, { a, weight }) => sum + weight * mean(a), 0),
+    after: strata.reduce((sum, { b, weight }) => sum + weight * mean(b), 0),
+  };
+  if (byPrompt.length === 1) return { ...common, ...within, design: "runs", delta: stratifiedWelch(strata, level) };
+  const differences = byPrompt.map((own) => mean(own.map(({ before, after }) => mean(after) - mean(before))));
+  const delta = pairedInterval(differences, level);
+  const flipped = signFlipTest(differences);
+  if (flipped.smallest < level) return { ...common, ...flipped, design: "prompts", delta };
+  const p = Math.max(within.p, pairedTest(differences));
+  return { ...common, ...within, p, design: "runs and prompts", delta };
+}
+
+const goalName = "Goal achievement";
+
+/**
+ * Pairs whose runs have their goal as far as it was proven: what a judge left unclear is not, and the score is at most that of a missed goal.
+ * Without this, one unclear run would take the goal from the comparison of all others.
+ */
+export function withUnproven(pairs: Pair[]): Pair[] {
+  const all = pairs.flatMap(({ before, after }) => [...before, ...after]);
+  const weight = all.flatMap(({ dimensions }) => dimensions.find(({ name }) => name === goalName)?.weight ?? [])[0];
+  if (weight === undefined) return pairs;
+  const proven = (run: SideRun): SideRun => {
+    const { provenShare: share, report } = run;
+    if (share === null || report?.score == null || run.dimensions.some(({ name }) => name === goalName)) return run;
+    const dimensions = [{ name: goalName, weight, score: 100 * share }, ...run.dimensions];
+    const score = Math.min(table.notMetCap, meanOf(dimensions) ?? report.score);
+    return { ...run, dimensions, report: { ...report, score } };
+  };
+  return pairs.map((pair) => ({ ...pair, before: pair.before.map(proven), after: pair.after.map(proven) }));
+}
+
+/** The dimensions that every scored run has, where not all have the same; null where they do and the score itself can be compared. */
+export function commonDimensions(runs: SideRun[]): string[] | null {
+  const lists = runs
+    .filter(({ report }) => report?.score != null)
+    .map(({ dimensions }) => dimensions.map(({ name }) => name));
+  const common = lists.reduce((left, names) => left.filter((name) => names.includes(name)));
+  return lists.every((names) => names.length === common.length) ? null : common;
+}
+
+/** The score of a run; on certain dimensions their weighted mean, no higher than a missed goal allows. */
+export function scoreOn({ report, dimensions }: SideRun, names: string[] | null): number | null {
+  if (report?.score == null || names === null) return report?.score ?? null;
+  const score = meanOf(dimensions.filter(({ name }) => names.includes(name)));
+  return score !== null && report.outcome === "goal_not_met" ? Math.min(table.notMetCap, score) : score;
+}
+
+function meanOf(dimensions: SideRun["dimensions"]): number | null {
+  const sum = dimensions.reduce((all, { weight }) => all + weight, 0);
+  return sum === 0 ? null : dimensions.reduce((all, { score, weight }) => all + score * weight, 0) / sum;
+}

@@ -1,0 +1,109 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { OrgId } from "../deps.ts";
+import { badRequest } from "../errors.ts";
+import { FrictionPoint } from "../friction/schema.ts";
+import { comparandOf } from "../reports/baseline.ts";
+import { differencesOf, differenceWords } from "../reports/differences.ts";
+import type { Reports } from "../reports/reports.ts";
+import { type Report, RunReport } from "../reports/schema.ts";
+import { Id, Nullable, Time } from "../schema.ts";
+import { EvalResult, metricNames, resultOf } from "../stats/repeats.ts";
+import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
+import { mergeFriction } from "./friction.ts";
+import type { Sides } from "./sides.ts";
+import { judgeTogether } from "./together.ts";
+
+const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
+const FrictionName = { fingerprint, severity, category, title, url };
+const bound = Nullable(Type.Number());
+
+/** Reports side by side, and the verdict where they are of two evaluations. */
+export const ReportsComparison = Type.Object({
+  reports: Type.Array(
+    Type.Object({
+      slug: Type.String(),
+      evalRequestId: Id,
+      score: RunReport.properties.score,
+      scope: RunReport.properties.scope,
+      grade: RunReport.properties.grade,
+      outcome: RunReport.properties.outcome,
+      coverage: Type.Number(),
+      createdAt: Time,
+    }),
+  ),
+  dimensions: Type.Array(Type.Object({ name: Type.String(), scores: Type.Array(bound) }), {
+    description: "Scores, in the same order as reports",
+  }),
+  metrics: Type.Array(Type.Object({ name: Type.String(), values: Type.Array(bound) })),
+  friction: Type.Object({
+    shared: Type.Array(Type.Object(FrictionName), { description: "In every report" }),
+    only: Type.Array(Type.Object({ ...FrictionName, slugs: Type.Array(Type.String()) })),
+    total: Type.Integer({ description: "Can exceed the list; see get_friction_points" }),
+  }),
+  comparability: Type.Object({ same: Type.Boolean(), differences: Type.Array(Type.String()) }),
+  verdict: VerdictWord,
+  evidence: Type.Object({
+    ...Evidence.properties,
+    sides: Type.Array(Type.Object({ evalRequestId: Id, ...EvalResult.properties })),
+  }),
+});
+export type ReportsComparison = Static<typeof ReportsComparison>;
+
+/** Reports by their slugs; where they are of two evaluations with repeats, whether the later is better, by all runs of both. */
+export const createSideBySide =
+  (ofReports: Pick<Reports, "getReport">, { sideOfEvals }: Pick<Sides, "sideOfEvals">) =>
+  /** Throws not_found for a slug that is none, bad_request for one that stands twice. */
+  (org: OrgId, slugs: string[]): ReportsComparison => {
+    const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
+    if (twice !== undefined) throw badRequest(`Invalid slugs: ${twice} is listed twice. List each report once.`);
+    const compared = slugs.map((slug) => ofReports.getReport(org, slug));
+    const evaluations = [...new Set(compared.map(({ run }) => run.evalRequestId))].sort();
+    const sides = evaluations.map((id) => sideOfEvals(org, [id]));
+    const own = differencesOf(compared.map((report) => [comparandOf(report)])).map(differenceWords);
+    // A verdict is of all runs of both, which may differ where those that were named do not.
+    const { judged, comparability } = judgeTogether(sides, own);
+    const summaries = sides.map((side, i) => ({
+      evalRequestId: evaluations[i] as string,
+      ...resultOf(side.runs, side.unfinished),
+    }));
+    const nothing = `a verdict needs reports of two evaluations, but these belong to ${sides.length}`;
+    return {
+      reports: compared.map((report) => ({
+        slug: report.slug,
+        evalRequestId: report.run.evalRequestId,
+        score: report.score,
+        scope: report.scope,
+        grade: report.grade,
+        outcome: report.outcome,
+        coverage: report.coverage,
+        createdAt: report.createdAt,
+      })),
+      dimensions: [...new Set(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))].map(
+        (name) => ({
+          name,
+          scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),
+        }),
+      ),
+      metrics: metricNames.map((name) => ({ name, values: compared.map(({ metrics }) => metrics[name] ?? null) })),
+      friction: frictionBetween(compared),
+      comparability,
+      verdict: judged?.verdict ?? null,
+      evidence: { ...(judged?.evidence ?? noEvidence(nothing)), sides: summaries },
+    };
+  };
+
+function frictionBetween(compared: Report[]): ReportsComparison["friction"] {
+  const groups = compared.map(({ slug, frictionPoints }) => ({
+    of: 1,
+    points: frictionPoints.map(({ fingerprint, severity, category, title, url }) => ({
+      ...{ fingerprint, severity, category, title, url },
+      report: slug,
+    })),
+  }));
+  const all = mergeFriction(groups).map(({ seenIn, ...point }) => ({ ...point, slugs: seenIn.flat() }));
+  return {
+    shared: all.filter(({ slugs }) => slugs.length === compared.length).map(({ slugs: _, ...point }) => point),
+    only: all.filter(({ slugs }) => slugs.length < compared.length),
+    total: all.length,
+  };
+}

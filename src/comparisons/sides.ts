@@ -1,0 +1,102 @@
+import { and, eq } from "drizzle-orm";
+import { evalRequests, prompts } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, notFound } from "../errors.ts";
+import { type Baselines, isAlike, windowRuns } from "../reports/baseline.ts";
+import { argsKey } from "../reports/differences.ts";
+import type { Reports } from "../reports/reports.ts";
+import type { RunRow } from "../reports/run-rows.ts";
+
+/** One side as a caller names it. */
+export type SideQuery = {
+  /** Slugs of reports, ids of eval requests, ids of prompts (their last ten published runs), or for a base only `baseline`. */
+  of: string[];
+  agent?: string;
+  model?: string;
+  templateArgs?: Record<string, string>;
+};
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Runs that are compared as one. */
+export type Side = { name: string; unfinished: number; runs: RunRow[] };
+
+export type Sides = ReturnType<typeof createSides>;
+
+export type SideParts = { reports: Pick<Reports, "getReport">; baselines: Baselines };
+
+/** Finds the runs of a side. */
+export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, baselines }: SideParts) {
+  const { rows, findBaseline } = baselines;
+
+  const sideOfEvals = (org: OrgId, ids: string[]): Side => ({
+    name: ids.join(", "),
+    unfinished: rows.countUnfinished(org, ids),
+    runs: rows.ofEvals(org, ids),
+  });
+
+  /** The last ten published runs of the variant of a prompt that ran last. */
+  function latestVariantOf(org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): RunRow[] {
+    const [newest] = rows.published(org, promptId, 1, (run) => passes(run, filter));
+    return newest ? rows.published(org, promptId, windowRuns, (run) => isAlike(run, newest)) : [];
+  }
+
+  /** Throws not_found for what names nothing of the organisation, bad_request for a side without a run. */
+  function sideOf(org: OrgId, { of, ...filter }: SideQuery): Side {
+    const evals: string[] = [];
+    const named: RunRow[] = [];
+    for (const ref of of) {
+      if (!uuid.test(ref)) {
+        named.push(...rows.ofRuns(org, [ofReports.getReport(org, ref).run.runId]));
+        continue;
+      }
+      const id = ref.toLowerCase();
+      const isIn = (table: typeof evalRequests | typeof prompts) =>
+        db
+          .select({ id: table.id })
+          .from(table)
+          .where(and(eq(table.orgId, org), eq(table.id, id)))
+          .get() !== undefined;
+      if (isIn(evalRequests)) evals.push(id);
+      else if (isIn(prompts)) named.push(...latestVariantOf(org, id, filter));
+      else throw notFound(`No eval request or prompt has the ID ${ref}.`);
+    }
+    const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(org, evals);
+    const found = new Map([...side.runs, ...named].map((run) => [run.runId, run]));
+    const all = [...found.values()].filter((run) => passes(run, filter));
+    if (all.length + side.unfinished === 0)
+      throw badRequest(`${of.join(", ")}: no scored run to compare. List reports with GET /api/v1/reports.`);
+    return { name: of.join(", "), unfinished: side.unfinished, runs: all };
+  }
+
+  /** What the runs of a head are held against. Throws bad_request where there is nothing. */
+  function baselineOf(org: OrgId, head: Side): Side {
+    const newest = head.runs.find(({ report }) => report?.score != null);
+    if (!newest) throw badRequest("Invalid baseline: the head has no scored run yet.");
+    const oldest = head.runs.map(({ runId }) => runId).sort()[0] as string;
+    const found = findBaseline(org, newest, oldest, newest.evalRequestId);
+    if (!found)
+      throw badRequest(
+        "Invalid baseline: there are fewer than two comparable published runs before the head. Pin an evaluation as the prompt's baseline.",
+      );
+    return { name: `the ${found.kind} baseline`, unfinished: 0, runs: found.runs };
+  }
+
+  return {
+    sideOf,
+    sideOfEvals,
+    baselineOf,
+    sideOfRuns: (org: OrgId, name: string, ids: string[]): Side => ({
+      name,
+      unfinished: 0,
+      runs: rows.ofRuns(org, ids),
+    }),
+  };
+}
+
+const passes = (
+  run: Pick<RunRow, "agent" | "model" | "templateArgs">,
+  { agent, model, templateArgs }: Omit<SideQuery, "of">,
+): boolean =>
+  (agent ?? run.agent) === run.agent &&
+  (model ?? run.model) === run.model &&
+  (templateArgs === undefined || argsKey(templateArgs) === argsKey(run.templateArgs));

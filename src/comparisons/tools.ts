@@ -1,0 +1,29 @@
+import { Type } from "@sinclair/typebox";
+import { fitting, readOnly, slugArgument, type Tool, tool, Undescribed } from "../mcp/tool.ts";
+import type { Compare } from "./compare.ts";
+import { ReportsComparison } from "./side-by-side.ts";
+
+const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
+const BriefComparison = Type.Object({
+  ...ReportsComparison.properties,
+  evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Undescribed) }),
+});
+
+export const comparisonTools = (compare: Compare): Tool[] => [
+  tool({
+    name: "compare_reports",
+    title: "Compare reports",
+    description:
+      "Compare 2 to 10 reports side by side: scores, dimensions, metrics, shared and unshared friction points, and whether they are comparable. For a statistical verdict, pass reports of two evaluations with 4 or more runs each (see runs of request_eval); one slug per evaluation is enough, all of its runs count.",
+    input: Type.Object({ slugs: Type.Array(slugArgument, { minItems: 2, maxItems: 10 }) }),
+    output: BriefComparison,
+    annotations: readOnly,
+    run({ slugs }, { caller }) {
+      const { friction, ...rest } = compare.compareReports(caller.org, slugs);
+      const fit = fitting([...friction.shared, ...friction.only]).length;
+      const shared = friction.shared.slice(0, fit);
+      const only = friction.only.slice(0, fit - shared.length);
+      return { ...rest, friction: { ...friction, shared, only } };
+    },
+  }),
+];

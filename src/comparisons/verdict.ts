@@ -1,0 +1,214 @@
+import type { Estimate } from "../stats/estimates.ts";
+import { holm } from "../stats/hypothesis-tests.ts";
+import { minRuns, runsToShow } from "../stats/power.ts";
+import {
+  type EvalResult,
+  infraFailuresOf,
+  isBroken,
+  metricNames,
+  pWords,
+  resultOf,
+  round,
+  rounded,
+  roundP,
+  type SideRun,
+  unscoredWords,
+} from "../stats/repeats.ts";
+import { endsWords, roundedEnds, testEnds, worseEnds } from "./ends.ts";
+import { alpha, type Evidence, noEvidence, threshold, type Verdict } from "./evidence.ts";
+import { judgeExact } from "./exact.ts";
+import {
+  commonDimensions,
+  type Pair,
+  pairsOf,
+  type Sample,
+  samplesOf,
+  scoreOn,
+  type Tested,
+  testSamples,
+  withUnproven,
+} from "./samples.ts";
+
+const softAlpha = 0.2;
+
+export type Side = { name: string; unfinished: number; runs: SideRun[] };
+
+/**
+ * Decides the verdict by rules in order; the first that applies wins. `differences`: why the sides are not comparable. `level`: the p below
+ * which a change is significant, lower with repeated looks. Scores are tested two-sided at the level, success and unfinished runs one-sided at half
+ * of it, so at most `level` of the verdicts are false regressions.
+ */
+export function judgeSides(
+  before: Side,
+  after: Side,
+  differences: string[],
+  level = alpha,
+): { verdict: Verdict | null; evidence: Evidence } {
+  const sides = [before, after];
+  const summaries = sides.map(({ unfinished, runs }) => resultOf(runs, unfinished));
+  const none = { ...noEvidence(""), level, sides: summaries };
+  const without = (verdict: Verdict | null, reason: string, more: Partial<Evidence> = {}) => ({
+    verdict,
+    evidence: { ...none, ...more, reason },
+  });
+  const isExact = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isExact));
+  if (!isExact && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
+    return without(null, "a single run per side is not enough to tell a change from chance");
+  if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
+  const open = sides.find(({ unfinished }) => unfinished > 0);
+  if (open)
+    return without(
+      "insufficient_data",
+      `${open.unfinished} runs of ${open.name} are still active; compare again when they have finished`,
+    );
+  const broken = sides.find(({ runs }) => isBroken(infraFailuresOf(runs), runs.length));
+  if (broken)
+    return without(
+      "insufficient_data",
+      `more than 20% of the runs of ${broken.name} failed for reasons unrelated to the target`,
+    );
+  const pairs = pairsOf(before.runs, after.runs);
+  if (pairs.length === 0) return without("not_comparable", "the sides have no prompt in common");
+  const { ends: tested = null, successP = null } = (isExact ? null : testEnds(pairs)) ?? {};
+  const causes = tested ? worseEnds(tested, level) : [];
+  const ends = tested && roundedEnds(tested);
+  const worse = ends ? endsWords(ends, causes) : [];
+  const isScored = summaries.every(({ n }) => n > 0);
+  const common = { ends, causes, successP: successP && roundP(successP) };
+  if (!isScored && causes.length > 0) return without("regressed", worse.join("; "), common);
+  if (!isScored) return without("insufficient_data", "one side has no scored run", common);
+  const ofScores = judgeScores(before, after, pairs, level, isExact);
+  const evidence = { ...none, ...common, ...ofScores.evidence };
+  if (causes.length > 0) {
+    const reason = [...worse, ofScores.evidence.reason].join("; ");
+    const all = ofScores.verdict === "regressed" ? (["score", ...causes] as const) : causes;
+    return { verdict: "regressed", evidence: { ...evidence, causes: [...all], reason } };
+  }
+  if (ofScores.verdict === "regressed") evidence.causes = ["score"];
+  return isExact ? { ...ofScores, evidence } : withSuccess(ofScores.verdict, evidence, summaries, level);
+}
+
+type OfScores = { verdict: Verdict; evidence: Partial<Evidence> & { reason: string } };
+
+/** The verdict of the scores alone, with their dimensions and metrics. */
+function judgeScores(before: Side, after: Side, pairs: Pair[], level: number, isExact: boolean): OfScores {
+  const proven = withUnproven(pairs);
+  const names = commonDimensions(proven.flatMap((pair) => [...pair.before, ...pair.after]));
+  if (names?.length === 0)
+    return { verdict: "not_comparable", evidence: { reason: "no dimension is common to all runs" } };
+  const scores = samplesOf(proven, (run) => scoreOn(run, names));
+  if (scores.length === 0)
+    return { verdict: "insufficient_data", evidence: { reason: "no prompt has a score on both sides" } };
+  if (isExact) return judgeExact(proven, names);
+  const score = testSamples(scores, level);
+  const evidence = {
+    method: methodOf(score, level) + (names ? `; on the dimensions common to all runs: ${names.join(", ")}` : ""),
+    seed: score.seed,
+    delta: rounded(score.delta, 1),
+    p: roundP(score.p),
+    smallestP: roundP(score.smallest),
+    withinP: roundP(score.withinP),
+    dimensions: changesOf(dimensionNames(proven), proven, level, dimensionOf),
+    metrics: changesOf([...metricNames], proven, level, (run, name) => run.metrics?.[name] ?? null),
+  };
+  const unscored = unscoredWords(before.runs, after.runs);
+  const lack = lackOf(scores, score, level);
+  if (lack) return { verdict: "insufficient_data", evidence: { ...evidence, reason: lack + unscored } };
+  const { low, high, value } = evidence.delta;
+  const reason = `${value > 0 ? "+" : ""}${value.toFixed(1)} points (${intervalWords(level)} from ${low} to ${high}), ${pWords(score.p)}; a change needs at least ${threshold} points and p below ${level}`;
+  // Means of equal scores can differ in the last bits.
+  const verdict = verdictOf(rounded(score.delta, 6), score.p, level);
+  return { verdict, evidence: { ...evidence, reason: reason + unscored } };
+}
+
+/** A significant change in success that is not a regression makes the verdict soft, or inconclusive if it contradicts the scores. */
+function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult[], level: number) {
+  const { ends, successP } = evidence;
+  const success = ends?.success;
+  const change = success ? success.after.k / success.after.n - success.before.k / success.before.n : 0;
+  const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
+  const found = isSignificant ? softened(verdict, change) : verdict;
+  const hint = found === "inconclusive" && found === verdict ? hintOf(summaries) : "";
+  const words = found === verdict || successP === null ? hint : successWords(change, successP);
+  return { verdict: found, evidence: { ...evidence, reason: evidence.reason + words } };
+}
+
+function softened(verdict: Verdict, change: number): Verdict {
+  if (verdict === "no_change" || verdict === "inconclusive") return change > 0 ? "soft_improvement" : "soft_regression";
+  const contradicts =
+    change > 0 ? verdict === "soft_regression" : verdict.endsWith("improvement") || verdict === "improved";
+  return contradicts ? "inconclusive" : verdict;
+}
+
+const successWords = (change: number, p: number) =>
+  `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(p)}`;
+
+/** Why the samples are too small for a verdict; null if they are not. */
+function lackOf(samples: Sample[], { smallest, prompts }: Tested, level: number): string | null {
+  const total = (side: "before" | "after") => samples.reduce((sum, { [side]: values }) => sum + values.length, 0);
+  const [a, b] = [total("before"), total("after")];
+  if (prompts === 1 && Math.min(a, b) < minRuns)
+    return `${a} against ${b} runs; at least ${minRuns} per side are needed to tell a change from chance`;
+  if (smallest < level) return null;
+  const of = prompts === 1 ? "" : ` of ${prompts} prompts`;
+  return `${a} against ${b} runs${of} are too few for a p below ${level}; add runs`;
+}
+
+/** How many runs an inconclusive comparison would need. */
+function hintOf(sides: EvalResult[]): string {
+  const needed = runsToShow(threshold, Math.max(...sides.map(({ sd }) => sd ?? 0)));
+  return needed === null ? "" : `; with this spread, ${needed} runs per side are needed to detect ${threshold} points`;
+}
+
+const intervalWords = (level: number) => `${Number(((1 - level) * 100).toFixed(2))}%`;
+
+function methodOf({ design, prompts, splits, seed }: Tested, level: number): string {
+  const splitWords = seed === null ? `all ${splits}` : `${splits} random`;
+  const interval = intervalWords(level);
+  if (design === "runs")
+    return `two-sided permutation test of the mean scores (${splitWords} splits); Welch's ${interval} interval of their difference`;
+  if (design === "prompts")
+    return `two-sided sign-flip test of the differences of ${prompts} prompts (${splitWords} signs); t ${interval} interval of their mean`;
+  return `the larger p of a two-sided permutation test within each of ${prompts} prompts (${splitWords} splits) and a t test of their differences; t ${interval} interval of their mean`;
+}
+
+function verdictOf({ value, low, high }: Estimate, p: number, level: number): Verdict {
+  const [from, to] = [low ?? value, high ?? value];
+  const isLarge = Math.abs(value) >= threshold;
+  const isBetter = value > 0;
+  if (p < level && isLarge) return isBetter ? "improved" : "regressed";
+  if (p < softAlpha && (isLarge || from * to > 0)) return isBetter ? "soft_improvement" : "soft_regression";
+  return from >= -threshold && to <= threshold ? "no_change" : "inconclusive";
+}
+
+function changesOf<T extends string>(
+  names: T[],
+  pairs: Pair[],
+  level: number,
+  read: (run: SideRun, name: T) => number | null,
+): Evidence["dimensions"] {
+  const tested = names.flatMap((name) => {
+    const samples = samplesOf(pairs, (run) => read(run, name));
+    return samples.length === 0 ? [] : [{ name, ...testSamples(samples, level) }];
+  });
+  const corrected = holm(tested.map(({ p }) => p));
+  return tested.map(({ name, before, after, delta, p }, i) => ({
+    name,
+    before: round(before, 4),
+    after: round(after, 4),
+    delta: rounded(delta, 4),
+    p: roundP(p),
+    pHolm: roundP(corrected[i] as number),
+  }));
+}
+
+const dimensionOf = ({ dimensions }: SideRun, name: string) =>
+  dimensions.find((each) => each.name === name)?.score ?? null;
+
+const dimensionNames = (pairs: Pair[]): string[] => [
+  ...new Set(
+    pairs.flatMap(({ before, after }) =>
+      [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
+    ),
+  ),
+];

@@ -1,0 +1,43 @@
+import { isIP } from "node:net";
+import ipaddr from "ipaddr.js";
+import { ConfigError } from "../errors.ts";
+
+/** A private host that the operator allowed: a host name, an IP address or a CIDR range, on one port or (null) on all. */
+export type AllowRule = { host: string; port: number | null };
+
+export const allowSyntax =
+  "a comma-separated list of hosts, host:port pairs, IP addresses or CIDR ranges, such as docs.internal:8080,10.0.0.0/8";
+
+/** `docs.internal`, `docs.internal:8080`, `127.0.0.1:4000`, `[::1]:80`, `10.0.0.0/8`, `fd00::/8`. */
+export function allowRule(text: string): AllowRule {
+  const match =
+    /^\[(?<v6>[0-9a-f:.]+)\](?::(?<p6>\d+))?$/i.exec(text) ??
+    /^(?<host>[a-z0-9._-]+(?:\/\d{1,2})?)(?::(?<port>\d+))?$/i.exec(text) ??
+    /^(?<host>[0-9a-f:.]*:[0-9a-f:.]*(?:\/\d{1,3})?)$/i.exec(text);
+  const groups = match?.groups;
+  if (!groups) throw new ConfigError(allowSyntax);
+  const host = (groups.v6 ?? groups.host ?? "").toLowerCase();
+  const objection = objectionTo(host);
+  if (objection) throw new ConfigError(`${allowSyntax}: ${objection}`);
+  const port = groups.p6 ?? groups.port;
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65535)) throw new ConfigError("a port from 1 to 65535");
+  return { host, port: port === undefined ? null : Number(port) };
+}
+
+/** What is wrong with a host, an IP address or a range; null if nothing is. */
+function objectionTo(text: string): string | null {
+  const [host = "", bits] = text.split("/");
+  const version = isIP(host);
+  if (version === 0) {
+    if (bits !== undefined) return `the range ${text} needs a complete IP address before the slash`;
+    // URL parsers take a host name whose last label is a number for an IPv4 address.
+    return /:|(^|\.)(\d+|0x[0-9a-f]*)\.?$/.test(host) ? `${host} is not a valid IP address` : null;
+  }
+  if (bits === undefined) return null;
+  const length = Number(bits);
+  if (length > (version === 4 ? 32 : 128)) return `the prefix of ${text} is longer than the address`;
+  const mapped = version === 6 ? ipaddr.IPv6.parse(host) : null;
+  if (!mapped?.isIPv4MappedAddress()) return null;
+  const plain = `${mapped.toIPv4Address()}/${Math.max(length - 96, 0)}`;
+  return `${text} maps IPv4 addresses; write ${plain}`;
+}

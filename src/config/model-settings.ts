@@ -1,0 +1,134 @@
+import { readFileSync } from "node:fs";
+import { ConfigError } from "../errors.ts";
+
+/** Model providers, each with its own protocol. `openai-compatible` is any server with an OpenAI chat completions API. */
+export const modelProviders = ["anthropic", "openai", "google", "openai-compatible"] as const;
+export type ModelProvider = (typeof modelProviders)[number];
+
+/** USD per million tokens; `cached`: input tokens read from the provider's cache. */
+type Price = { in: number; out: number; cached: number };
+
+/** Prices set by the operator, by `provider/model`. */
+export type Prices = Readonly<Record<string, Price>>;
+
+/** API key and base URL (without a trailing slash) of a provider; null: not set. */
+export type ModelPlace = { key: string | null; baseUrl: string | null };
+
+/** The environment variables that each provider's own SDK reads, and its default base URL. */
+export const providerVariables: Record<ModelProvider, { key: string; baseUrl: string; fallback: string | null }> = {
+  anthropic: { key: "ANTHROPIC_API_KEY", baseUrl: "ANTHROPIC_BASE_URL", fallback: "https://api.anthropic.com/v1" },
+  openai: { key: "OPENAI_API_KEY", baseUrl: "OPENAI_BASE_URL", fallback: "https://api.openai.com/v1" },
+  google: {
+    key: "GOOGLE_GENERATIVE_AI_API_KEY",
+    baseUrl: "GOOGLE_GENERATIVE_AI_BASE_URL",
+    fallback: "https://generativelanguage.googleapis.com/v1beta",
+  },
+  "openai-compatible": { key: "OPENAI_COMPATIBLE_API_KEY", baseUrl: "OPENAI_COMPATIBLE_BASE_URL", fallback: null },
+};
+
+/** Splits `provider/model`; null if it is invalid. Model names of compatible servers may contain slashes. */
+export function parseModelId(id: string): { provider: ModelProvider; name: string } | null {
+  const provider = modelProviders.find((each) => id.startsWith(`${each}/`));
+  const name = provider ? id.slice(provider.length + 1) : "";
+  const shape = provider === "openai-compatible" ? /^[\w.:@+-]+(\/[\w.:@+-]+)*$/ : /^[\w.:@+-]+$/;
+  return provider && name.length <= 200 && shape.test(name) ? { provider, name } : null;
+}
+
+export const modelSyntax = `a provider and a model, such as anthropic/claude-opus-4-8 (providers: ${modelProviders.join(", ")})`;
+
+/** Parses a setting that names a model; empty: none. */
+export function modelSetting(value: string): string | null {
+  if (value === "") return null;
+  if (!parseModelId(value)) throw new ConfigError(modelSyntax);
+  return value;
+}
+
+/** Parses a setting that lists models in order of preference. */
+export const modelsSetting = (value: string): string[] =>
+  value.split(",").flatMap((item) => modelSetting(item.trim()) ?? []);
+
+const priceSyntax =
+  'JSON or the path of a JSON file, in USD per million tokens, such as {"openai-compatible/llama3": {"in": 0.2, "out": 0.6, "cached": 0.05}}';
+
+/** Parses prices from JSON or from a file. `cached` defaults to `in`. */
+export function pricesSetting(value: string): Prices {
+  if (value === "") return {};
+  let prices: unknown;
+  try {
+    prices = JSON.parse(value.trimStart().startsWith("{") ? value : readFileSync(value, "utf8"));
+  } catch (error) {
+    throw new ConfigError(`${priceSyntax}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (prices === null || typeof prices !== "object" || Array.isArray(prices)) throw new ConfigError(priceSyntax);
+  return Object.fromEntries(
+    Object.entries(prices).map(([id, price]) => {
+      if (!parseModelId(id)) throw new ConfigError(`${priceSyntax}: ${JSON.stringify(id)} is not ${modelSyntax}`);
+      const of = (name: string, otherwise?: number): number => {
+        const usd: unknown = price?.[name] ?? otherwise;
+        if (typeof usd === "number" && Number.isFinite(usd) && usd >= 0) return usd;
+        throw new ConfigError(`${priceSyntax}: ${id} needs a non-negative number for ${name}`);
+      };
+      return [id, { in: of("in"), out: of("out"), cached: of("cached", price?.in) }];
+    }),
+  );
+}
+
+/** The key that encrypts other keys: 32 bytes as base64 or hex; empty: none. */
+export function secretSetting(value: string): Uint8Array | null {
+  if (value === "") return null;
+  const bytes = /^[0-9a-f]{64}$/i.test(value)
+    ? Buffer.from(value, "hex")
+    : /^[A-Za-z0-9+/_-]{43}=?$/.test(value)
+      ? Buffer.from(value, "base64")
+      : null;
+  if (bytes?.length !== 32)
+    throw new ConfigError("32 bytes as base64 or hex. Generate a key with: openssl rand -base64 32");
+  return new Uint8Array(bytes);
+}
+
+/** Parses the base URL of a provider and removes a trailing slash. Throws ConfigError. */
+export function modelAddress(provider: ModelProvider, value: string): string {
+  const url = URL.canParse(value) ? new URL(value) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash)
+    throw new ConfigError(
+      "an http or https URL without user name, query or fragment, such as http://127.0.0.1:11434/v1",
+    );
+  const base = url.origin + url.pathname.replace(/\/+$/, "");
+  // Anthropic's SDK expects the URL without the version, other clients with it.
+  return provider === "anthropic" && !/\/v\d+$/.test(base) ? `${base}/v1` : base;
+}
+
+/** Trims an API key and checks that it fits in a header. Throws ConfigError, which does not quote the key. */
+export function modelKey(value: string): string {
+  const key = value.trim();
+  if (!/^[\x21-\x7e]{1,2000}$/.test(key)) throw new ConfigError("a single line of ASCII characters without spaces");
+  return key;
+}
+
+/** Shorter keys are often words such as `ollama`, which must not be redacted everywhere. */
+export const minSecretLength = 12;
+
+/** API keys from the environment that must be redacted from everything stored, logged or sent. */
+export const secretsIn = (places: Readonly<Record<ModelProvider, ModelPlace>>): string[] =>
+  Object.values(places).flatMap(({ key }) => (key !== null && key.length >= minSecretLength ? [key] : []));
+
+/** Reads key and base URL of each provider from the environment. Throws ConfigError, which names the variable. */
+export function readModelPlaces(env: Record<string, string | undefined>): Record<ModelProvider, ModelPlace> {
+  const read = <T>(name: string, parse: (value: string) => T): T | null => {
+    try {
+      return env[name] ? parse(env[name]) : null;
+    } catch (error) {
+      throw error instanceof ConfigError ? new ConfigError(`Invalid ${name}: must be ${error.message}.`) : error;
+    }
+  };
+  const place = (provider: ModelProvider): ModelPlace => {
+    const { key, baseUrl, fallback } = providerVariables[provider];
+    return { key: read(key, modelKey), baseUrl: read(baseUrl, (value) => modelAddress(provider, value)) ?? fallback };
+  };
+  return {
+    anthropic: place("anthropic"),
+    openai: place("openai"),
+    google: place("google"),
+    "openai-compatible": place("openai-compatible"),
+  };
+}

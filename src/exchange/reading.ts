@@ -1,0 +1,158 @@
+import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import {
+  evalRequests,
+  fixes,
+  gates,
+  namedPages,
+  prompts,
+  providers,
+  regrades,
+  runs,
+  sessionEvents,
+} from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import { type RowType, shapes } from "./rows.ts";
+import { inSpan, type Span } from "./span.ts";
+
+/** Rows per page. */
+const pageRows = 200;
+
+type Row = Record<string, unknown>;
+type ExportedRow = [type: RowType, row: Row];
+
+/** Yields a list page by page; `read` returns the rows after `last`. */
+function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: "" }): Generator<ExportedRow> {
+  for (let last = first; ; ) {
+    const page = read(last);
+    for (const row of page) yield [type, row];
+    if (page.length < pageRows) return;
+    last = page.at(-1) as Row;
+  }
+}
+
+/** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
+export function createRowReader({ db }: Pick<Deps, "db">) {
+  const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
+    db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.evalRequestId, evalRequestId), more));
+  /** Whether an evaluation has a run that is exported. */
+  const isExported = (span: Span, id: SQLiteColumn) => exists(runsOf(id, inSpan(span)));
+  /** Whether all of its runs are. */
+  const isWhole = (span: Span, id: SQLiteColumn) =>
+    and(isExported(span, id), notExists(runsOf(id, sql`(${inSpan(span)}) is not true`)));
+
+  /** The evaluations of the further prompts of a gate. */
+  const ofOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
+
+  /** Tables exported in the order of their ids, with the filter for each. */
+  const chosen = {
+    provider: ({ promptId }: Span) =>
+      promptId === null
+        ? undefined
+        : inArray(
+            providers.id,
+            db.select({ id: prompts.targetProviderId }).from(prompts).where(eq(prompts.id, promptId)),
+          ),
+    prompt: ({ promptId }: Span) => (promptId === null ? undefined : eq(prompts.id, promptId)),
+    eval_request: (span: Span) => isExported(span, evalRequests.id),
+    fix: (span: Span) => and(isExported(span, fixes.beforeId), isExported(span, fixes.afterId)),
+    gate: (span: Span) =>
+      and(
+        lte(gates.completedAt, span.endedBy),
+        isWhole(span, gates.headRequestId),
+        or(isNull(gates.baseRequestId), isWhole(span, gates.baseRequestId)),
+        notExists(
+          db
+            .select({ id: runs.id })
+            .from(runs)
+            .where(and(inArray(runs.evalRequestId, ofOthers), sql`(${inSpan(span)}) is not true`)),
+        ),
+      ),
+    regrade: ({ promptId, from, to, endedBy }: Span) =>
+      and(
+        lte(regrades.completedAt, endedBy),
+        gte(regrades.id, from),
+        lt(regrades.id, to),
+        promptId === null ? undefined : eq(regrades.promptId, promptId),
+      ),
+    run: inSpan,
+  };
+
+  function listed(type: keyof typeof chosen, span: Span): Generator<ExportedRow> {
+    const table = shapes[type].table as typeof runs;
+    const where = and(eq(table.orgId, span.org), chosen[type](span));
+    return paged(type, ({ id }) =>
+      db
+        .select()
+        .from(table)
+        .where(and(where, gt(table.id, String(id))))
+        .orderBy(asc(table.id))
+        .limit(pageRows)
+        .all(),
+    );
+  }
+
+  /** Pages that the docs linked to in the runs of a prompt. */
+  function namedOf({ org, promptId: only }: Span): Generator<ExportedRow> {
+    const { orgId, promptId, page } = namedPages;
+    const own = and(eq(orgId, org), only === null ? undefined : eq(promptId, only));
+    const read = (last: Row) =>
+      db
+        .select()
+        .from(namedPages)
+        .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
+        .orderBy(asc(promptId), asc(page))
+        .limit(pageRows)
+        .all();
+    return paged("named_page", read, { promptId: "", page: "" });
+  }
+
+  // Prepared once: preparing per run would take longer than all reads.
+  const id = sql.placeholder("id");
+  const ownOf = (type: "artefact" | "report" | (typeof ofReport)[number]) => {
+    const { table, of, order } = shapes[type];
+    const made = db
+      .select()
+      .from(table as SQLiteTable)
+      .where(eq(of, id))
+      .orderBy(...order.map((column) => asc(column)))
+      .prepare();
+    return (owner: unknown): ExportedRow[] => made.all({ id: owner }).map((row) => [type, row]);
+  };
+  const ofReport = ["reach", "friction_point", "recommendation", "grading"] as const;
+  const [artefactsOf, reportOf] = [ownOf("artefact"), ownOf("report")];
+  const partsOf = ofReport.map(ownOf);
+  const { runId, attempt, seq } = sessionEvents;
+  const nextEvents = db
+    .select()
+    .from(sessionEvents)
+    .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
+    .orderBy(asc(attempt), asc(seq))
+    .limit(pageRows)
+    .prepare();
+
+  /** A report with everything that belongs to it, read in one transaction. */
+  const reportParts = db.$client.transaction((run: unknown): ExportedRow[] =>
+    reportOf(run).flatMap((report) => [report, ...partsOf.flatMap((list) => list(report[1].id))]),
+  );
+
+  return function* told(span: Span): Generator<ExportedRow> {
+    yield* listed("provider", span);
+    yield* listed("prompt", span);
+    yield* namedOf(span);
+    yield* listed("eval_request", span);
+    yield* listed("fix", span);
+    yield* listed("gate", span);
+    yield* listed("regrade", span);
+    for (const run of listed("run", span)) {
+      yield run;
+      const { id } = run[1];
+      yield* paged("event", ({ attempt, seq }) => nextEvents.all({ id, attempt, seq }), { attempt: -1, seq: -1 });
+      yield* artefactsOf(id);
+      yield* reportParts(id);
+    }
+  };
+}

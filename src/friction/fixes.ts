@@ -1,0 +1,158 @@
+import { and, desc, eq, inArray } from "drizzle-orm";
+import { toFailureReason } from "../agents/failure.ts";
+import { evalRequests, exposures, fixes, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { cameBy } from "../grading/exposure.ts";
+import { toIso } from "../schema.ts";
+import { mean, welch } from "../stats/estimates.ts";
+import { luckOf, maxLuck } from "../stats/lifecycle.ts";
+import { rounded } from "../stats/repeats.ts";
+import type { Done, Fix } from "./fix-schema.ts";
+import { placeOf } from "./lifecycle-rows.ts";
+
+type Row = typeof fixes.$inferSelect;
+type Ended = ReturnType<ReturnType<typeof createFixes>["runsOf"]>[number];
+
+/** What became of recommendations that were marked done: told anew each time from the runs, so that no crash or archived report leaves it wrong. */
+export function createFixes({ db }: Pick<Deps, "db">) {
+  /** The runs of an evaluation, with what each that has a report met and reached. */
+  function runsOf(org: string, evalRequestId: string) {
+    const rows = db
+      .select({ run: runs, report: reports, exposure: exposures })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .leftJoin(exposures, eq(exposures.reportId, reports.id))
+      .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+      .all()
+      .filter(({ report }) => report?.status !== "archived");
+    const ids = rows.flatMap(({ report }) => report?.id ?? []);
+    const points = db.select().from(frictionPoints).where(inArray(frictionPoints.reportId, ids)).all();
+    const byReport = Map.groupBy(points, ({ reportId }) => reportId);
+    return rows.map((row) => ({ ...row, points: byReport.get(row.report?.id ?? "") ?? [] }));
+  }
+
+  function toFix(row: Row): Fix {
+    const [before, after] = [runsOf(row.orgId, row.beforeId), runsOf(row.orgId, row.afterId)];
+    const scores = (side: Ended[]) => side.flatMap(({ report }) => report?.score ?? []);
+    const sideOf = (evalRequestId: string, side: Ended[]) => ({
+      evalRequestId,
+      runs: side.length,
+      met: side.filter((one) => hasMet(one, row.fingerprints)).length,
+      score: scores(side).length === 0 ? null : Number(mean(scores(side)).toFixed(1)),
+    });
+    const isRepeated = Math.min(scores(before).length, scores(after).length) > 1;
+    const { id, promptId, title, fingerprints, doneBy, note } = row;
+    return {
+      id,
+      promptId,
+      title,
+      fingerprints,
+      doneBy,
+      createdAt: toIso(row.createdAt),
+      note,
+      ...verdictOf(row, before, after),
+      before: sideOf(row.beforeId, before),
+      after: sideOf(row.afterId, after),
+      delta: isRepeated ? rounded(welch(scores(before), scores(after)), 1) : null,
+    };
+  }
+
+  /** The first of these rules that holds decides. */
+  function verdictOf(row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
+    const left = after.filter(({ run }) => run.completedAt === null).length;
+    if (left > 0) return { status: "running", reason: `${left} of ${after.length} runs have not ended` };
+    const made = after.filter(({ report }) => report !== null);
+    const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
+    if (made.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
+    const [a, b] = [before, made].map((side) =>
+      [...new Set(side.flatMap(({ run, report }) => conditionsOf(run, report)))].sort(),
+    );
+    if (String(a) !== String(b))
+      return {
+        status: "undecided",
+        reason: `not comparable: ${a?.join(", ") || "nothing"} before, ${b?.join(", ")} now`,
+      };
+    const met = made.filter((one) => hasMet(one, row.fingerprints));
+    if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };
+    for (const fingerprint of row.fingerprints) {
+      const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
+      const came = (side: Ended[]) =>
+        side.filter(({ exposure }) => exposure && point?.grounds && cameBy(exposure, point.grounds)).length;
+      const standing = {
+        met: before.filter((one) => hasMet(one, [fingerprint])).length,
+        of:
+          before.filter((one) => hasMet(one, [fingerprint])).length +
+          came(before.filter((one) => !hasMet(one, [fingerprint]))),
+        missed: came(made),
+        byModel: before.some(({ exposure }) => exposure?.byRules === false),
+      };
+      const title = JSON.stringify(point?.title ?? fingerprint);
+      if (standing.missed === 0)
+        return { status: "undecided", reason: `none of ${made.length} runs reached its page: ${title}` };
+      if (luckOf(standing) >= maxLuck)
+        return {
+          status: "undecided",
+          reason: `${standing.missed} runs reached its page without hitting it, which may be chance, since only ${standing.met} of ${standing.of} hit it before: ${title}`,
+        };
+    }
+    return (
+      reopenedBy(row, made) ?? { status: "verified", reason: `${made.length} runs reached its page without hitting it` }
+    );
+  }
+
+  /** Met after the runs that had not met it. */
+  function reopenedBy(
+    { orgId, promptId, fingerprints, afterId }: Row,
+    [first]: Ended[],
+  ): Pick<Fix, "status" | "reason"> | null {
+    const asked = db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
+    const again = db
+      .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
+      .from(frictionLifecycles)
+      .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
+      .where(
+        and(
+          eq(frictionLifecycles.orgId, orgId),
+          eq(frictionLifecycles.promptId, promptId),
+          eq(frictionLifecycles.place, placeOf(first?.run.urlMap ?? {})),
+          inArray(frictionLifecycles.fingerprint, fingerprints),
+        ),
+      )
+      .all()
+      .find(({ lastSeenAt }) => asked && lastSeenAt >= asked.createdAt);
+    if (!again) return null;
+    return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
+  }
+
+  const rowsOf = (org: OrgId, promptId: string): Row[] =>
+    db
+      .select()
+      .from(fixes)
+      .where(and(eq(fixes.orgId, org), eq(fixes.promptId, promptId)))
+      .orderBy(desc(fixes.id))
+      .all();
+
+  return {
+    runsOf,
+    toFix,
+    rowsOf,
+
+    /** What became of each recommendation of a prompt, told by its fingerprints, when it was marked done last; null if it was not. */
+    doneOf(org: OrgId, promptId: string, recommended: string[][]): Done[] {
+      const rows = rowsOf(org, promptId);
+      return recommended.map((fingerprints) => {
+        const row = rows.find((each) => each.fingerprints.some((one) => fingerprints.includes(one)));
+        if (!row) return null;
+        const { id, status, reason, createdAt, doneBy } = toFix(row);
+        return { id, status, reason, createdAt, doneBy };
+      });
+    },
+  };
+}
+
+const hasMet = ({ points }: Ended, fingerprints: string[]) =>
+  points.some(({ fingerprint }) => fingerprints.includes(fingerprint));
+
+/** What keeps two numbers from meaning the same. */
+const conditionsOf = ({ agent, model }: Ended["run"], report: Ended["report"]): string[] =>
+  report === null ? [] : [`${agent}${model ? ` ${model}` : ""}, methodology ${report.methodology.hash.slice(0, 8)}`];

@@ -1,0 +1,151 @@
+import type { frictionPoints } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { notFound } from "../errors.ts";
+import { severities } from "../grading/kinds.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { toIso } from "../schema.ts";
+import { standingOf } from "../stats/lifecycle.ts";
+import { placeOf } from "./lifecycle-rows.ts";
+import { type LifecycleRow, prepareFriction } from "./queries.ts";
+import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
+import { promptsWithin } from "./scope.ts";
+
+type PointRow = typeof frictionPoints.$inferSelect;
+type State = FrictionPoint["state"];
+
+const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, grounds: _____, ...point }: PointRow) =>
+  point;
+const sum = (values: (number | null)[], digits: number) => {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Number(known.reduce((a, b) => a + b, 0).toFixed(digits));
+};
+
+export type FrictionLists = ReturnType<typeof createFriction>;
+
+export function createFriction({ db }: Pick<Deps, "db">) {
+  const queries = prepareFriction(db);
+
+  /** Each thing once, with the rows of its prompts, the one that tells it first: live docs before previews, then the newest. */
+  function thingsOf(org: OrgId, scope: Scope, fingerprint?: string): [LifecycleRow, ...LifecycleRow[]][] {
+    const found = promptsWithin({ db }, org, scope).flatMap((prompt) =>
+      fingerprint === undefined
+        ? [...queries.live.all({ org, prompt }), ...queries.previews.all({ org, prompt })]
+        : queries.one.all({ org, prompt, fingerprint }),
+    );
+    const live = found.filter(({ place }) => place === "");
+    const previews = found.filter(({ place }) => place !== "").sort((a, b) => b.lastSeenAt - a.lastSeenAt);
+    const things = Map.groupBy(live, (row) => row.fingerprint);
+    for (const row of previews) if (!things.has(row.fingerprint)) things.set(row.fingerprint, [row]);
+    return [...things.values()].map(
+      (rows) =>
+        rows.sort((a, b) => b.lastSeenAt - a.lastSeenAt || (a.promptId < b.promptId ? -1 : 1)) as [LifecycleRow],
+    );
+  }
+
+  /** A thing as its newest report tells it, with what became of it. */
+  function toThings(things: [LifecycleRow, ...LifecycleRow[]][]): FrictionThing[] {
+    return things.flatMap((rows) => {
+      const [first] = rows;
+      const found = queries.told.get({ report: first.reportId, fingerprint: first.fingerprint });
+      if (!found) return [];
+      const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
+      const state = stateOf(rows);
+      return {
+        ...toPoint(found.point),
+        seenIn: { runs: total(rows, "met"), of: total(rows, "reached") },
+        state,
+        slug: found.slug,
+        isPreview: first.place !== "",
+        firstSeenAt: toIso(Math.min(...rows.map((row) => row.firstSeenAt))),
+        lastSeenAt: toIso(first.lastSeenAt),
+        fixedAt: state === "fixed" ? toIso(fixedAt) : null,
+        cost: {
+          points: sum(
+            rows.map((row) => row.lostPoints),
+            1,
+          ),
+          seconds: sum(
+            rows.map((row) => row.lostSeconds),
+            1,
+          ),
+          usd: sum(
+            rows.map((row) => row.lostUsd),
+            6,
+          ),
+        },
+        promptIds: rows.map((row) => row.promptId),
+      };
+    });
+  }
+
+  return {
+    /** The friction points of a report, worst first, with what became of each until now. A draft's are new where no published report has them. */
+    ofReport(id: string, urlMap: Record<string, string>): FrictionPoint[] {
+      return queries.ofReport.all({ report: id, place: placeOf(urlMap) }).map(({ point, state, met, reached }) => ({
+        ...toPoint(point),
+        seenIn: { runs: met ?? 1, of: reached ?? 1 },
+        state: state ?? "new",
+      }));
+    },
+
+    /** What stood in the way in the published reports of a prompt or of a provider's prompts, each thing once, worst and most frequent first; what only previews met comes last. */
+    list(org: OrgId, { severity, state, ...scope }: FrictionFilter, { limit, offset }: Page): Paged<FrictionThing> {
+      const wanted = thingsOf(org, scope)
+        .map((rows) => ({
+          rows,
+          rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
+          state: stateOf(rows),
+          met: total(rows, "met"),
+        }))
+        .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
+        .filter((thing) => (state ?? thing.state) === thing.state)
+        .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
+      const shown = wanted.slice(offset, offset + limit).map(({ rows }) => rows);
+      return { items: toThings(shown), total: wanted.length };
+    },
+
+    /** One thing with its evaluations, oldest first. Throws not_found. */
+    get(org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
+      const [rows] = thingsOf(org, scope, fingerprint);
+      const [thing] = rows ? toThings([rows]) : [];
+      if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
+      const lives = rows.flatMap(({ promptId, place }) => {
+        const row = queries.life.get({ org, prompt: promptId, place, fingerprint });
+        return row ? [{ promptId, life: row.life }] : [];
+      });
+      return {
+        ...thing,
+        prompts: lives.map(({ promptId, life }) => {
+          const { state, met, of, missed } = standingOf(life);
+          return {
+            promptId,
+            state: state ?? "new",
+            since: { met, of, missed },
+            evaluations: life.evaluations.map(({ id, at, met, passed }) => ({
+              evalRequestId: id,
+              at: toIso(at),
+              met,
+              of: met + passed,
+            })),
+          };
+        }),
+      };
+    },
+  };
+}
+
+const total = (rows: LifecycleRow[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
+
+/** Over several prompts the worst of their states; what is new in one after it was fixed in another has come back. */
+function stateOf(rows: LifecycleRow[]): State {
+  const [only, ...more] = rows;
+  if (only && more.length === 0) return only.state;
+  const states = rows.map((row) => row.state);
+  if (states.includes("regressed")) return "regressed";
+  if (states.includes("open")) return "open";
+  if (!states.includes("new")) return "fixed";
+  const fixedAt = Math.min(
+    ...rows.map((row) => (row.state === "fixed" ? (row.fixedAt ?? 0) : Number.POSITIVE_INFINITY)),
+  );
+  return rows.some((row) => row.state === "new" && row.firstSeenAt > fixedAt) ? "regressed" : "new";
+}

@@ -1,0 +1,119 @@
+import { and, desc, eq, inArray, ne } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { exposures, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
+import { pageKey } from "../net/page-key.ts";
+import { type Life, standingOf } from "../stats/lifecycle.ts";
+
+export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
+export type PointRow = typeof frictionPoints.$inferSelect;
+
+/** A report that begins or ceases to count, with all that is counted of it. */
+export type Counted = {
+  report: typeof reports.$inferSelect;
+  run: typeof runs.$inferSelect;
+  exposure: typeof exposures.$inferSelect | null;
+};
+
+/** Empty for the live docs; a preview has a life of its own. */
+export const placeOf = (urlMap: Record<string, string>): string =>
+  Object.keys(urlMap).length === 0
+    ? ""
+    : new Bun.CryptoHasher("sha256")
+        .update(JSON.stringify(Object.entries(urlMap).sort()))
+        .digest("hex")
+        .slice(0, 16);
+
+/** Runs of another agent or model say nothing about what this one would have met. */
+export const agentKey = ({ agent, model }: Counted["run"]) => `${agent} ${model ?? ""}`;
+
+export const ofPlace = (report: Counted["report"], place: string) =>
+  and(
+    eq(frictionLifecycles.orgId, report.orgId),
+    eq(frictionLifecycles.promptId, report.promptId),
+    eq(frictionLifecycles.place, place),
+  );
+
+/** Other published reports of an evaluation, by the same agent and model, with the friction that each has. */
+export function siblingsOf(t: Tx, { report, run }: Counted) {
+  const rows = t
+    .select({ reportId: reports.id, run: runs, exposure: exposures })
+    .from(runs)
+    .innerJoin(reports, eq(reports.runId, runs.id))
+    .innerJoin(exposures, eq(exposures.reportId, reports.id))
+    .where(
+      and(
+        eq(runs.orgId, run.orgId),
+        eq(runs.evalRequestId, run.evalRequestId),
+        ne(reports.id, report.id),
+        eq(reports.status, "published"),
+      ),
+    )
+    .all()
+    .filter((sibling) => agentKey(sibling.run) === agentKey(run));
+  const points = t
+    .select({ reportId: frictionPoints.reportId, fingerprint: frictionPoints.fingerprint })
+    .from(frictionPoints)
+    .where(
+      inArray(
+        frictionPoints.reportId,
+        rows.map(({ reportId }) => reportId),
+      ),
+    )
+    .all();
+  const met = new Set(points.map(({ reportId, fingerprint }) => `${reportId} ${fingerprint}`));
+  return rows.map(({ reportId, exposure }) => ({
+    exposure,
+    hasMet: (fingerprint: string) => met.has(`${reportId} ${fingerprint}`),
+  }));
+}
+
+export function write(
+  t: Tx,
+  key: Pick<LifecycleRow, "orgId" | "promptId" | "place" | "fingerprint">,
+  row: Partial<LifecycleRow>,
+) {
+  const { state, fixedAt } = standingOf(row.life as Life);
+  t.update(frictionLifecycles)
+    .set({ ...row, state: state ?? "new", fixedAt })
+    .where(
+      and(
+        eq(frictionLifecycles.orgId, key.orgId),
+        eq(frictionLifecycles.promptId, key.promptId),
+        eq(frictionLifecycles.place, key.place),
+        eq(frictionLifecycles.fingerprint, key.fingerprint),
+      ),
+    )
+    .run();
+}
+
+/** The published report beside this one that tells a friction last, and when it was seen first and last; null if there is none. */
+export function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifecycleRow, reportId: string) {
+  const seen = t
+    .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
+    .from(frictionPoints)
+    .innerJoin(reports, eq(reports.id, frictionPoints.reportId))
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(
+      and(
+        eq(frictionPoints.orgId, orgId),
+        eq(frictionPoints.promptId, promptId),
+        eq(frictionPoints.fingerprint, fingerprint),
+        eq(reports.status, "published"),
+        ne(reports.id, reportId),
+      ),
+    )
+    .orderBy(desc(reports.createdAt), desc(reports.id))
+    .all()
+    .filter(({ urlMap }) => placeOf(urlMap) === place);
+  const [last] = seen;
+  if (!last) return null;
+  const firstSeenAt = seen.at(-1)?.at ?? last.at;
+  return { ...tellingOf(last.point), lastSeenAt: last.at, firstSeenAt };
+}
+
+/** What is kept of the friction point that tells a friction last. */
+export const tellingOf = ({ reportId, severity, url }: PointRow) => ({
+  reportId,
+  severity,
+  page: url === null ? null : pageKey(url),
+});

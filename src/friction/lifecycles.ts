@@ -1,0 +1,124 @@
+import { and, asc, eq, sql } from "drizzle-orm";
+import type { Db, Tx } from "../db/open.ts";
+import { evalRequests, frictionLifecycles, frictionPoints } from "../db/tables.ts";
+import { cameBy } from "../grading/exposure.ts";
+import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../stats/lifecycle.ts";
+
+import {
+  agentKey,
+  type Counted,
+  type LifecycleRow,
+  lastOf,
+  ofPlace,
+  type PointRow,
+  placeOf,
+  siblingsOf,
+  tellingOf,
+  write,
+} from "./lifecycle-rows.ts";
+
+/** Keeps the lives of friction: called in the transaction in which a published report comes or goes. */
+export function createLifecycles({ db }: { db: Db }) {
+  const pointsOf = db
+    .select()
+    .from(frictionPoints)
+    .where(eq(frictionPoints.reportId, sql.placeholder("report")))
+    .orderBy(asc(frictionPoints.position))
+    .prepare();
+
+  /** A report begins (`by` 1) or ceases (-1) to count. Its status is written already. */
+  return function count(t: Tx, counted: Counted, by: 1 | -1): void {
+    const { report, run, exposure } = counted;
+    const place = placeOf(run.urlMap);
+    const agent = agentKey(run);
+    const points = pointsOf.all({ report: report.id });
+    const met = new Set(points.map(({ fingerprint }) => fingerprint));
+    const lives = t.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
+    const known = new Map(lives.map((row) => [row.fingerprint, row]));
+    const asked = t.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
+    const evaluation = {
+      id: run.evalRequestId,
+      at: asked?.createdAt ?? run.createdAt,
+      byModel: exposure?.byRules === false,
+    };
+    const meeting: Evaluation = { ...evaluation, met: by, passed: 0 };
+    const passing: Evaluation = { ...evaluation, met: 0, passed: by };
+    let siblings: ReturnType<typeof siblingsOf> | undefined;
+
+    /** What other runs of the evaluation, counted before, had missed when nobody knew of it. */
+    function begun({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
+      siblings ??= siblingsOf(t, counted);
+      const missed = siblings.filter((each) => !each.hasMet(fingerprint) && cameBy(each.exposure, grounds));
+      const passed = missed.length;
+      return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
+    }
+
+    function add(point: PointRow): void {
+      const before = known.get(point.fingerprint);
+      const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
+      const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
+      const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
+      const told = isAsleep
+        ? begun(point, before?.life ?? unmet)
+        : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
+      const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
+      const newest = { ...tellingOf(point), lastSeenAt: report.createdAt };
+      if (!before) {
+        const { state, fixedAt } = standingOf(told.life);
+        const lost = { lostPoints, lostSeconds, lostUsd };
+        const counts = { met: 1, reached: 1 + told.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
+        const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: told.life };
+        t.insert(frictionLifecycles).values(row).run();
+        return;
+      }
+      write(t, key, {
+        ...(report.createdAt >= before.lastSeenAt ? newest : {}),
+        firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
+        met: before.met + 1,
+        reached: before.reached + 1 + told.passed,
+        ...plus(before, point, 1),
+        metBy: [...new Set([...before.metBy, agent])],
+        grounds,
+        life: told.life,
+      });
+    }
+
+    function remove(point: PointRow): void {
+      const before = known.get(point.fingerprint);
+      if (!before) return;
+      const last = lastOf(t, before, report.id);
+      if (!last) {
+        t.delete(frictionLifecycles)
+          .where(and(ofPlace(report, place), eq(frictionLifecycles.fingerprint, point.fingerprint)))
+          .run();
+        return;
+      }
+      const counts = { met: Math.max(1, before.met - 1), reached: Math.max(1, before.reached - 1) };
+      const life = withRuns(before.life, meeting) ?? before.life;
+      write(t, before, { ...last, ...counts, ...plus(before, point, -1), life });
+    }
+
+    for (const point of points) (by > 0 ? add : remove)(point);
+    for (const row of lives) {
+      const { fingerprint, metBy, grounds, state, life } = row;
+      if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
+      // What was fixed in an earlier evaluation is not watched until it comes back.
+      const isRemembered = findEvaluation(life, evaluation.id) !== null;
+      if ((state === "fixed" && !isRemembered) || !cameBy(exposure, grounds)) continue;
+      const changed = withRuns(life, passing);
+      if (changed) write(t, row, { reached: Math.max(row.met, row.reached + by), life: changed });
+    }
+  };
+}
+
+type Lost = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;
+
+/** Sums of what is known; null while nothing is. */
+function plus(a: Lost, b: Lost, by: 1 | -1): Lost {
+  const sum = (x: number | null, y: number | null) => (y === null ? x : Math.max(0, (x ?? 0) + by * y));
+  return {
+    lostPoints: sum(a.lostPoints, b.lostPoints),
+    lostSeconds: sum(a.lostSeconds, b.lostSeconds),
+    lostUsd: sum(a.lostUsd, b.lostUsd),
+  };
+}

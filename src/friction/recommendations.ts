@@ -1,0 +1,177 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { and, desc, eq } from "drizzle-orm";
+import type { Commit } from "../db/commit.ts";
+import type { Tx } from "../db/open.ts";
+import {
+  fixes,
+  frictionLifecycles,
+  frictionPoints,
+  recommendations,
+  reports,
+  runs,
+  type Trigger,
+} from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { conflict, notFound } from "../errors.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import { Nullable, OneOf, Url } from "../schema.ts";
+import { type Fix, fixStatuses } from "./fix-schema.ts";
+import { createFixes } from "./fixes.ts";
+
+export const DoneInput = Type.Object(
+  {
+    promptId: Type.String({ format: "uuid", description: "Prompt whose reports recommend it" }),
+    note: Type.Optional(Nullable(Type.String({ maxLength: 2000, description: "What was changed" }))),
+    runs: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 50,
+        description: "Minimum number of verification runs; never fewer than before or than runsPerEval",
+      }),
+    ),
+    urlMap: Type.Optional(
+      Type.Record(Type.String(), Url, {
+        description: "URL map of the verification runs; default: that of the run that hit it last",
+      }),
+    ),
+  },
+  {
+    title: "DoneInput",
+    examples: [
+      { promptId: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11", note: "The link points to /reference/clients now." },
+    ],
+  },
+);
+type DoneInput = Static<typeof DoneInput>;
+
+export const fixFilter = {
+  promptId: Type.String({ format: "uuid" }),
+  status: Type.Optional(OneOf(fixStatuses)),
+};
+
+type Asked = {
+  urlMap: Record<string, string>;
+  templateArgs?: Record<string, string>;
+  runs: number;
+  trigger: Trigger;
+};
+
+type Parts = {
+  prompts: Pick<Prompts, "getPromptRow">;
+  commit: Commit;
+  /** Accepts an evaluation as a part of a transaction. */
+  accept: (t: Tx, org: OrgId, promptId: string, input: Asked) => { evalRequestId: string };
+  /** Called once accepted runs are on the disk. */
+  onQueued: () => void;
+};
+
+export type Recommendations = ReturnType<typeof createRecommendations>;
+
+/** Recommendations that people follow: marked done, evaluated again, and told apart by whether it helped. */
+export function createRecommendations(
+  { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
+  { prompts, commit, accept, onQueued }: Parts,
+) {
+  const ofFixes = createFixes({ db });
+
+  /** The newest published report that tells a friction, the live docs first. Throws not_found. */
+  function lastOf(org: OrgId, promptId: string, fingerprint: string) {
+    const rows = db
+      .select({ place: frictionLifecycles.place, report: reports, run: runs })
+      .from(frictionLifecycles)
+      .innerJoin(reports, eq(reports.id, frictionLifecycles.reportId))
+      .innerJoin(runs, eq(runs.id, reports.runId))
+      .where(
+        and(
+          eq(frictionLifecycles.orgId, org),
+          eq(frictionLifecycles.promptId, promptId),
+          eq(frictionLifecycles.fingerprint, fingerprint),
+        ),
+      )
+      .orderBy(desc(frictionLifecycles.lastSeenAt))
+      .all();
+    const last = rows.find(({ place }) => place === "") ?? rows[0];
+    if (!last)
+      throw notFound(
+        `No published report of prompt ${promptId} has a friction point with the fingerprint ${fingerprint}.`,
+      );
+    return last;
+  }
+
+  /** The recommendation of a report that is to remove a friction, and all the friction that it is to remove. */
+  function adviceOf(reportId: string, fingerprint: string): { title: string; fingerprints: string[] } {
+    const points = db.select().from(frictionPoints).where(eq(frictionPoints.reportId, reportId)).all();
+    const own = points.find((point) => point.fingerprint === fingerprint);
+    const advice = db.select().from(recommendations).where(eq(recommendations.reportId, reportId)).all();
+    const found = advice.find(({ frictionIds }) => own && frictionIds.includes(own.id));
+    if (!found) return { title: own?.title ?? fingerprint, fingerprints: [fingerprint] };
+    const fingerprints = points.filter(({ id }) => found.frictionIds.includes(id)).map((point) => point.fingerprint);
+    return { title: found.title, fingerprints };
+  }
+
+  return {
+    /**
+     * Notes that a person did what a recommendation says, by the fingerprint of a friction that it is to remove, and asks for as many runs as
+     * met it last to see whether it helped. Throws not_found, conflict while it is being looked at, and what an evaluation throws.
+     */
+    async markDone(
+      org: OrgId,
+      fingerprint: string,
+      input: DoneInput,
+      who: { by: string; trigger: Trigger },
+    ): Promise<Fix> {
+      const prompt = prompts.getPromptRow(org, input.promptId);
+      const { report, run } = lastOf(org, prompt.id, fingerprint);
+      const { title, fingerprints } = adviceOf(report.id, fingerprint);
+      const before = ofFixes.runsOf(org, run.evalRequestId).length;
+      const createdAt = now();
+      const fix = await commit((t) => {
+        const open = ofFixes
+          .rowsOf(org, prompt.id)
+          .filter((row) => row.fingerprints.some((each) => fingerprints.includes(each)))
+          .map(ofFixes.toFix)
+          .find(({ status }) => status === "running");
+        if (open)
+          throw conflict(
+            `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} have not ended`,
+          );
+        const { evalRequestId } = accept(t, org, prompt.id, {
+          urlMap: input.urlMap ?? run.urlMap,
+          templateArgs: run.templateArgs ?? undefined,
+          runs: Math.max(before, prompt.runsPerEval ?? 1, input.runs ?? 1),
+          trigger: who.trigger,
+        });
+        const row = {
+          id: newId(createdAt),
+          orgId: org,
+          promptId: prompt.id,
+          title,
+          fingerprints,
+          doneBy: who.by,
+          note: input.note ?? null,
+          createdAt,
+          beforeId: run.evalRequestId,
+          afterId: evalRequestId,
+        };
+        t.insert(fixes).values(row).run();
+        return row;
+      });
+      onQueued();
+      return ofFixes.toFix(fix);
+    },
+
+    /** Recommendations of a prompt that were marked done, the newest first. Throws not_found. */
+    listDone(
+      org: OrgId,
+      { promptId, status }: { promptId: string; status?: Fix["status"] },
+      { limit, offset }: Page,
+    ): Paged<Fix> {
+      const rows = ofFixes.rowsOf(org, prompts.getPromptRow(org, promptId).id);
+      if (status === undefined)
+        return { items: rows.slice(offset, offset + limit).map(ofFixes.toFix), total: rows.length };
+      const wanted = rows.map(ofFixes.toFix).filter((fix) => fix.status === status);
+      return { items: wanted.slice(offset, offset + limit), total: wanted.length };
+    },
+  };
+}

@@ -1,0 +1,112 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { Deps } from "../deps.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { PathId } from "../schema.ts";
+import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
+import { Fix } from "./fix-schema.ts";
+import type { FrictionLists } from "./friction.ts";
+import { DoneInput, fixFilter, type Recommendations } from "./recommendations.ts";
+import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./schema.ts";
+
+type Parts = {
+  friction: FrictionLists;
+  recommendations: Recommendations;
+  deps: Pick<Deps, "db" | "now">;
+  /** Who asks, in words. */
+  nameOf: (request: Request) => string;
+};
+
+/** Friction over many reports, the docs map, and recommendations that were marked done. */
+export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "friction" })
+    .get(
+      "/api/v1/friction",
+      ({ request, query: { limit, offset, ...filter }, set }) =>
+        listAnswer(set, friction.list(orgOf(request), filter, pageOf({ limit, offset }))),
+      {
+        query: Type.Object({ ...frictionFilter, ...pageQuery }),
+        ...operation("Friction", "listFriction", "List friction points merged over runs, most severe first", {
+          200: listOf(FrictionThing, "Friction points of a prompt, or of all prompts of a provider"),
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/friction/:fingerprint",
+      ({ request, params, query }) => friction.get(orgOf(request), params.fingerprint, query),
+      {
+        params: Type.Object({ fingerprint: Type.String() }),
+        query: Type.Object(scopeQuery),
+        ...operation("Friction", "getFriction", "Get a friction point with the evaluations that reached its page", {
+          200: FrictionDetail,
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/recommendations/:fingerprint/done",
+      async ({ request, params, body, set }) => {
+        set.status = 201;
+        const who = { by: nameOf(request), trigger: "api" as const };
+        return recommendations.markDone(orgOf(request), params.fingerprint, body, who);
+      },
+      {
+        params: Type.Object({
+          fingerprint: Type.String({ description: "Fingerprint of a friction point that the recommendation fixes" }),
+        }),
+        ...jsonBody(DoneInput),
+        ...operation("Friction", "markDone", "Mark a recommendation as done and verify the fix", {
+          201: Fix,
+          ...errors(400, 404, 409, 413),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/recommendations/done",
+      ({ request, query: { limit, offset, ...filter }, set }) =>
+        listAnswer(set, recommendations.listDone(orgOf(request), filter, pageOf({ limit, offset }))),
+      {
+        query: Type.Object({ ...fixFilter, ...pageQuery }),
+        ...operation(
+          "Friction",
+          "listDone",
+          "List the recommendations of a prompt that were marked as done, newest first",
+          {
+            200: listOf(Fix, "Recommendations with the result of their verification"),
+            ...errors(400, 404),
+          },
+        ),
+      },
+    )
+    .get(
+      "/api/v1/providers/:providerId/docs-map",
+      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
+      {
+        params: Type.Object({ providerId: PathId("ID of the provider") }),
+        query: Type.Object(mapQuery),
+        ...operation(
+          "Friction",
+          "getDocsMap",
+          "Get the docs map of a provider: pages that agents read, never reach and guess",
+          {
+            200: DocsMap,
+            ...errors(400, 404),
+          },
+        ),
+      },
+    )
+    .get(
+      "/api/v1/prompts/:promptId/docs-map",
+      ({ request, params, query }) => getDocsMap(deps, orgOf(request), params, query),
+      {
+        params: Type.Object({ promptId: PathId("ID of the prompt") }),
+        query: Type.Object(mapQuery),
+        ...operation("Friction", "getDocsMapOfPrompt", "Get the docs map of one prompt", {
+          200: DocsMap,
+          ...errors(400, 404),
+        }),
+      },
+    );

@@ -1,0 +1,87 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
+import { Id, Nullable, OneOf, Time } from "../schema.ts";
+
+export const FrictionPoint = Type.Object(
+  {
+    id: Id,
+    fingerprint: Type.String({ description: "Stable across runs: the same issue has the same fingerprint" }),
+    severity: OneOf(severities),
+    phase: OneOf(phases),
+    category: OneOf(frictionCategories),
+    title: Type.String(),
+    description: Type.String(),
+    quote: Nullable(Type.String({ description: "Quoted from the site under test" })),
+    url: Nullable(Type.String()),
+    events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the trace events that prove it" }),
+    lostSeconds: Nullable(Type.Number()),
+    lostUsd: Nullable(Type.Number()),
+    lostPoints: Nullable(Type.Number({ description: "Score points; null: not measured" })),
+    seenIn: Type.Object(
+      { runs: Type.Integer(), of: Type.Integer() },
+      { description: "Published runs that hit it, of those that reached its page since it was first seen" },
+    ),
+    state: OneOf(frictionStates, "Current state, from evaluations that reached its page"),
+  },
+  { title: "FrictionPoint" },
+);
+export type FrictionPoint = Static<typeof FrictionPoint>;
+
+/** A friction over the runs of a prompt or of a provider's prompts, as the newest report tells it. */
+export const FrictionThing = Type.Object(
+  {
+    ...FrictionPoint.properties,
+    slug: Type.String({ description: "Latest report that contains it" }),
+    isPreview: Type.Boolean({ description: "Only seen in runs with a urlMap, never in the live docs" }),
+    firstSeenAt: Time,
+    lastSeenAt: Time,
+    fixedAt: Nullable(Time),
+    cost: Type.Object(
+      { points: Nullable(Type.Number()), seconds: Nullable(Type.Number()), usd: Nullable(Type.Number()) },
+      { description: "Total over all runs that hit it; null: unknown" },
+    ),
+    promptIds: Type.Array(Id),
+  },
+  { title: "FrictionThing" },
+);
+export type FrictionThing = Static<typeof FrictionThing>;
+
+export const FrictionDetail = Type.Object(
+  {
+    ...FrictionThing.properties,
+    prompts: Type.Array(
+      Type.Object({
+        promptId: Id,
+        state: OneOf(frictionStates),
+        since: Type.Object(
+          { met: Type.Integer(), of: Type.Integer(), missed: Type.Integer() },
+          {
+            description:
+              "Since it first appeared or reappeared: runs that hit it, runs that reached its page, and how many in a row have missed it since",
+          },
+        ),
+        evaluations: Type.Array(Type.Object({ evalRequestId: Id, at: Time, met: Type.Integer(), of: Type.Integer() }), {
+          description: "Latest 30, oldest first",
+        }),
+      }),
+    ),
+  },
+  { title: "FrictionDetail" },
+);
+export type FrictionDetail = Static<typeof FrictionDetail>;
+
+/** Of one prompt, or of all prompts of a provider. */
+export const scopeQuery = {
+  promptId: Type.Optional(Type.String({ format: "uuid", description: "Only this prompt" })),
+  providerId: Type.Optional(Type.String({ format: "uuid", description: "All prompts of this provider" })),
+};
+const Scope = Type.Object(scopeQuery);
+export type Scope = Static<typeof Scope>;
+
+export const frictionFilter = {
+  ...scopeQuery,
+  severity: Type.Optional(OneOf(severities)),
+  state: Type.Optional(OneOf(frictionStates)),
+};
+const FrictionFilter = Type.Object(frictionFilter);
+export type FrictionFilter = Static<typeof FrictionFilter>;

@@ -1,0 +1,22 @@
+import { and, eq } from "drizzle-orm";
+import { prompts, providers } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, notFound } from "../errors.ts";
+import type { Scope } from "./schema.ts";
+
+/**
+ * The ids of one prompt, or of all prompts of a provider. Who reads what is theirs asks for each by itself: of a list of them the planner may
+ * think that it is quicker to read the whole table. Throws bad_request unless one of both is given, not_found where there is none of that id.
+ */
+export function promptsWithin({ db }: Pick<Deps, "db">, org: OrgId, { promptId, providerId }: Scope): string[] {
+  if ((promptId === undefined) === (providerId === undefined))
+    throw badRequest("Pass promptId for one prompt, or providerId for all prompts of a provider.");
+  const [table, what] = promptId === undefined ? ([providers, "provider"] as const) : ([prompts, "prompt"] as const);
+  const id = (promptId ?? providerId ?? "").toLowerCase();
+  const own = and(eq(table.orgId, org), eq(table.id, id));
+  if (!db.select({ id: table.id }).from(table).where(own).get()) throw notFound(`No ${what} has the ID ${id}.`);
+  if (promptId !== undefined) return [id];
+  const ofProvider = and(eq(prompts.orgId, org), eq(prompts.targetProviderId, id));
+  const rows = db.select({ id: prompts.id }).from(prompts).where(ofProvider).all();
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,118 @@
+import type { Comparison } from "../comparisons/compare.ts";
+import { toXmlAttributes, toXmlText } from "../http/xml.ts";
+import { metricLabels } from "../reports/labels.ts";
+import { table, text } from "../reports/markdown.ts";
+import type { EvalResult } from "../stats/repeats.ts";
+import type { Gate } from "./schema.ts";
+
+const titleOf = ({ prompts }: Gate): string => prompts.map(({ title, id }) => title ?? id).join(", ");
+
+const statusWords: Record<Gate["status"], string> = {
+  running: "running",
+  passed: "passed",
+  failed: "failed",
+  error: "inconclusive",
+};
+
+/** A gate as Markdown for a pull request. Text from the target is escaped: it never acts as markup or as a mention. */
+export function gateMarkdown(gate: Gate): string {
+  const { comparison, status, reason, warnings, spentUsd, progress, prompts } = gate;
+  const { method = null, seed = null } = comparison?.evidence ?? {};
+  const how = [
+    ...(method === null ? [] : [seed === null ? method : `${method}, seed ${seed}`]),
+    `${progress.ended} of ${progress.of} runs finished${spentUsd === null ? "" : `, $${spentUsd.toFixed(2)} spent`}`,
+    ...prompts.map(
+      ({ title, id, headRequestId, baseRequestId }) =>
+        `${prompts.length === 1 ? "" : `${title ?? id}: `}head eval request ${headRequestId}${baseRequestId === null ? "" : `, base eval request ${baseRequestId}`}`,
+    ),
+  ];
+  return [
+    `## Gate ${statusWords[status]}: ${safe(titleOf(gate))}`,
+    `**${safe(reason ?? "runs still in progress")}**`,
+    ...warnings.map((warning) => `> ${safe(warning)}`),
+    comparison ? sides(comparison) : alone(gate.head),
+    comparison && changes("Dimension", comparison.evidence.dimensions),
+    comparison && changes("Metric", comparison.evidence.metrics),
+    comparison && friction(comparison),
+    how.map((line) => `- ${safe(line)}`).join("\n"),
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+    .concat("\n");
+}
+
+/** Escapes text and breaks @mentions with a zero-width space, so that GitHub notifies nobody. */
+const safe = (words: string): string => text(words).replaceAll("@", "@\u200b");
+
+const figures: [string, (side: EvalResult) => string][] = [
+  ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed to start`)],
+  ["Score", ({ score }) => (score === null ? "none" : `${score.mean}${range(score)}`)],
+  ["Goal reached", ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of}` : "not judged")],
+  ["Median time", ({ medianSeconds }) => (medianSeconds === null ? "unknown" : `${medianSeconds} s`)],
+  ["Median cost", ({ medianCostUsd }) => (medianCostUsd === null ? "unknown" : `$${medianCostUsd}`)],
+];
+
+const range = ({ low, high }: { low: number | null; high: number | null }) =>
+  low === null ? "" : ` (${low} to ${high})`;
+const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
+
+function sides({ evidence: { sides, delta, p, successP } }: Comparison): string {
+  const changeOf: Record<string, string> = {
+    Score: delta === null ? "" : `${signed(delta.value)}${range(delta)}, p ${p}`,
+    "Goal reached": successP === null ? "" : `p ${successP}`,
+  };
+  return table([
+    ["", "Base", "Head", "Change"],
+    ...figures.map(([name, of]) => [name, ...sides.map(of), changeOf[name] ?? ""]),
+  ]);
+}
+
+const alone = (head: EvalResult): string => table([["", "Head"], ...figures.map(([name, of]) => [name, of(head)])]);
+
+function changes(heading: string, all: Comparison["evidence"]["dimensions"]): string | null {
+  const short = (value: number) => Number(value.toFixed(2));
+  const rows = all.map(({ name, before, after, delta, pHolm }) => [
+    metricLabels[name] ?? name,
+    `${short(before)}`,
+    `${short(after)}`,
+    signed(short(delta.value)),
+    `${pHolm}`,
+  ]);
+  return rows.length === 0 ? null : table([[heading, "Base", "Head", "Change", "p (Holm)"], ...rows]);
+}
+
+/** Friction points listed at most. */
+const maxListed = 10;
+
+function friction({ evidence, friction: { new: added, gone, shared } }: Comparison): string | null {
+  if (evidence.sides.some(({ n }) => n === 0)) return null;
+  const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
+    const lines = points.map(
+      ({ severity, title, [side]: seen }) => `- ${severity}: ${safe(title)} (in ${seen.runs} of ${seen.of} runs)`,
+    );
+    const rest = lines.length - maxListed;
+    return lines.length === 0
+      ? []
+      : [[`${heading}:`, "", ...lines.slice(0, maxListed), ...(rest > 0 ? [`- and ${rest} more`] : [])].join("\n")];
+  };
+  const lists = [...list("New friction", added, "after"), ...list("Resolved friction", gone, "before")];
+  return [...lists, `Friction in both: ${shared.length}.`].join("\n\n");
+}
+
+/** A gate as JUnit XML: one test case, with a failure if the gate failed and an error if it was inconclusive. */
+export function gateJunit(gate: Gate): string {
+  const { status, reason, createdAt, completedAt } = gate;
+  const seconds = (Date.parse(completedAt ?? createdAt) - Date.parse(createdAt)) / 1000;
+  const kind = status === "failed" ? "failure" : status === "error" ? "error" : null;
+  const problem = kind === null ? "" : `<${kind}${toXmlAttributes({ message: reason ?? "" })}/>`;
+  const [failures, errors] = [Number(kind === "failure"), Number(kind === "error")];
+  const suite = { name: "evald gate", tests: 1, failures, errors, time: seconds, timestamp: createdAt };
+  const test = { classname: "evald.gate", name: titleOf(gate), time: seconds };
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<testsuites>
+  <testsuite${toXmlAttributes(suite)}>
+    <testcase${toXmlAttributes(test)}>${problem}<system-out>${toXmlText(gateMarkdown(gate))}</system-out></testcase>
+  </testsuite>
+</testsuites>
+`;
+}

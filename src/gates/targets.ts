@@ -1,0 +1,151 @@
+import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
+import { toFailureReason } from "../agents/failure.ts";
+import type { Compare, Comparison } from "../comparisons/compare.ts";
+import type { Tx } from "../db/open.ts";
+import { attempts, type GateTarget, type gates, jobs, reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Scope } from "../grading/grade.ts";
+import { comparedScope } from "../reports/differences.ts";
+import type { Requests } from "../runs/requests.ts";
+import { type EvalResult, resultOf } from "../stats/repeats.ts";
+import type { Gate } from "./schema.ts";
+import { levelAt } from "./steps.ts";
+
+export type GateRow = typeof gates.$inferSelect;
+
+/** Of what a run said of its failure. */
+const maxReasonChars = 500;
+
+/** The prompts of a gate, in the order in which they were named. */
+export function targetsOf({
+  promptId,
+  headRequestId,
+  baseRequestId,
+  baseRunIds,
+  model,
+  others,
+}: GateRow): GateTarget[] {
+  return [{ promptId, headRequestId, baseRequestId, baseRunIds, model }, ...(others ?? [])];
+}
+
+/** The evaluations of the head. */
+export const headsOf = (gate: GateRow): string[] => targetsOf(gate).map(({ headRequestId }) => headRequestId);
+
+/** The evaluations of the base; none where the head is held against a baseline. */
+export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ baseRequestId }) => baseRequestId ?? []);
+
+export type GateRuns = ReturnType<typeof createGateRuns>;
+
+/** The runs of gates: how far they are, what they cost and what they come to. */
+export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, "compareEvals">) {
+  const ofEvals = ({ orgId }: GateRow, ids: string[]) => and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids));
+  const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
+
+  /** What the runs of the head were asked for: all of a gate are by one agent. */
+  function askedOf(gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs" | "agent"> {
+    const { urlMap, templateArgs, agent } = runs;
+    const found = db
+      .select({ urlMap, templateArgs, agent })
+      .from(runs)
+      .where(ofEvals(gate, headsOf(gate)))
+      .get();
+    if (!found) throw new Error(`the gate ${gate.id} has no run`);
+    return found;
+  }
+
+  return {
+    askedOf,
+
+    progressOf(gate: GateRow): Gate["progress"] {
+      const found = db
+        .select({ of: count(), ended: count(runs.completedAt) })
+        .from(runs)
+        .where(ofBoth(gate))
+        .get();
+      return { ended: found?.ended ?? 0, of: found?.of ?? 0 };
+    },
+
+    /** What every attempt of every run has cost so far, in dollars; null if one is not known. */
+    spentOf(gate: GateRow): number | null {
+      const subjects = db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
+      const found = db
+        .select({ n: count(), known: count(attempts.costUsd), usd: sql<number>`coalesce(sum(${attempts.costUsd}), 0)` })
+        .from(jobs)
+        .innerJoin(attempts, eq(attempts.jobId, jobs.id))
+        .where(and(eq(jobs.kind, "run"), inArray(jobs.subject, subjects), isNotNull(attempts.completedAt)))
+        .get();
+      return found && found.n === found.known ? found.usd : null;
+    },
+
+    /** How many runs of a side ended without a report, and why most of them did; null: none did. */
+    lostOf(gate: GateRow, ids: string[]): { n: number; reason: string | null } {
+      const lost = db
+        .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
+        .from(runs)
+        .where(and(ofEvals(gate, ids), isNotNull(runs.failureCause)))
+        .groupBy(runs.failureCause, runs.failureDetail)
+        .orderBy(desc(count()), asc(runs.failureCause), asc(runs.failureDetail))
+        .all();
+      return {
+        n: lost.reduce((sum, { n }) => sum + n, 0),
+        reason: lost[0] ? (toFailureReason(lost[0])?.slice(0, maxReasonChars) ?? null) : null,
+      };
+    },
+
+    /** What the runs of the head came to together. */
+    headOf(gate: GateRow): EvalResult {
+      const found = db
+        .select({
+          failureCause: runs.failureCause,
+          completedAt: runs.completedAt,
+          report: {
+            outcome: reports.outcome,
+            score: reports.score,
+            seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+            costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+          },
+        })
+        .from(runs)
+        .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
+        .where(ofEvals(gate, headsOf(gate)))
+        .all();
+      const ended = found.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
+      return resultOf(
+        ended.map(({ failureCause, report }) => ({
+          failureCause,
+          report: report?.outcome == null ? null : report,
+        })),
+        found.filter(({ completedAt }) => completedAt === null).length,
+      );
+    },
+
+    /** What the scores of the head are of. */
+    scopesOf(gate: GateRow): Scope[] {
+      const found = db
+        .selectDistinct({
+          scope: reports.scope,
+          judge: sql<string | null>`json_extract(${reports.methodology}, '$.judge')`,
+        })
+        .from(runs)
+        .innerJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived"), isNotNull(reports.score)))
+        .where(ofEvals(gate, headsOf(gate)))
+        .all();
+      return [...new Set(found.map(comparedScope))];
+    },
+
+    /** What head and base of so many runs a side come to; null where there is no base. */
+    comparisonOf(gate: GateRow, done: number): Comparison | null {
+      const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
+      const base = { evalRequestIds: basesOf(gate), runIds };
+      if (base.evalRequestIds.length + runIds.length === 0) return null;
+      return compare.compareEvals(gate.orgId as OrgId, base, headsOf(gate), levelAt(done, gate.adaptive));
+    },
+  };
+}
+
+/** Adds runs to each prompt until there are so many a side, base and head in turn. */
+export function extendGate(t: Tx, { addRun }: Pick<Requests, "addRun">, gate: GateRow, from: number, to: number): void {
+  for (let i = from; i < to; i++)
+    for (const { baseRequestId, headRequestId, model } of targetsOf(gate))
+      for (const id of [baseRequestId, headRequestId]) if (id !== null) addRun(t, gate.orgId as OrgId, id, model);
+}

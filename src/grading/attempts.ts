@@ -1,0 +1,112 @@
+import type { EventOf } from "./events.ts";
+
+type Call = Pick<EventOf<"tool_call">, "tool" | "input">;
+type Request = { method: string; url: string };
+
+/** What a command does: its program, the verb, and what it does that to. */
+type Command = { path: string; program: string; verb: string; targets: string[] };
+
+/** What was tried by one call: requests and commands, as far as they can be told. */
+export type Attempt = { tool: string; requests: Request[]; commands: Command[]; target: string | null };
+
+/** Programs that only look around or prepare: their success fixes nothing but their own failure. */
+const lookingAround = new Set(
+  "cd ls echo printf cat pwd true false sleep mkdir touch export set head tail which env wc sort test".split(" "),
+);
+
+/** The words of each simple command of a shell line. Quotes keep a word together; nothing is expanded. */
+function wordsOf(line: string): string[][] {
+  const commands: string[][] = [[]];
+  for (const [, quoted, single, separator, word] of line.matchAll(
+    /"((?:[^"\\]|\\.)*)"|'([^']*)'|(&&|\|\||[;|&\n])|([^\s"';|&]+)/g,
+  )) {
+    if (separator !== undefined) commands.push([]);
+    else commands.at(-1)!.push(quoted ?? single ?? word ?? "");
+  }
+  return commands.filter((words) => words.length > 0);
+}
+
+/** Programs whose commands are requests, and compared as such. */
+const isClient = (program: string) => /^(curl|wget|http|https)$/.test(program);
+const isAddress = (word: string) => /^https?:\/\//i.test(word);
+
+/** The simple commands of a shell line, without variables set for one of them. */
+export function commandsOf(line: string): Command[] {
+  return wordsOf(line).flatMap((all) => {
+    const words = all.slice(all.findIndex((word) => !/^\w+=|^(sudo|time|exec|command|nohup)$/.test(word)));
+    const [path = ""] = words;
+    if (/^\w+=/.test(path)) return [];
+    const rest = words.slice(1);
+    const plain = rest.filter((word) => !word.startsWith("-") && !/^[<>]|^\d?>/.test(word));
+    const at = rest.findIndex((word) => /^(-X|--request)$/.test(word));
+    const isCurl = isClient(path.replace(/^.*\//, ""));
+    const sends = rest.some((word) => /^(-d|--data.*|--json|-F|--form)$/.test(word));
+    const verb = isCurl ? (at < 0 ? (sends ? "POST" : "GET") : (rest[at + 1] ?? "")) : (plain[0] ?? "");
+    const targets = isCurl ? rest.filter(isAddress) : plain.slice(1);
+    return [{ path, program: path.replace(/^.*\//, ""), verb, targets }];
+  });
+}
+
+/** What a call tries; `seen` are the requests that were seen to come from it. */
+export function attemptOf({ tool, input }: Call, seen: Request[]): Attempt {
+  const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
+  const commands = commandsOf(text("command") ?? "");
+  const url = text("url");
+  const said = commands.flatMap(({ program, verb, targets }) =>
+    isClient(program) ? targets.map((target) => ({ method: verb, url: target })) : [],
+  );
+  const asked = url === null ? [] : [{ method: (text("method") ?? "GET").toUpperCase(), url }];
+  return { tool, requests: [...seen, ...said, ...asked], commands, target: text("path") ?? text("ref") };
+}
+
+/** Whether two words may mean one thing: the same, one inside the other, the same start, or two ids. */
+function isNear(a: string, b: string): boolean {
+  if (a === b) return true;
+  if (Math.min(a.length, b.length) >= 4 && (a.includes(b) || b.includes(a))) return true;
+  if (/\d/.test(a) && /\d/.test(b) && !/^v\d+$/i.test(a) && !/^v\d+$/i.test(b)) return true;
+  const least = Math.min(a.length, b.length, 4);
+  return least >= 3 && a.slice(0, least).toLowerCase() === b.slice(0, least).toLowerCase();
+}
+
+/** The same method, host and path, or a path that differs in one place by a word near to it, or by one more. */
+function isSameRequest(a: Request, b: Request): boolean {
+  const [one, two] = [URL.parse(a.url), URL.parse(b.url)];
+  if (one === null || two === null || one.host !== two.host) return false;
+  if (a.method.toUpperCase() !== b.method.toUpperCase()) return false;
+  const [long, short] = [one, two]
+    .map(({ pathname }) => pathname.split("/").filter(Boolean))
+    .sort((x, y) => y.length - x.length) as [string[], string[]];
+  if (long.length === short.length) {
+    const different = long.flatMap((word, i) => (word === short[i] ? [] : [[word, short[i]!] as const]));
+    return different.length === 0 || (different.length === 1 && isNear(...different[0]!));
+  }
+  if (long.length !== short.length + 1 || short.length === 0) return false;
+  return long.some((_, i) => long.toSpliced(i, 1).every((word, at) => word === short[at]));
+}
+
+/** The same program and verb, on the same target where there is one. */
+function isSameCommand(a: Command, b: Command): boolean {
+  if (a.program !== b.program || isClient(a.program)) return false;
+  if (lookingAround.has(a.program)) return a.verb === b.verb && a.targets.join(" ") === b.targets.join(" ");
+  if (a.verb !== b.verb && !isNear(a.verb, b.verb)) return false;
+  const [these, those] = [a.targets, b.targets];
+  return these.length === 0 || those.length === 0 || these.some((x) => those.some((y) => isNear(x, y)));
+}
+
+/** Whether a later call tries again what a call that failed tried. */
+export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
+  if (failed.requests.length > 0) {
+    if (failed.requests.some((x) => later.requests.some((y) => isSameRequest(x, y)))) return true;
+    if (failed.commands.length === 0) return false;
+  }
+  if (failed.commands.length > 0) {
+    const real = failed.commands.filter(({ program }) => !lookingAround.has(program));
+    const tried = real.length > 0 ? real : failed.commands;
+    return tried.some((x) => later.commands.some((y) => isSameCommand(x, y)));
+  }
+  return failed.tool === later.tool && failed.target === later.target;
+}
+
+/** Whether a call does more than to look around or to print. */
+export const isRealWork = ({ commands, requests }: Attempt): boolean =>
+  commands.length === 0 || requests.length > 0 || commands.some(({ program }) => !lookingAround.has(program));

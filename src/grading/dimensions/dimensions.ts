@@ -1,0 +1,218 @@
+import type { CheckGroup } from "../../agents/agent.ts";
+import type { DimensionName } from "../../config/weights.ts";
+import { failed, type Http, isProbe } from "../events.ts";
+import type { Facts, SeenCheck } from "../facts.ts";
+import type { Dimension, PartName } from "../grade.ts";
+import { clamp, letterOf, type Methodology, round1, table } from "../methodology.ts";
+import { sameAddress } from "../text.ts";
+import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
+import { linear, log, scoreOn } from "./curve.ts";
+import { measured, type Part, shareOf, toDimensionPart, unmeasured } from "./part.ts";
+import { uselessPages } from "./useless-pages.ts";
+
+type Measure = { name: DimensionName; exact: number } & Pick<Dimension, "parts" | "unmeasured">;
+export type Measured = {
+  dimensions: Dimension[];
+  exact: Record<string, number>;
+  coverage: number;
+  score: number | null;
+};
+
+/** Every dimension with evidence, and the weighted mean of those. */
+export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Methodology): Measured {
+  const measures = [
+    goal(facts),
+    discoverability(facts),
+    quality(facts),
+    facts.kind === "model" ? dimension("Error recovery", recovery(facts)) : null,
+    efficiency(facts),
+    facts.kind === "model" ? dimension("Autonomy", autonomy(facts)) : null,
+  ].filter((each) => each !== null);
+  const dimensions = measures.map(({ name, exact, parts, unmeasured: left }): Dimension => {
+    const score = round1(exact);
+    return { name, weight: all[name] / 100, score, grade: letterOf(score), parts, unmeasured: left };
+  });
+  const weights = measures.reduce((sum, { name }) => sum + all[name], 0);
+  const points = dimensions.reduce((sum, each, i) => sum + each.score * all[measures[i]!.name], 0);
+  const mean = weights === 0 ? null : round1(points / weights);
+  return {
+    dimensions,
+    exact: Object.fromEntries(measures.map(({ name, exact }) => [name, exact])),
+    coverage: weights / 100,
+    score: mean === null ? null : round1(bounded(mean, facts, notMetCap, metFloor)),
+  };
+}
+
+/** A session that missed its goal never ranks above one that reached it; nor does one that claims to, and did nothing. */
+function bounded(mean: number, { outcome, kind, hasActed }: Facts, notMetCap: number, metFloor: number): number {
+  if (outcome === "goal_not_met") return Math.min(mean, notMetCap);
+  if (kind !== "model") return mean;
+  if (outcome === "succeeded") return Math.max(mean, metFloor);
+  return hasActed ? mean : Math.min(mean, notMetCap);
+}
+
+function dimension(name: DimensionName, all: Part[]): Measure | null {
+  const found = all.filter((part) => part.exact !== null && part.weight > 0);
+  if (found.length === 0) return null;
+  const weights = found.reduce((sum, part) => sum + part.weight, 0);
+  const exact = found.reduce((sum, part) => sum + part.weight * part.exact!, 0) / weights;
+  return {
+    name,
+    exact: clamp(exact, 0, 100),
+    parts: found.map((part) => toDimensionPart(part, weights)),
+    unmeasured: all.filter((part) => part.exact === null).map((part) => part.name),
+  };
+}
+
+/** The share of some checks that is in order, by weight; those that could not be tested count neither way. */
+function checkedPart(checks: SeenCheck[], name: PartName, weight: number): Part {
+  const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
+  const total = counted.reduce((sum, check) => sum + check.weight, 0);
+  if (total === 0) return unmeasured(name, weight);
+  const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / total;
+  return shareOf(name, weight, share, { checks: counted.length });
+}
+
+const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
+  checkedPart(
+    facts.checks.filter((check) => check.group === group),
+    name,
+    weight,
+  );
+
+/** Checks that a person declared go before what a judge says. Parts that nobody could judge leave the goal unmeasured. */
+function goal(facts: Facts): Measure | null {
+  const declared = checkedPart(facts.declared, "Declared checks", 1);
+  const parts = facts.judgement?.verdict?.parts ?? [];
+  if (declared.exact !== null) return dimension("Goal achievement", [declared]);
+  if (facts.outcome === "not_judged" || facts.kind !== "model") return null;
+  const isOwnWord = facts.outcome === "goal_not_met" && !parts.some(({ met }) => met === "no");
+  if (isOwnWord)
+    return dimension("Goal achievement", [shareOf("Goal parts", 1, 0, { parts: Math.max(1, parts.length) })]);
+  if (parts.length === 0) return null;
+  const of = (how: string) => parts.filter(({ met }) => met === how).length;
+  const counts = { parts: parts.length, met: of("yes"), missed: of("no"), unclear: of("unclear") };
+  return dimension("Goal achievement", [shareOf("Goal parts", 1, counts.met / counts.parts, counts)]);
+}
+
+function discoverability(facts: Facts): Measure | null {
+  return dimension("Docs discoverability", [
+    pathPart(facts),
+    missedPart(facts),
+    checked(facts, "discovery", "Site checks", table.discoverability.checks.weight),
+  ]);
+}
+
+/** How far the answer is from the start page by the links of the site, and how well its section fits. */
+function pathPart({ goalFound, pages, way }: Facts): Part {
+  const { weight, bestClicks, worstClicks, floor, fitShare } = table.discoverability.way;
+  // Words in another script say nothing about docs that can be read.
+  const isReadable = pages.length > 0 && way.filter(failed).length <= pages.length;
+  if (goalFound === null || (goalFound.otherScript !== null && isReadable))
+    return unmeasured("Path to the goal", weight);
+  const { state, fit, clicks } = goalFound;
+  const isLikely = state === "likely";
+  const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
+  const exact = isLikely ? distance * (1 - fitShare * (1 - fit)) : pages.length === 0 ? 0 : floor * fit;
+  const counts = { likely: Number(isLikely), linked: Number(clicks !== null), clicks: clicks ?? 0 };
+  return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
+}
+
+/** A dead link that was tested is charged to Docs quality, a probe for a convention to the site checks, an answer of the product to recovery. */
+function missedPart(facts: Facts): Part {
+  const { weight, guessFactor, zeroAtShare, zeroAtShareOfCalls } = table.discoverability.missed;
+  const charged = new Set(linkChecks(facts).map((check) => sameAddress(check.subject)));
+  const tried = facts.way.filter((http) => !isProbe(http) && !facts.hosts.isProduct(http));
+  if (tried.length === 0) return unmeasured("Failed page requests", weight);
+  const barren = new Set(facts.failures.filter(({ target }) => target === "docs").map(({ id }) => id));
+  const brought = (http: Http) => !failed(http) && (http.id === null || !barren.has(http.id));
+  const missed = tried.filter((http) => !brought(http));
+  const misses = missed.filter((http) => !charged.has(sameAddress(http.url)));
+  const counts = {
+    requests: tried.length,
+    failed: misses.length,
+    guessed: misses.filter((http) => http.provenance === "guessed").length,
+    links: missed.length - misses.length,
+  };
+  if (facts.kind === "model") {
+    const value = misses.length / Math.max(facts.calls.length, tried.length);
+    const curve = linear(0, zeroAtShareOfCalls);
+    return measured("Failed page requests", weight, { value, unit: "share", curve, counts });
+  }
+  const total = (of: Http[]) => of.reduce((sum, http) => sum + (http.provenance === "guessed" ? guessFactor : 1), 0);
+  const value = total(misses) / total(tried);
+  return measured("Failed page requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+}
+
+const linkChecks = ({ checks }: Facts) => checks.filter((check) => check.group === "link" && check.status !== "skip");
+
+/** Links that were followed to a page count as well as those that were tested for their own sake. */
+function linksPart(facts: Facts): Part {
+  const followed = facts.way.filter((http) => http.provenance === "link" && !failed(http));
+  const good = new Set(followed.map((http) => sameAddress(http.url))).size;
+  const tested = linkChecks(facts);
+  const { weight } = table.quality.links;
+  const total = tested.reduce((sum, check) => sum + check.weight, 0);
+  if (total === 0) return unmeasured("Links", weight);
+  const share = (tested.reduce((sum, check) => sum + check.weight * check.share, 0) + good) / (total + good);
+  return shareOf("Links", weight, share, { tested: total, followed: good });
+}
+
+function quality(facts: Facts): Measure | null {
+  const { pages, samplesParse, samplesLabelled, contract } = table.quality;
+  const samples = facts.checks.filter((check) => check.group === "sample");
+  const labels = (check: SeenCheck) => check.id === "sample-labelled";
+  return dimension("Docs quality", [
+    checked(facts, "page", "Pages", pages.weight),
+    linksPart(facts),
+    checkedPart(
+      samples.filter((check) => !labels(check)),
+      "Code samples",
+      samplesParse.weight,
+    ),
+    checkedPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
+    checked(facts, "contract", "API description", contract.weight),
+  ]);
+}
+
+function efficiency(facts: Facts): Measure | null {
+  const isModel = facts.kind === "model";
+  if (!isModel && facts.pages.length === 0) return null;
+  const answered = facts.way.filter((http) => !failed(http) && !isProbe(http)).map(({ ms }) => ms);
+  return dimension("Efficiency", [
+    isModel ? wastedCalls(facts) : wastedFetches(facts),
+    responseTime(answered),
+    ...(isModel ? [cost(facts)] : []),
+  ]);
+}
+
+/** Failed requests are charged elsewhere; asking again is a waste here. */
+function wastedFetches(facts: Facts): Part {
+  const { weight, zeroAtShare } = table.efficiency.waste;
+  const seen = new Set<string>();
+  const repeats: Http[] = [];
+  const fetches = facts.way.filter((http) => {
+    const address = `${http.method} ${sameAddress(http.url)}`;
+    const again = seen.has(address);
+    seen.add(address);
+    if (again) repeats.push(http);
+    return !isProbe(http) && (again || !failed(http));
+  });
+  if (fetches.length === 0) return unmeasured("Wasted requests", weight);
+  const counts = { repeats: repeats.length, useless: uselessPages(facts).length, requests: fetches.length };
+  const value = (counts.repeats + counts.useless) / counts.requests;
+  return measured("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+}
+
+function wastedCalls(facts: Facts): Part {
+  const { weight, zeroAtShare } = table.efficiency.waste;
+  const { calls, failures } = facts;
+  if (calls.length === 0) return unmeasured("Wasted calls", weight);
+  // A call that failed is charged to recovery, or to the docs.
+  const lost = new Set(failures.map(({ id }) => id));
+  const worked = calls.filter(({ id }) => !lost.has(id)).map((call) => `${call.tool} ${JSON.stringify(call.input)}`);
+  const repeats = worked.length - new Set(worked).size;
+  const counts = { repeats, useless: uselessPages(facts).length, calls: calls.length };
+  const value = (counts.repeats + counts.useless) / counts.calls;
+  return measured("Wasted calls", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+}

@@ -1,0 +1,114 @@
+import type { Curve, Dimension, DimensionPart, PartName } from "../grade.ts";
+import { round1 } from "../methodology.ts";
+import { count, duration, list, lowerFirst, percent } from "../text.ts";
+import { allOrNone, scoreOn } from "./curve.ts";
+
+/** A part before its weight is known to be its share of a dimension; `exact` is its score without rounding, null without evidence. */
+export type Part = Omit<DimensionPart, "score"> & { exact: number | null };
+
+type Measured = Pick<DimensionPart, "value" | "unit" | "counts"> & { curve: Curve };
+
+/** A part whose score is where its value lies on its curve. */
+export const measured = (name: PartName, weight: number, { value, unit, curve, counts }: Measured): Part => ({
+  ...{ name, weight, value, unit, curve, counts },
+  exact: scoreOn(curve, value),
+});
+
+/** A share of which all would be worth 100 and none 0. */
+export const shareOf = (name: PartName, weight: number, value: number, counts: Record<string, number>): Part =>
+  measured(name, weight, { value, unit: "share", curve: allOrNone, counts });
+
+export const unmeasured = (name: PartName, weight: number): Part => ({
+  ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exact: null },
+});
+
+/** `values` of a curve, in words: "0.5 s", "2 pages", "80%". */
+export function amount(value: number, unit: DimensionPart["unit"]): string {
+  if (unit === "share") return percent(value);
+  if (unit === "seconds") return duration(value);
+  if (unit === "usd") return `$${value.toFixed(2)}`;
+  return count(value, unit === "pages" ? "page" : "time");
+}
+
+type Sentence = (part: DimensionPart) => string;
+
+/** A count that is not there is 0. */
+const at =
+  (name: string) =>
+  ({ counts }: DimensionPart): number =>
+    counts[name] ?? 0;
+const share =
+  (words: string): Sentence =>
+  ({ value }) =>
+    `${percent(value)} ${words}`;
+
+const sentences: Record<PartName, Sentence> = {
+  "Declared checks": share("of the declared checks passed, by weight"),
+  "Goal parts": (part) => {
+    const open = at("unclear")(part);
+    return `${at("met")(part)} of ${count(at("parts")(part), "part")} of the goal proven${open > 0 ? `, ${open} unclear` : ""}`;
+  },
+  "Path to the goal": (part) => {
+    if (part.unit === "pages") return `the goal was found after ${count(part.value, "page")}`;
+    const fit = `matches ${percent(part.value)} of the goal`;
+    if (at("likely")(part) === 0) return `no section clearly answers the goal; the closest ${fit}`;
+    const clicks =
+      at("linked")(part) === 0
+        ? "isn't linked from any page that was read"
+        : `is ${count(at("clicks")(part), "click")} from the start page`;
+    return `the likely answer ${clicks} and ${fit}`;
+  },
+  "Failed page requests": (part) => {
+    const charged = at("links")(part);
+    const elsewhere = charged > 0 ? `; ${count(charged, "dead link")} counted under Links instead` : "";
+    return `${at("failed")(part)} of ${count(at("requests")(part), "page request")} failed, ${at("guessed")(part)} of them at guessed URLs${elsewhere}`;
+  },
+  "Site checks": share("of the site checks passed, by weight"),
+  Pages: share("of the page checks passed, by weight"),
+  Links: share("of the links tested or followed lead to a page"),
+  "Code samples": share("of the code samples that can be parsed are valid, by weight"),
+  "Sample labels": share("of the code samples name their language"),
+  "API description": share("of the API description is valid, by weight"),
+  Recovery: (part) =>
+    `of ${count(at("errors")(part), "error")}, ${at("atOnce")(part)} fixed on the next attempt, ${at("afterDocs")(part)} after reading the docs, ${at("later")(part)} after more attempts, ${at("never")(part)} not fixed`,
+  "Wasted requests": (part) =>
+    `${count(at("repeats")(part), "repeated request")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("requests")(part), "request")}`,
+  "Wasted calls": (part) =>
+    `${count(at("repeats")(part), "repeated call")} and ${count(at("useless")(part), "page")} that led nowhere, of ${count(at("calls")(part), "tool call")}`,
+  "Response time": (part) => `${duration(part.value)} per request`,
+  Cost: (part) => `$${part.value.toFixed(2)} for the session`,
+  Interruptions: (part) => `the agent needed a person ${count(part.value, "time")}`,
+};
+
+/** What a part measured, as a phrase without a period. */
+export const describePart = (part: DimensionPart): string => sentences[part.name](part);
+
+/** The ends of a curve: "100 at 2 pages, 40 at 32 pages or more, logarithmic". */
+export function describeCurve({ curve, unit }: DimensionPart): string {
+  if (curve === null) return "";
+  const [best, worst] = [amount(curve.best, unit), amount(curve.worst, unit)];
+  const isMore = curve.worst > curve.best;
+  const scale = curve.scale === "log" ? ", logarithmic" : "";
+  return `100 at ${best}, ${curve.floor} at ${worst}${isMore ? " or more" : ""}${scale}`;
+}
+
+/** What was measured, its value, and what would be 100 and 0: one sentence a part. */
+export function describeDimension({ parts, unmeasured: left }: Pick<Dimension, "parts" | "unmeasured">): string {
+  const told = parts.map((part) => {
+    const curve = describeCurve(part);
+    const ends = curve === "" ? "" : ` (${curve})`;
+    return `${part.name} (${percent(part.weight)}): ${describePart(part)}${ends} = ${part.score}.`;
+  });
+  const names = list(
+    left.map((name) => lowerFirst(name)),
+    20,
+  );
+  return [...told, ...(left.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : [])].join(" ");
+}
+
+/** A part as it is kept, with its share of all that was measured. */
+export const toDimensionPart = ({ exact, ...part }: Part, weights: number): DimensionPart => ({
+  ...part,
+  weight: part.weight / weights,
+  score: round1(exact ?? 0),
+});

@@ -1,0 +1,91 @@
+import type { SessionEvent } from "../agents/agent.ts";
+import { pageKey } from "../net/page-key.ts";
+import { type EventOf, failed, isProbe } from "./events.ts";
+import type { Facts } from "./facts.ts";
+import type { Exposure, Grounds, Listed, Visit } from "./grade.ts";
+import { sameAddress } from "./text.ts";
+
+export const askedFor = (url: string) => `asked ${pageKey(url)}`;
+export const readOf = (url: string) => `read ${pageKey(url)}`;
+export const testedOn = (url: string) => `tested ${pageKey(url)}`;
+export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${sameAddress(subject)}`;
+
+/** Whether a session would have met what stands at a place, if it still stood there. */
+export function cameBy({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
+  return grounds.every((ground) => {
+    const [, how, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
+    if (how === undefined || done.includes(ground)) return done.includes(ground);
+    const visit = visits.find((each) => each.page === page);
+    return visit !== undefined && (how === "asked" || (visit.reads > 0 && (how === "read" || isComplete)));
+  });
+}
+
+/** What the events say of the pages that were asked for, and of those that were only named. A session that was not made reached nothing. */
+export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
+  const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
+  const base = { isComplete: facts.limits.length === 0, byRules: facts.kind !== "model" };
+  if (unmade) return { visits: [], listed: [], done: [], ...base };
+  const checks = facts.checks.filter(
+    ({ status, group }) => status !== "skip" && group !== "link" && group !== "sample",
+  );
+  const done = [
+    "run",
+    ...(facts.goalFound ? ["goal"] : []),
+    ...checks.map(checkOf),
+    ...facts.results.map(({ tool }) => `tool ${tool}`),
+    ...facts.surveyed.map(({ url }) => testedOn(url)),
+  ];
+  return { visits: visitsOf(facts), listed: listedBy(facts, events), done: [...new Set(done)], ...base };
+}
+
+function visitsOf({ way, pages, failures }: Facts): Visit[] {
+  const visits = new Map<string, Visit>();
+  const at = (url: string): Visit => {
+    const page = pageKey(url);
+    const known = visits.get(page) ?? { page, url, reads: 0, misses: 0, guesses: 0, errors: 0, found: {} };
+    visits.set(page, known);
+    return known;
+  };
+  for (const http of way.filter((each) => !isProbe(each))) {
+    const visit = at(http.url);
+    if (!failed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
+    else {
+      visit.misses++;
+      if (http.provenance === "guessed") visit.guesses++;
+    }
+  }
+  pages.forEach(({ url, seq }, i) => {
+    const next = pages[i + 1]?.seq ?? Number.POSITIVE_INFINITY;
+    const visit = at(url);
+    visit.reads++;
+    if (failures.some(({ seqs }) => seqs[0]! > seq && seqs[0]! < next)) visit.errors++;
+  });
+  return [...visits.values()];
+}
+
+/** Pages of the hosts where the session began. */
+function listedBy({ starts, tests }: Facts, events: SessionEvent[]): Listed[] {
+  const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
+  const lists = events.filter((e): e is EventOf<"milestone"> => e.type === "milestone" && e.name === "pages_listed");
+  const named = [
+    ...lists.flatMap(({ detail: { by, urls } }) =>
+      (by === "llms.txt" || by === "sitemap") && Array.isArray(urls)
+        ? urls.map((url: unknown) => ({ url, by: by as Listed["by"] }))
+        : [],
+    ),
+    ...tests
+      .filter((http) => http.provenance === "link" && http.foundOn !== null && !failed(http))
+      .map(({ url }) => ({ url, by: "link" as const })),
+  ];
+  const listed = new Map<string, Listed>();
+  for (const { url, by } of named) {
+    if (typeof url !== "string" || !origins.has(URL.parse(url)?.origin ?? "") || notPages.test(url)) continue;
+    const page = pageKey(url);
+    listed.set(`${by} ${page}`, { page, url: url.replace(/#.*$/s, ""), by });
+  }
+  return [...listed.values()];
+}
+
+/** Files that nobody reads as a page of docs. */
+const notPages =
+  /\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|ya?ml|xml|rss|atom|zip|t?gz|pdf|mp4|woff2?|ttf)([?#]|$)|\/(llms(-full)?|robots)\.txt$/i;

@@ -1,0 +1,100 @@
+import type { SessionEvent } from "../agents/agent.ts";
+import { type EventOf, failed, type Http, isProbe } from "./events.ts";
+import type { Hosts } from "./hosts.ts";
+import { line, lineOrNull, sameAddress } from "./text.ts";
+
+/** Something that failed for the agent, counted once however many events tell of it. */
+export type Failure = {
+  what: "request" | "tool" | "error";
+  seqs: number[];
+  id: string | null;
+  /** The tool, or where an error came from. */
+  tool: string | null;
+  url: string | null;
+  /** A word of the agent for the kind of failure, where it has one: "disallowed", "timeout". */
+  code: string | null;
+  message: string;
+  /** What it was about: a page of the docs, the product itself, or something on the agent's own machine. */
+  target: "docs" | "product" | "local";
+};
+
+const readingTools = ["fetch_page", "open_page", "search_docs"];
+const address = (url: string | null) => (url === null ? null : sameAddress(url));
+
+type Calls = Map<string, { seq: number; tool: string; url: string | null; method: string }>;
+
+/**
+ * Each failure once: the requests of one call that failed, its failed result and the error event about its address are one. What a tool
+ * looks for by itself and does not find has kept nobody from anything.
+ */
+export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolean): Failure[] {
+  const failures: Failure[] = [];
+  const calls: Calls = new Map();
+  for (const event of events)
+    if (event.type === "tool_call") {
+      const { url, method } = event.input ?? {};
+      const isText = typeof method === "string" ? method : "GET";
+      calls.set(event.id, { seq: event.seq, tool: event.tool, url: lineOrNull(url, 8000), method: isText });
+    }
+  // A call that tests the docs has not failed when the docs fail the test. Asking robots.txt first tests nothing.
+  const testing = new Set(
+    events.flatMap((e) => (e.type === "http" && e.purpose === "check" && !isProbe(e) ? [e.id] : [])),
+  );
+  for (const event of events) {
+    if (event.type === "http" && event.purpose === "way" && failed(event) && !isProbe(event))
+      addRequest(failures, event, hosts, isModel);
+    if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, testing, hosts);
+    // What fails between us and a model is no fault of the target.
+    if (event.type === "error" && event.source !== "gateway") addError(failures, event);
+  }
+  return failures;
+}
+
+function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boolean): void {
+  const { id, url, status, error, seq } = event;
+  const target = hosts.isProduct(event) ? "product" : "docs";
+  const same = isModel && id !== null ? failures.find((each) => each.id === id) : undefined;
+  if (same) {
+    same.seqs.push(seq);
+    if (target === "product") same.target = target;
+    return;
+  }
+  const message = line(error?.message) || (status === null ? "no response" : `the answer was status ${status}`);
+  failures.push({ what: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
+}
+
+function addResult(
+  failures: Failure[],
+  { seq, id, tool, output }: EventOf<"tool_result">,
+  calls: Calls,
+  testing: Set<string | null>,
+  hosts: Hosts,
+): void {
+  const call = calls.get(id);
+  const known = failures.findLast(
+    (each) => each.id === id || (call?.url && address(each.url) === address(call.url) && each.seqs[0]! > call.seq),
+  );
+  if (known) return void known.seqs.push(seq);
+  if (testing.has(id)) return;
+  const type = lineOrNull(output?.contentType);
+  const message =
+    line(output?.message) || line(output?.error) || line(output?.problem) || (type ? `the answer was ${type}` : "");
+  const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem);
+  const url = call?.url ?? null;
+  const isDocs =
+    readingTools.includes(tool) || (url !== null && !hosts.isProduct({ method: call?.method ?? "GET", url }));
+  const target = isDocs ? "docs" : url === null ? "local" : "product";
+  failures.push({ what: "tool", seqs: [seq], id, tool, url, code, message, target });
+}
+
+function addError(failures: Failure[], { seq, where, url, message }: EventOf<"error">): void {
+  const said = line(message);
+  const known = url && failures.findLast((each) => address(each.url) === address(url));
+  if (known) {
+    known.seqs.push(seq);
+    if (known.what === "tool") known.message = said;
+    return;
+  }
+  const target = url === null ? "local" : "docs";
+  failures.push({ what: "error", seqs: [seq], id: null, tool: where, url, code: null, message: said, target });
+}

@@ -1,0 +1,68 @@
+import { createHash } from "node:crypto";
+import { pageKey } from "../../net/page-key.ts";
+import type { Facts } from "../facts.ts";
+import type { Evidence, Friction } from "../grade.ts";
+import { severityRank } from "../methodology.ts";
+import { shortAddress } from "../text.ts";
+
+/** What would have to have gone well for a finding not to be, by key or sequence number. */
+export type Cause = {
+  checks: string[];
+  requests: number[];
+  failures: number[];
+  interruptions: number[];
+  goal: boolean;
+};
+
+/** A friction before its costs are known, with what the advice needs to know of it. */
+export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> & {
+  cause: Cause;
+  /** Findings with one `key` are mended by one change. */
+  remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "way" };
+  /** What to call it among others of its kind: "/guide/instal (404)", "line 12". */
+  place: string;
+  /** Who can do something about it. */
+  owner: "fixes" | "agent" | "network";
+  /** What stands where, and what should, as far as events show it. */
+  evidence: Evidence | null;
+  fix: string | null;
+};
+
+/** A finding as its rule states it. Findings of one category with one `subject` are one. */
+export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"> &
+  Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
+    subject: string;
+    events: number[];
+    remedy: [key: string, title: string, kind?: "links" | "way"];
+  };
+
+export const noCause: Cause = { checks: [], requests: [], failures: [], interruptions: [], goal: false };
+
+export function joinCauses(a: Cause, b: Cause): Cause {
+  return {
+    checks: [...a.checks, ...b.checks],
+    requests: [...a.requests, ...b.requests],
+    failures: [...a.failures, ...b.failures],
+    interruptions: [...a.interruptions, ...b.interruptions],
+    goal: a.goal || b.goal,
+  };
+}
+
+export const inOrder = (seqs: number[]) => [...new Set(seqs)].sort((a, b) => a - b);
+
+export function fingerprint(category: Friction["category"], subject: string): string {
+  return createHash("sha256").update(`${category}\n${subject}`).digest("hex").slice(0, 16);
+}
+
+export function worst(severities: Friction["severity"][]): Friction["severity"] {
+  return severities.reduce((a, b) => (severityRank[a] <= severityRank[b] ? a : b));
+}
+
+/** The title of a page that was read, the path of any other. */
+export function pageName(facts: Facts, url: string): string {
+  const wanted = pageKey(url);
+  return (
+    [...facts.pages, ...facts.surveyed].find((page) => pageKey(page.url) === wanted)?.title ??
+    shortAddress(url, facts.starts[0] ?? url)
+  );
+}

@@ -1,0 +1,178 @@
+import { pageKey } from "../../net/page-key.ts";
+import { failed } from "../events.ts";
+import { checkOf, testedOn } from "../exposure.ts";
+import type { Facts, SeenCheck } from "../facts.ts";
+import type { Friction } from "../grade.ts";
+import { table } from "../methodology.ts";
+import { count, line, lineOrNull, list, sameAddress, sameSubject, sentence, shortAddress } from "../text.ts";
+import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
+import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
+import { wayFindings } from "./page-findings.ts";
+
+/** One finding for each thing, however many events tell of it; in the order in which they were first met. */
+export function findingsOf(facts: Facts): Finding[] {
+  const byPrint = new Map<string, Finding>();
+  for (const finding of [...checkFindings(facts), ...wayFindings(facts)]) {
+    const known = byPrint.get(finding.fingerprint);
+    byPrint.set(finding.fingerprint, known === undefined ? finding : merge(known, finding));
+  }
+  return [...byPrint.values()];
+}
+
+function merge(a: Finding, b: Finding): Finding {
+  return {
+    ...a,
+    severity: worst([a.severity, b.severity]),
+    cause: joinCauses(a.cause, b.cause),
+    events: inOrder([...a.events, ...b.events]),
+    quote: a.quote ?? b.quote,
+    url: a.url ?? b.url,
+    fix: a.fix ?? b.fix,
+  };
+}
+
+function checkFindings(facts: Facts): Finding[] {
+  const standing = Map.groupBy(
+    facts.checks.filter((check) => check.status !== "skip"),
+    (check) => check.id,
+  );
+  const bad = facts.checks.filter((check) => check.status === "fail" || check.status === "warn");
+  const labels = ({ id, share }: SeenCheck) =>
+    id !== "sample-labelled" || share <= table.quality.samplesLabelled.frictionUpTo;
+  return [
+    ...bad
+      .filter((check) => !hygiene.has(check.id))
+      .map((check) => {
+        const entry = entryOf(check);
+        const same = standing.get(check.id) ?? [];
+        const everywhere = same.reduce((sum, each) => sum + each.share, 0) / same.length;
+        return checkFinding(check, entry, severityOf(check, entry, everywhere), facts);
+      }),
+    ...[
+      ...Map.groupBy(
+        bad.filter((check) => hygiene.has(check.id) && labels(check)),
+        siteOf,
+      ),
+    ].map(([site, checks]) => hygieneFinding(site, checks)),
+  ];
+}
+
+const siteOf = ({ subject }: SeenCheck) => (URL.canParse(subject) ? new URL(subject).origin : subject);
+
+/** One list for a site, whatever pages a session met: what would help agents and stops none. */
+function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
+  const kinds = [...Map.groupBy(checks, ({ id }) => id)];
+  const names = kinds.map(([id, of]) => {
+    const pages = new Set(of.map(({ url }) => url)).size;
+    return `${hygiene.get(id)}${pages > 1 ? ` (${count(pages, "page")})` : ""}`;
+  });
+  const fixes = kinds.flatMap(([, of]) => of.flatMap(({ fix }) => fix ?? []).slice(0, 1));
+  return {
+    fingerprint: fingerprint("other", `hygiene ${sameAddress(site)}`),
+    severity: "low",
+    phase: "discovery",
+    category: "other",
+    title: line(`Site conventions for agents: ${list(names, 4)}`, 160),
+    description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
+    quote: null,
+    url: lineOrNull(site, 2000),
+    events: inOrder(checks.map((check) => check.seq)),
+    cause: { ...noCause, checks: checks.map((check) => check.key) },
+    remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "check" },
+    owner: "fixes",
+    evidence: null,
+    place: shortAddress(site),
+    fix: lineOrNull(fixes.map(sentence).join(" "), 500),
+    grounds: [...new Set(checks.map((check) => (check.group === "sample" ? testedOn(check.url) : checkOf(check))))],
+  };
+}
+
+function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severity"], facts: Facts): Finding {
+  const isLink = check.group === "link";
+  const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
+  const subject = `${check.id === "link-resolves" ? "" : `${check.id} `}${sameSubject(check.subject, keepFragment)}`;
+  const address = sameAddress(check.subject);
+  const requests = [...facts.tests, ...facts.way].filter(
+    (http) => http.id === check.toolId && sameAddress(http.url) === address,
+  );
+  const { title, place } = titleOf(check, entry, facts);
+  return {
+    fingerprint: fingerprint(entry.category, subject),
+    severity,
+    phase: entry.phase,
+    category: entry.category,
+    title: line(title, 160),
+    description: `${sentence(line(check.message, 500) || entry.title)}${check.elsewhere ? " This doesn't affect the answer to the goal." : ""}`,
+    quote: lineOrNull(check.quote),
+    url: lineOrNull(check.url, 2000),
+    events: inOrder([check.seq, ...requests.map((http) => http.seq)]),
+    cause: { ...noCause, checks: [check.key] },
+    remedy: remedyOf(check, entry, facts),
+    place,
+    owner: "fixes",
+    evidence: evidenceOf(check),
+    fix: lineOrNull(check.fix, 500),
+    grounds: [isLink || check.group === "sample" ? testedOn(check.url) : checkOf(check)],
+  };
+}
+
+const evidenceOf = ({ url, line: at, quote, message }: SeenCheck): Finding["evidence"] => ({
+  ...{ url: lineOrNull(url, 2000), line: at },
+  ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null },
+});
+
+/** The page is there, so what is dead is the fragment, which then tells one dead link from another. */
+function reached(address: string, { tests, way }: Facts): boolean {
+  const page = sameAddress(address);
+  return [...tests, ...way].some((http) => !failed(http) && sameAddress(http.url) === page);
+}
+
+function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string; place: string } {
+  const page = pageName(facts, check.url);
+  const at = check.line === null ? "" : `, line ${check.line}`;
+  const target = shortAddress(check.subject, check.url);
+  if (check.id === "openapi-valid") return { title: `${entry.title}: ${target}`, place: target };
+  if (check.id === "prerequisite-explained" || check.group === "declared")
+    return { title: `${entry.title}: ${line(check.message, 110)}`, place: page };
+  if (check.group === "sample")
+    return {
+      title: `${entry.title}: ${page}${at}`,
+      place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
+    };
+  if (check.group === "link" || aboutPage.has(check.id)) {
+    const address = sameAddress(check.subject);
+    const answer = [...facts.tests, ...facts.way].find((http) => sameAddress(http.url) === address && failed(http));
+    const status = answer?.status ? ` (${answer.status})` : "";
+    return { title: `${entry.title} on ${page}: ${target}${status}`, place: `${target}${status}${at}` };
+  }
+  const ofOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";
+  return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
+}
+
+/** Checks of a page that was reached from another one, which is the check's `url`. */
+const aboutPage = new Set([
+  "text-without-scripts",
+  "missing-pages-say-so",
+  "open-access",
+  "redirect-ends",
+  "answers-in-time",
+  "page-answers",
+]);
+
+function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy"] {
+  const page = pageName(facts, check.url);
+  if (check.id === "link-resolves" || check.id === "anchor-resolves")
+    return { key: `links ${pageKey(check.url)}`, title: `Fix broken links on ${page}`, kind: "links" };
+  if (check.group === "link") return { key: `${check.id} ${pageKey(check.url)}`, title: entry.remedy, kind: "links" };
+  if (check.id === "sample-parses")
+    return { key: `samples ${pageKey(check.url)}`, title: `Fix code samples on ${page}`, kind: "samples" };
+  if (check.group === "declared")
+    return { key: check.key, title: `${entry.remedy}: ${shortAddress(check.url, facts.starts[0])}`, kind: "check" };
+  if (aboutPage.has(check.id) || check.group === "sample")
+    return {
+      key: `${check.id} ${pageKey(check.group === "sample" ? check.url : check.subject)}`,
+      title: `${entry.remedy}: ${page}`,
+      kind: "check",
+    };
+  return { key: check.id, title: entry.remedy, kind: "check" };
+}

@@ -1,0 +1,89 @@
+import type { Measured } from "../dimensions/dimensions.ts";
+import type { Facts } from "../facts.ts";
+import type { Friction } from "../grade.ts";
+import { type Methodology, maxFrictions, round1, severityRank } from "../methodology.ts";
+import { count, list } from "../text.ts";
+import { type Finding, fingerprint, inOrder } from "./finding.ts";
+import { gainOf } from "./gains.ts";
+
+type Scored = { measured: Measured; methodology: Methodology };
+
+const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
+
+/**
+ * The findings with what each of them cost, worst first; in points only where it was `scored`. Beyond the most that a report
+ * holds, one friction speaks for the rest.
+ */
+export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | null = null): Friction[] {
+  const causes = new Map(findings.map(({ fingerprint, cause }) => [fingerprint, cause]));
+  const priced = (friction: Friction): Friction => {
+    const cause = causes.get(friction.fingerprint);
+    if (!scored || !cause) return friction;
+    return { ...friction, lostPoints: gainOf(cause, facts, scored.measured, scored.methodology) };
+  };
+  const all = findings
+    .map(({ fingerprint, severity, phase, category, title, description, quote, url, events, grounds }): Friction => {
+      const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
+      return { fingerprint, severity, phase, category, title, description, quote, url, events, ...lost, grounds };
+    })
+    .sort(
+      (a, b) =>
+        severityRank[a.severity] - severityRank[b.severity] ||
+        (b.lostUsd ?? 0) - (a.lostUsd ?? 0) ||
+        (b.lostSeconds ?? 0) - (a.lostSeconds ?? 0) ||
+        textOrder(a.fingerprint, b.fingerprint),
+    );
+  if (all.length <= maxFrictions) return all.map(priced);
+  return [...all.slice(0, maxFrictions - 1).map(priced), closing(all.slice(maxFrictions - 1))];
+}
+
+/** As bad as the worst that it stands for, so that the order holds. */
+function closing(rest: Friction[]): Friction {
+  const kinds = [...Map.groupBy(rest, (each) => each.category)]
+    .map(([category, of]) => ({ text: `${of.length} × ${category.replaceAll("_", " ")}`, n: of.length }))
+    .sort((a, b) => b.n - a.n || textOrder(a.text, b.text));
+  return {
+    fingerprint: fingerprint("other", "more frictions"),
+    severity: rest[0]!.severity,
+    phase: rest[0]!.phase,
+    category: "other",
+    title: `${count(rest.length, "more friction point")} not listed`,
+    description: `A report lists at most ${maxFrictions - 1} friction points. Not listed: ${list(
+      kinds.map((kind) => kind.text),
+      20,
+    )}.`,
+    quote: null,
+    url: null,
+    events: inOrder(rest.flatMap((each) => each.events)),
+    lostSeconds: null,
+    lostUsd: null,
+    lostPoints: null,
+    grounds: ["run"],
+  };
+}
+
+/** The time that the agent itself lost; testing a statement costs it none. */
+function secondsOf(events: number[], facts: Facts): number | null {
+  const proof = new Set(events);
+  const requests = facts.way.filter((http) => proof.has(http.seq));
+  const asked = new Set(requests.map((http) => http.id));
+  const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && !ok && !asked.has(id));
+  if (requests.length + failedTools.length === 0) return null;
+  const waited = requests.reduce((sum, http) => sum + http.ms, 0);
+  const worked = failedTools.reduce((sum, { id, tMs }) => {
+    return sum + tMs - (facts.calls.find((call) => call.id === id)?.tMs ?? tMs);
+  }, 0);
+  return round1((waited + worked) / 1000);
+}
+
+/** What the model spent between an event of the proof and its next call of a tool: the price of taking it in. */
+function usdOf(events: number[], { usage, calls }: Facts): number | null {
+  if (usage.length === 0 || usage.some((each) => each.costUsd === null)) return null;
+  const spent = new Map<number, number>();
+  for (const seq of events) {
+    const next = calls.find((call) => call.seq > seq)?.seq ?? Number.POSITIVE_INFINITY;
+    for (const each of usage) if (each.seq > seq && each.seq < next) spent.set(each.seq, each.costUsd ?? 0);
+  }
+  if (spent.size === 0) return null;
+  return Math.round([...spent.values()].reduce((sum, usd) => sum + usd, 0) * 1e6) / 1e6;
+}

@@ -1,0 +1,115 @@
+import type { Facts } from "../facts.ts";
+import type { GoalFound } from "../goal-found.ts";
+import { table } from "../methodology.ts";
+import { count, line, list } from "../text.ts";
+import { type Draft, noCause, pageName } from "./finding.ts";
+
+const goalSubject = ({ goal, goalTerms }: Facts) =>
+  `goal ${line(goal ?? goalTerms.toSorted().join(" "), 2000).toLowerCase()}`;
+const words = (terms: string[]) =>
+  list(
+    terms.map((term) => `“${line(term, 40)}”`),
+    8,
+  );
+
+/** What is wrong with where the goal is answered: it is far from the start page, has no sample, or no section clearly answers it. */
+export function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
+  if (found === null || facts.pages.length === 0) return [];
+  if (found.state === "likely") {
+    const isFar = found.clicks === null || found.clicks > table.discoverability.way.frictionAbove;
+    return isFar && found.sections.length > 0 ? [farDraft(found, facts)] : [];
+  }
+  return [unclearDraft(found, facts)];
+}
+
+function placeOf({ nearest, sections }: GoalFound, facts: Facts): string {
+  const best = nearest[0] ?? sections[0];
+  if (best === undefined || best.url === null) return "";
+  const heading = best.heading === null ? "" : `“${best.heading}” on `;
+  return `${heading}${pageName(facts, best.url)}`;
+}
+
+/** An answer that can be reached, but only by a reader who opens page after page. */
+function farDraft(found: GoalFound, facts: Facts): Draft {
+  const { frictionAbove } = table.discoverability.way;
+  const place = placeOf(found, facts);
+  const [distance, title] =
+    found.clicks === null
+      ? ["No page that was read links to it.", "No link leads from the start page to the likely answer"]
+      : [
+          `It is ${count(found.clicks, "click")} from the start page.`,
+          `The likely answer is ${count(found.clicks, "click")} from the start page`,
+        ];
+  return {
+    severity: found.clicks !== null && found.clicks > 2 * frictionAbove ? "medium" : "low",
+    phase: "discovery",
+    category: "other",
+    subject: `far ${goalSubject(facts)}`,
+    title,
+    description: `The likely answer: ${place}. ${distance}`,
+    url: found.sections[0]?.url ?? null,
+    cause: { ...noCause, goal: true },
+    fix: `Link ${place} from the start page or an index.`,
+    events: [found.seq],
+    grounds: ["goal"],
+    remedy: ["goal", "Link the answer to the goal from the start page"],
+  };
+}
+
+function unclearDraft(found: GoalFound, facts: Facts): Draft {
+  const { nearest, unseen, missing, noOverlap, otherScript, noSample } = found;
+  const closest = nearest.length === 0 ? "" : ` Closest: ${placeOf(found, facts)}.`;
+  const never =
+    unseen.length === 0
+      ? ""
+      : ` ${unseen.length === 1 ? `The word ${words(unseen)} never appears` : `The words ${words(unseen)} never appear`} in the pages that were read.`;
+  const lacks = missing.filter((word) => !unseen.includes(word));
+  const apart = lacks.length > 0 && nearest.length > 0 ? ` That section lacks ${words(lacks)}.` : "";
+  const others = nearest.slice(1).map(({ url }) => pageName(facts, url));
+  const also = others.length === 0 ? "" : ` Next: ${list(others)}.`;
+  const common = {
+    phase: "discovery" as const,
+    category: "missing_docs" as const,
+    subject: goalSubject(facts),
+    url: nearest[0]?.url ?? facts.starts[0] ?? null,
+    cause: { ...noCause, goal: true },
+    events: [found.seq],
+    grounds: ["goal"],
+  };
+  if (otherScript !== null)
+    return {
+      ...common,
+      severity: "low",
+      category: "other",
+      title: `The goal is in ${otherScript.goal} script, the docs in ${otherScript.docs}`,
+      description: "The explorer compares words, so it can't tell whether the docs answer this goal.",
+      fix: `Write the goal in the language of the docs, or start from docs in the language of the goal.`,
+      remedy: ["goal script", "Write the goal in the language of the docs"],
+    };
+  if (noOverlap)
+    return {
+      ...common,
+      severity: "low",
+      title: "No page contains a word of the goal",
+      description: `The explorer compares words.${never} The docs may use other words or another language.`,
+      fix: `Check that the docs answer this goal in the words of its users: ${words(missing.length > 0 ? missing : unseen)}.`,
+      remedy: ["goal", "Answer the goal in the words of its users"],
+    };
+  if (noSample)
+    return {
+      ...common,
+      severity: "medium",
+      title: `The closest section has no sample: ${placeOf(found, facts)}`,
+      description: `One section contains the words of the goal, but no code sample.${closest}`,
+      fix: "Add a code sample to this section.",
+      remedy: ["goal", "Add a code sample to the section about the goal"],
+    };
+  return {
+    ...common,
+    severity: unseen.length > 0 && found.fit < 0.5 ? "high" : "medium",
+    title: `No page clearly answers the goal.${closest}`,
+    description: `${count(found.pages + facts.surveyed.length, "page")} read.${closest}${apart}${never}${also}`,
+    fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${words(unseen)}.` : ""}`,
+    remedy: ["goal", "Answer the goal in one section with a sample"],
+  };
+}

@@ -1,0 +1,253 @@
+import { type EventOf, failed, type Http, isProbe } from "../events.ts";
+import { askedFor, readOf } from "../exposure.ts";
+import type { Facts } from "../facts.ts";
+import type { Failure } from "../failures.ts";
+import { slowPageMs } from "../methodology.ts";
+import { count, duration, line, list, sameAddress, sentence, shortAddress } from "../text.ts";
+import { conductDrafts } from "./conduct-findings.ts";
+import { type Draft, type Finding, fingerprint, noCause, pageName } from "./finding.ts";
+import { goalDrafts } from "./goal-findings.ts";
+
+const toFinding = ({ subject, remedy: [key, title, kind = "way"], ...draft }: Draft): Finding => ({
+  cause: noCause,
+  fix: null,
+  quote: null,
+  owner: "fixes",
+  evidence: null,
+  ...draft,
+  place: draft.place ?? line(draft.title, 120),
+  title: line(draft.title, 160),
+  description: line(draft.description, 800),
+  url: draft.url === null ? null : line(draft.url, 2000),
+  fingerprint: fingerprint(draft.category, subject),
+  remedy: { key, title: line(title, 160), kind },
+});
+
+/** What stood in the way of this one session, apart from what was tested on purpose. */
+export function wayFindings(facts: Facts): Finding[] {
+  const blocked = facts.pages.length === 0;
+  const drafts = [
+    ...facts.failures.map((failure) => (failure.target === "docs" ? failureDraft(failure, facts, blocked) : null)),
+    ...conductDrafts(facts),
+    ...facts.interruptions.map((interruption) => interruptionDraft(interruption, facts)),
+    ...slowDrafts(facts),
+    ...goalDrafts(facts.goalFound, facts),
+    ...facts.limits.map((limit) => limitDraft(limit, facts)),
+  ].filter((draft) => draft !== null);
+  const nothing = blocked && facts.way.length > 0 && !drafts.some(({ severity }) => severity === "critical");
+  return [...drafts, ...(nothing ? [nothingRead(facts)] : [])].map(toFinding);
+}
+
+function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft | null {
+  const request = facts.way.find((http) => http.seq === failure.seqs[0] && failed(http));
+  const requests = facts.way.filter((http) => http === request || (http.id !== null && http.id === failure.id));
+  const start = failure.url !== null && facts.starts.some((each) => sameAddress(each) === sameAddress(failure.url!));
+  const blocks = blocked && start;
+  // Where nothing could be read, this is also why the goal was not found.
+  const cause = {
+    ...noCause,
+    failures: [failure.seqs[0]!],
+    requests: requests.map((http) => http.seq),
+    goal: blocks,
+  };
+  const common = { cause, events: failure.seqs, url: failure.url, phase: "discovery" as const };
+  if (request !== undefined)
+    return isProbe(request) ? null : { ...requestDraft(request, failure, facts, blocks), cause, events: failure.seqs };
+  const message = sentence(failure.message);
+  if (failure.url === null)
+    return {
+      ...common,
+      severity: "medium",
+      phase: "execution",
+      category: "other",
+      subject: `${failure.tool} ${failure.message.replace(/\d+/g, "#")}`,
+      title: `${failure.what === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
+      description: message || "No reason given.",
+      grounds: [failure.what === "tool" ? `tool ${failure.tool}` : "run"],
+      remedy: [`tool ${failure.tool}`, `Keep ${failure.tool} from failing`],
+    };
+  const place = shortAddress(failure.url, facts.starts[0]);
+  const robots = failure.code === "disallowed";
+  if (failure.code === "sign_in")
+    return {
+      ...common,
+      severity: blocks ? "critical" : "high",
+      phase: "setup",
+      category: "auth",
+      subject: sameAddress(failure.url),
+      title: `Page requires sign-in: ${place}`,
+      description: message,
+      grounds: [askedFor(failure.url)],
+      place,
+      fix: "Make the docs readable without signing in.",
+      remedy: [`auth ${URL.parse(failure.url)?.host}`, "Make the docs readable without signing in"],
+    };
+  return {
+    ...common,
+    severity: blocks ? "critical" : robots ? "medium" : "high",
+    category: robots ? "auth" : failure.code === "soft_404" ? "silent_failure" : "unreadable_page",
+    subject: sameAddress(failure.url),
+    title: robots ? `robots.txt blocks agents from ${place}` : `Page cannot be read: ${place}`,
+    description: message || "The page loaded, but it has no readable text.",
+    grounds: [askedFor(failure.url)],
+    place,
+    fix: robots
+      ? null
+      : "Respond with HTML or Markdown that contains the text of the page, and set the matching content type.",
+    remedy: robots ? ["robots", "Allow agents to read the docs in robots.txt"] : ["unreadable", "Make pages readable"],
+  };
+}
+
+function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolean): Draft {
+  const answer = http.status === null ? "no answer" : String(http.status);
+  const place = `${shortAddress(http.url, facts.starts[0])} (${answer})`;
+  const host = URL.parse(http.url)?.host ?? http.url;
+  const from = http.foundOn === null ? "" : ` The link is on ${http.foundOn}.`;
+  const description = `${http.method} ${http.url}: ${sentence(failure.message)}${from}`;
+  const base = {
+    phase: "discovery" as const,
+    description,
+    url: http.foundOn ?? http.url,
+    subject: sameAddress(http.url),
+    place,
+    // A link that was mended is not followed to the same address again; a guess can only be made again.
+    grounds: [http.foundOn === null || http.provenance === "guessed" ? askedFor(http.url) : readOf(http.foundOn)],
+    events: [],
+  };
+  if (http.status === 401 || http.status === 402 || http.status === 403 || http.status === 407)
+    return {
+      ...base,
+      severity: blocks ? "critical" : "high",
+      phase: "setup",
+      category: "auth",
+      title: `Access refused: ${place}`,
+      remedy: [`auth ${host}`, `Make ${host} readable without signing in`],
+    };
+  if (failure.code === "redirect")
+    return {
+      ...base,
+      severity: blocks ? "critical" : "high",
+      category: "dead_link",
+      title: `Redirect loop: ${shortAddress(http.url, facts.starts[0])}`,
+      remedy: [`redirect ${sameAddress(http.url)}`, "Fix the redirect loop", "links"],
+    };
+  if (http.status === 429 || failure.code === "timeout")
+    return {
+      ...base,
+      severity: blocks ? "critical" : "medium",
+      category: "slow",
+      title: `${http.status === 429 ? "Too many requests" : "Request timed out"}: ${place}`,
+      remedy: [`host ${host}`, `Make ${host} respond to every request`],
+    };
+  if (http.status === null || http.status >= 500)
+    return {
+      ...base,
+      severity: blocks ? "critical" : "high",
+      category: "other",
+      title: `Server error: ${place}`,
+      remedy: [`host ${host}`, `Make ${host} respond to every request`],
+    };
+  if (http.provenance === "guessed" || http.provenance === "search")
+    return {
+      ...base,
+      severity: "low",
+      category: "missing_docs",
+      title: `Page not found at a URL that was ${http.provenance === "guessed" ? "guessed" : "found by search"}: ${place}`,
+      remedy: ["guessed", "Redirect the URLs that agents try"],
+    };
+  const where = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
+  const key = `links ${http.foundOn === null ? http.url : http.foundOn}`;
+  return {
+    ...base,
+    severity: blocks ? "critical" : http.provenance === "given" ? "high" : "medium",
+    category: "dead_link",
+    title: `Dead link ${where}: ${place}`,
+    remedy: [key, `Fix broken links ${where}`, "links"],
+  };
+}
+
+/** A person was needed: to let the agent in where access was refused, or for anything else. */
+function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): Draft {
+  const refused = url !== null && facts.way.find((http) => sameAddress(http.url) === sameAddress(url) && failed(http));
+  const failure = refused && facts.failures.find((each) => each.seqs[0] === refused.seq);
+  const cause = { ...noCause, interruptions: [seq] };
+  if (refused && failure) {
+    const draft = requestDraft(refused, failure, facts, false);
+    if (draft.category === "auth") return { ...draft, cause, events: [seq], quote: null };
+  }
+  const asked = line(question, 120);
+  return {
+    severity: "high",
+    phase: "execution",
+    category: "needs_human",
+    subject: url === null ? asked.toLowerCase().replace(/\d+/g, "#") : sameAddress(url),
+    title: `Agent needed a person: ${asked}`,
+    description: `The agent asked: ${sentence(line(question, 500))}`,
+    url,
+    cause,
+    events: [seq],
+    grounds: [url === null ? "run" : askedFor(url)],
+    remedy: [`human ${asked}`, "Make this step possible without a person"],
+  };
+}
+
+function slowDrafts(facts: Facts): Draft[] {
+  return facts.way
+    .filter((http) => !failed(http) && http.ms > slowPageMs)
+    .map((http) => ({
+      severity: http.ms > 10_000 ? "medium" : "low",
+      phase: "discovery",
+      category: "slow",
+      subject: sameAddress(http.url),
+      title: `Slow page: ${pageName(facts, http.url)} took ${duration(http.ms / 1000)}`,
+      description: `${http.method} ${http.url} took ${duration(http.ms / 1000)}; pages should respond within ${slowPageMs / 1000} s.`,
+      url: http.url,
+      cause: { ...noCause, requests: [http.seq] },
+      fix: `Respond to each page request within ${slowPageMs / 1000} s.`,
+      place: `${shortAddress(http.url, facts.starts[0])} (${duration(http.ms / 1000)})`,
+      events: [http.seq],
+      grounds: [askedFor(http.url)],
+      remedy: ["slow", "Make pages faster"],
+    }));
+}
+
+function limitDraft({ seq, limit, value, unit }: EventOf<"limit">, facts: Facts): Draft {
+  const covered = facts.goalFound?.state === "likely" || facts.outcome === "succeeded";
+  const goal = facts.kind === "model" ? "the goal was reached" : "a likely answer was found";
+  const amount = unit === "ms" ? duration(value / 1000) : `${value} ${line(unit, 20)}`;
+  const name = line(limit, 40).replaceAll("_", " ");
+  return {
+    severity: covered || limit === "pages" ? "low" : "medium",
+    phase: "discovery",
+    category: "other",
+    subject: `limit ${name}`,
+    title: `Stopped at a limit: ${name}, ${amount}`,
+    description: `The run reached its limit of ${amount}${covered ? ` after ${goal}, so some tests did not run` : ` before ${goal}`}.`,
+    url: null,
+    fix: covered
+      ? "Raise the limit to run all tests."
+      : "Shorten the path from the start page to the goal, or raise the limit.",
+    events: [seq],
+    grounds: ["run"],
+    remedy: ["limit", "Make the goal reachable within the limits of a run"],
+  };
+}
+
+function nothingRead(facts: Facts): Draft {
+  const starts = list(facts.starts.map((start) => line(start, 200)));
+  return {
+    severity: "critical",
+    phase: "discovery",
+    category: "unreadable_page",
+    subject: `start ${facts.starts
+      .map((start) => sameAddress(start))
+      .sort()
+      .join(" ")}`,
+    title: "No page could be read at the start URLs",
+    description: `${count(facts.way.length, "request")} returned no readable page. Start URLs: ${starts}.`,
+    url: facts.starts[0] ?? null,
+    events: facts.way.map((http) => http.seq),
+    grounds: facts.starts.slice(0, 1).map(askedFor),
+    remedy: ["unreadable", "Make pages readable"],
+  };
+}

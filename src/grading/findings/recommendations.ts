@@ -1,0 +1,70 @@
+import type { Measured } from "../dimensions/dimensions.ts";
+import type { Facts } from "../facts.ts";
+import type { Friction, Recommendation } from "../grade.ts";
+import { type Methodology, severityRank } from "../methodology.ts";
+import { line, list, sentence } from "../text.ts";
+import { type Finding, joinCauses, worst } from "./finding.ts";
+import { gainOf, rangeOf } from "./gains.ts";
+
+/** One piece of advice for each change that would mend listed frictions, the one that gains most first. */
+export function recommendationsOf(
+  findings: Finding[],
+  frictions: Friction[],
+  facts: Facts,
+  measured: Measured,
+  methodology: Methodology,
+): Recommendation[] {
+  const listed = new Set(frictions.map((friction) => friction.fingerprint));
+  return (
+    [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
+      // What an agent did to itself is no advice for the docs.
+      .filter((group) => group.some(({ fingerprint, owner }) => listed.has(fingerprint) && owner !== "agent"))
+      .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
+      .map(({ group, cause }) => ({
+        title: line(titleOf(group), 160),
+        action: line(actionOf(group), 1200),
+        url: group.find((finding) => finding.url !== null)?.url ?? null,
+        gain: rangeOf(cause, facts, measured, methodology),
+        evidence: group.find((finding) => finding.evidence !== null)?.evidence ?? null,
+        frictions: group.map((finding) => finding.fingerprint).filter((print) => listed.has(print)),
+        expectedGain: gainOf(cause, facts, measured, methodology),
+        severity: severityRank[worst(group.map((finding) => finding.severity))],
+      }))
+      .sort(
+        (a, b) =>
+          (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
+          a.severity - b.severity ||
+          (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
+      )
+      .map(({ severity: _severity, ...advice }, index) => ({ priority: index + 1, ...advice }))
+  );
+}
+
+function titleOf(group: Finding[]): string {
+  const { title, kind } = group[0]!.remedy;
+  return group.length > 1 && kind !== "labels" ? `${title} (${group.length})` : title;
+}
+
+function actionOf(group: Finding[]): string {
+  const { kind } = group[0]!.remedy;
+  const first = group[0]!;
+  const places = list(
+    group.map((finding) => finding.place),
+    8,
+  );
+  const fix = [...new Set(group.flatMap((finding) => finding.fix ?? []))].slice(0, 2).map(sentence).join(" ");
+  const placed = !first.title.startsWith(first.place.replace(/…$/, ""));
+  const texts = {
+    links: `${first.url === null ? "Links" : `On ${first.url}, links`} that don't work: ${places}. ${fix || "Update each to the page's current URL, or remove it."}`,
+    labels: `${places}. ${fix || "Add the language after each opening fence."}`,
+    samples: `On ${first.url}: ${places}. ${fix || "Correct the samples so that they can be copied and run."}`,
+    check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${seenAt(group)}`,
+    way: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Affected: ${places}.` : fix ? "" : first.description}`,
+  };
+  return texts[kind];
+}
+
+function seenAt(group: Finding[]): string {
+  const urls = [...new Set(group.flatMap((finding) => finding.url ?? []))];
+  return urls.length === 0 ? "" : `See ${list(urls, 4)}.`;
+}

@@ -1,0 +1,96 @@
+import type { SessionEvent } from "../../agents/agent.ts";
+import type { EventOf } from "../events.ts";
+import { askedFor } from "../exposure.ts";
+import type { Facts } from "../facts.ts";
+import type { Failure } from "../failures.ts";
+import { textOf, voiceOf } from "../judge/evidence.ts";
+import { withoutForeignAddresses } from "../judge/judge.ts";
+import { flat, line, lowerFirst, sameAddress, sentence } from "../text.ts";
+import { type Finding, fingerprint, inOrder, noCause } from "./finding.ts";
+
+/** How an agent's friction is told from those of rules and judges. */
+const keyOf = (print: string) => `agent ${print}`;
+export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === keyOf(print);
+
+const minQuote = 4;
+
+type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
+
+/**
+ * The findings of the rules with what the agent itself reported, as far as events prove it: something failed before, and that failure holds the
+ * words or the address that the agent names. Its words are added to what rules found of that failure; how bad it is, it does not decide.
+ */
+export function withReported(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
+  const all = [...findings];
+  const done = new Set<string>();
+  for (const call of facts.calls.filter(({ tool }) => tool === "report_friction")) {
+    const proof = prove(call, facts, session);
+    const world = session.filter((event) => event.seq < call.seq && voiceOf(event, toolIn(facts)) !== "agent");
+    const title = line(withoutForeignAddresses(String(call.input?.title ?? ""), world), 160);
+    if (!proof || title === "") continue;
+    const { failure, page, quote } = proof;
+    const at = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
+    const found = at < 0 ? toFinding(proof, title) : (all[at] as Finding);
+    // One cause is told once, however often the agent says so.
+    if (done.has(found.fingerprint)) continue;
+    done.add(found.fingerprint);
+    if (at < 0) all.push(found);
+    else
+      all[at] = {
+        ...found,
+        description: line(`${sentence(found.description)} The agent: ${sentence(title)}`, 1200),
+        quote: found.quote ?? (line(quote) || null),
+        events: inOrder([...found.events, ...(page ? [page.seq] : [])]),
+      };
+  }
+  return all;
+}
+
+const toolIn = (facts: Facts) => (id: string) => facts.calls.find((call) => call.id === id)?.tool;
+
+/** The failure that a report is about, and the page on which its quote stands; null where nothing bears it out. */
+function prove({ seq, input }: EventOf<"tool_call">, facts: Facts, session: SessionEvent[]): Proof | null {
+  const toolOf = toolIn(facts);
+  const before = session.filter((event) => event.seq < seq);
+  const said = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
+  const quote = [...said].length >= minQuote ? said : null;
+  const page =
+    quote === null
+      ? undefined
+      : before.find((event) => voiceOf(event, toolOf) === "page" && textOf(event).includes(quote));
+  const address = typeof input?.url === "string" && URL.canParse(input.url) ? sameAddress(input.url) : null;
+  const failure = facts.failures.findLast(({ seqs, id, url }) => {
+    if (seqs.some((each) => each >= seq)) return false;
+    if (address !== null && url !== null && sameAddress(url) === address) return true;
+    if (quote === null) return false;
+    return before.some(
+      (event) =>
+        (seqs.includes(event.seq) || (event.type === "tool_call" && event.id === id)) && textOf(event).includes(quote),
+    );
+  });
+  return failure ? { failure, page: page ?? null, quote: quote ?? "" } : null;
+}
+
+function toFinding({ failure, page, quote }: Proof, title: string): Finding {
+  const category = page ? "misleading_docs" : "other";
+  const subject = failure.url === null ? `agent ${failure.tool}` : `agent ${sameAddress(failure.url)}`;
+  const print = fingerprint(category, subject);
+  return {
+    fingerprint: print,
+    severity: "medium",
+    phase: "execution",
+    category,
+    title,
+    description: `The agent: ${sentence(title)}`,
+    quote: line(quote) || null,
+    url: failure.url === null ? null : line(failure.url, 2000),
+    events: inOrder([...failure.seqs, ...(page ? [page.seq] : [])]),
+    cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
+    remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "way" },
+    place: line(title, 120),
+    owner: "fixes",
+    evidence: null,
+    grounds: [failure.url === null ? `tool ${failure.tool}` : askedFor(failure.url)],
+    fix: null,
+  };
+}

@@ -1,0 +1,111 @@
+import type { SessionEvent } from "../../agents/agent.ts";
+import { hasWorked } from "../events.ts";
+import { flat, line } from "../text.ts";
+
+/** Tools whose results say what the product or the machine answered. What another tool says is a page's word or the agent's own. */
+export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
+/** Tools in which the agent speaks of itself. */
+const speakingTools = ["ask_human", "report_friction", "finish"];
+
+const maxChars = 90_000;
+const maxParts = 12;
+const lastEvents = 20;
+
+/** The parts of an end goal: its lines and sentences, twelve at most. */
+export function partsOf(goal: string): string[] {
+  const parts = goal
+    .split(/\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u)
+    .map((part) => line(part.replace(/^\s*([-*•]|\d+[.)])\s+/, ""), 600))
+    .filter((part) => /[\p{L}\p{N}]/u.test(part));
+  return parts.length <= maxParts ? parts : [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join(" ")];
+}
+
+/** Who speaks in an event: the world (what happened), the agent, or a page that it read. */
+export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | undefined): "world" | "agent" | "page" {
+  const byTool = (tool: string) =>
+    provingTools.includes(tool) ? "world" : speakingTools.includes(tool) ? "agent" : "page";
+  if (event.type === "tool_result") return byTool(event.tool);
+  if (event.type === "http") return event.id === null ? "world" : byTool(toolOf(event.id) ?? "");
+  return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
+}
+
+/** Every text in an event, as a reader finds it: one line each, and the whole as it is shown to a judge. */
+export function textOf(event: SessionEvent): string {
+  const texts: string[] = [];
+  const gather = (value: unknown): void => {
+    if (typeof value === "string") texts.push(flat(value));
+    else if (value !== null && typeof value === "object") for (const each of Object.values(value)) gather(each);
+  };
+  gather(fieldsOf(event));
+  return `${texts.join("\n")}\n${shown(event, Number.POSITIVE_INFINITY)}`;
+}
+
+function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type, ...fields }: SessionEvent) {
+  return fields as Record<string, unknown>;
+}
+
+/** One event as one line, its texts cut in the middle at `chars`. */
+function shown(event: SessionEvent, chars: number): string {
+  const short = (text: string) => {
+    const all = flat(text);
+    if (all.length <= chars) return all;
+    const tail = Math.floor(chars / 3);
+    return `${all.slice(0, chars - tail)} […${all.length - chars} characters omitted…] ${all.slice(-tail)}`;
+  };
+  const json = JSON.stringify(fieldsOf(event), (_, value) => (typeof value === "string" ? short(value) : value));
+  const all = flat(json);
+  return `[${event.seq}] ${event.type} ${all.length > 4 * chars ? `${all.slice(0, 4 * chars)}…` : all}`;
+}
+
+/** 0 is kept first: what failed, what the agent did at the end, then what was done and answered, then pages, then thoughts. */
+function rankOf(event: SessionEvent, isLate: boolean): number {
+  if (isLate) return 0;
+  switch (event.type) {
+    case "end":
+    case "error":
+    case "limit":
+    case "interruption":
+      return 0;
+    case "tool_call":
+      return speakingTools.includes(event.tool) ? 0 : 1;
+    case "tool_result":
+      return hasWorked(event) ? (provingTools.includes(event.tool) ? 1 : 2) : 0;
+    case "http":
+      return event.status === null || event.status >= 400 ? 0 : 2;
+    default:
+      return 3;
+  }
+}
+
+/** The events of a session for a judge to read, within a bound: the important ones stay, and what is left out is said. */
+export function quoteSession(events: SessionEvent[], most = maxChars): string {
+  // What a command said while it worked stands in its result.
+  const all = events.filter((event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined));
+  const ranked = all
+    .map((event, i) => {
+      const rank = rankOf(event, i >= all.length - lastEvents);
+      return { seq: event.seq, rank, text: shown(event, rank < 2 ? 1500 : 500) };
+    })
+    .sort((a, b) => a.rank - b.rank || b.seq - a.seq);
+  const kept = new Map<number, string>();
+  let chars = 0;
+  for (const { seq, text } of ranked) {
+    // A small one may fit where a large one did not.
+    if (chars + text.length > most) continue;
+    chars += text.length + 1;
+    kept.set(seq, text);
+  }
+  const lines: string[] = [];
+  let left = 0;
+  for (const { seq } of all) {
+    const text = kept.get(seq);
+    if (text === undefined) left++;
+    else {
+      if (left > 0) lines.push(`(${left} events omitted)`);
+      left = 0;
+      lines.push(text);
+    }
+  }
+  if (left > 0) lines.push(`(${left} events omitted)`);
+  return lines.join("\n");
+}

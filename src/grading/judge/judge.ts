@@ -1,0 +1,178 @@
+import { Value } from "@sinclair/typebox/value";
+import type { SessionEvent } from "../../agents/agent.ts";
+import { invalidInput } from "../../schema.ts";
+import type { JudgedPart } from "../grade.ts";
+import { flat, line } from "../text.ts";
+import { partsOf, textOf, voiceOf } from "./evidence.ts";
+import { createProof } from "./proof.ts";
+import { Answer, boundAnswer } from "./rubric.ts";
+
+/** What is left of a judge's answer after every claim was looked up in the session. */
+export type Verdict = {
+  parts: JudgedPart[];
+  frictions: Answer["frictions"];
+  /** null: a claim about the goal did not stand, so the judge's words are not taken either. */
+  words: Pick<Answer, "keyFinding" | "verdict" | "summary"> | null;
+  confidence: number;
+  /** Claims that no event proves, in words. */
+  dropped: string[];
+};
+
+/** A session and what a judge made of it. `verdict` null: none that can be used came, and `reason` says why. */
+export type Judgement = {
+  model: string;
+  rubric: string;
+  usage: Extract<SessionEvent, { type: "usage" }>[];
+  verdict: Verdict | null;
+  reason: string | null;
+};
+
+/** The events of a session apart from those of its judging, which begin with the service's own mark. */
+export function splitJudging(unordered: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
+  const events = unordered.toSorted((a, b) => a.seq - b.seq);
+  const at = events.findIndex(isMark);
+  return at < 0 ? { session: events, judging: [] } : { session: events.slice(0, at), judging: events.slice(at) };
+}
+
+const isMark = (event: SessionEvent) =>
+  event.source === "runner" && event.type === "milestone" && event.name === "judging";
+
+/** What was stored of a judging, checked against the session; null if there was none. */
+export function readJudgement(judging: SessionEvent[], session: SessionEvent[]): Judgement | null {
+  const said = judging.filter((event) => event.type === "milestone" && event.source === "runner");
+  const last = said.findLast((event) => event.type === "milestone" && event.name !== "judging") ?? said.at(-1);
+  if (last?.type !== "milestone") return null;
+  const { model, rubric, reason, goal, answer } = last.detail;
+  const usage = judging.filter((event) => event.type === "usage" && event.source === "runner");
+  const known = last.name === "judged" && Value.Check(Answer, answer) && typeof goal === "string";
+  return {
+    model: String(model),
+    rubric: String(rubric),
+    usage: usage as Judgement["usage"],
+    verdict: known ? checkAnswer(answer, partsOf(goal), session) : null,
+    reason: known ? null : line(reason) || "the judge did not finish",
+  };
+}
+
+/** The JSON object in a text: models that no provider holds to a schema think aloud before it, or put it in a fence. undefined: there is none. */
+export function objectIn(text: string): unknown {
+  const said = text.split("</think>").at(-1) ?? "";
+  try {
+    return JSON.parse(said.slice(said.indexOf("{"), said.lastIndexOf("}") + 1));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What a model gave for an answer, as far as it can be used, and what is wrong with it, in words for the model. */
+export function readAnswer(output: unknown, goal: string, session: SessionEvent[]) {
+  if (output === undefined)
+    return { answer: null, objection: "the response was not a complete JSON object that matches the schema" };
+  const error = Value.Errors(Answer, output).First();
+  if (error) return { answer: null, objection: invalidInput(error, "answer").detail };
+  const answer = boundAnswer(output as Answer);
+  const { dropped } = checkAnswer(answer, partsOf(goal), session);
+  const wrong = dropped.filter((each) => each.startsWith("part "));
+  return { answer, objection: wrong.length > 0 ? wrong.join("; ") : null };
+}
+
+/** Looks every claim up: its events exist, its quote stands in one of them, and that one can prove such a thing. */
+function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
+  const answer = boundAnswer(raw);
+  const bySeq = new Map(session.map((event) => [event.seq, event]));
+  const calls = new Map(session.flatMap((event) => (event.type === "tool_call" ? [[event.id, event] as const] : [])));
+  const toolOf = (id: string) => calls.get(id)?.tool;
+  const dropped: string[] = [];
+  const showsSuccess = createProof(session);
+
+  /** The cited events that exist, the one with the quote first; a complaint if there is none such. */
+  function prove(claim: { events: number[]; quote: string }, fits: (event: SessionEvent, quote: string) => boolean) {
+    const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
+    const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
+    if (events.length === 0 || events.length < claim.events.length) return "it cites events that do not exist";
+    if ([...quote].length < 4) return "its quote is too short";
+    const holding = events.filter((event) => textOf(event).includes(quote));
+    if (holding.length === 0) return "none of its events contains the quote";
+    const proof = holding.find((event) => fits(event, quote));
+    if (!proof) return "the quote is only in events that prove nothing";
+    return {
+      quote: line(quote),
+      events: [proof.seq, ...events.map(({ seq }) => seq).filter((seq) => seq !== proof.seq)],
+    };
+  }
+
+  const clean = (text: string) => withoutForeignAddresses(text, session);
+
+  const parts = goal.map((text, i): JudgedPart => {
+    const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
+    const said = answer.parts.filter(({ part }) => part === i + 1);
+    const [claim] = said;
+    if (!claim || said.some(({ met }) => met !== claim.met)) {
+      dropped.push(`part ${i + 1}: ${claim ? "it has two different verdicts" : "it has no verdict"}`);
+      return unclear;
+    }
+    if (claim.met === "unclear") return { ...unclear, why: clean(claim.why) };
+    const fits = claim.met === "yes" ? showsSuccess : (event: SessionEvent) => voiceOf(event, toolOf) !== "page";
+    const proof = prove(claim, fits);
+    if (typeof proof === "string") {
+      dropped.push(`part ${i + 1}, ${claim.met}: ${proof}`);
+      return unclear;
+    }
+    return { text, met: claim.met, ...proof, why: clean(claim.why) };
+  });
+  const words = dropped.length === 0;
+  const frictions = answer.frictions.flatMap((friction) => {
+    const proof = prove(friction, () => true);
+    if (typeof proof === "string") dropped.push(`friction ${JSON.stringify(friction.title)}: ${proof}`);
+    const { title, why, advice } = friction;
+    return typeof proof === "string"
+      ? []
+      : [{ ...friction, ...proof, title: clean(title), why: clean(why), advice: clean(advice) }];
+  });
+  const { keyFinding, verdict, summary, confidence } = answer;
+  const { whatWorked, whatDidnt } = summary;
+  return {
+    parts,
+    frictions,
+    words: words
+      ? {
+          keyFinding: clean(keyFinding),
+          verdict: clean(verdict),
+          summary: { whatWorked: clean(whatWorked), whatDidnt: clean(whatDidnt) },
+        }
+      : null,
+    confidence,
+    dropped,
+  };
+}
+
+const address =
+  /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
+
+/** The words of a model, with every address taken out that the session does not hold. */
+export function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
+  return text.normalize("NFKC").replace(address, (found) => {
+    const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
+    return session.some((event) => textOf(event).includes(bare)) ? found : `[URL removed]${found.slice(bare.length)}`;
+  });
+}
+
+/** How far the goal was reached by a verdict: a part that is not met decides, one that is unclear leaves it open. */
+export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "not_judged" {
+  if (parts.some(({ met }) => met === "no")) return "goal_not_met";
+  return parts.length > 0 && parts.every(({ met }) => met === "yes") ? "succeeded" : "not_judged";
+}
+
+const families = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
+
+/** Who made a model: models of one family judge one another too kindly. */
+export function familyOf(model: string): string {
+  const [provider = "", ...name] = model.split("/");
+  if (provider === "openai-compatible" || name.length === 0) {
+    const known = families.exec(model.replace(/^openai-compatible\//, ""))?.[0]?.toLowerCase() ?? model;
+    return (
+      { gpt: "openai", claude: "anthropic", gemini: "google", gemma: "google", mixtral: "mistral" }[known] ?? known
+    );
+  }
+  return provider;
+}

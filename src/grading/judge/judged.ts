@@ -1,0 +1,98 @@
+import { askedFor } from "../exposure.ts";
+import type { Facts } from "../facts.ts";
+import { type Finding, fingerprint, noCause } from "../findings/finding.ts";
+import { isReported } from "../findings/reported.ts";
+import type { Friction, Judged } from "../grade.ts";
+import { severityRank } from "../methodology.ts";
+import { count, line, lowerFirst, sameAddress, sentence } from "../text.ts";
+import { familyOf, type Judgement } from "./judge.ts";
+
+/** Who judged, at what cost, and what is left of what it said. */
+export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
+  const sum = (of: (each: (typeof usage)[number]) => number) => usage.reduce((total, each) => total + of(each), 0);
+  const priced = usage.every(({ costUsd }) => costUsd !== null);
+  const agents = [facts.model, ...facts.usage.map((each) => each.model)].filter((each) => each !== null);
+  const kin = agents.find((agent) => familyOf(agent) === familyOf(model));
+  return {
+    model,
+    costUsd: priced ? Math.round(sum(({ costUsd }) => costUsd ?? 0) * 1e6) / 1e6 : null,
+    inputTokens: sum(({ inputTokens }) => inputTokens),
+    outputTokens: sum(({ outputTokens }) => outputTokens),
+    calls: usage.length,
+    confidence: verdict?.confidence ?? null,
+    parts: verdict?.parts ?? [],
+    dropped: (verdict?.dropped ?? []).map((each) => line(each, 300)),
+    notice: reason
+      ? line(sentence(reason), 400)
+      : kin !== undefined
+        ? `The judge and the agent (${line(kin, 100)}) are from the same model family, and models tend to favor their own. Set a judge from another family in EVALD_JUDGE_MODEL.`
+        : null,
+  };
+}
+
+const ranks = Object.keys(severityRank) as Friction["severity"][];
+
+/** The findings of the rules, with what the judge says of them, and those that only a reader can make. */
+export function withJudged(findings: Finding[], facts: Facts): Finding[] {
+  const all = new Map(findings.map((finding) => [finding.fingerprint, finding]));
+  // One cause is one finding, whoever saw it: what the agent reported of the same event, what rules found of the same failure.
+  const foundBefore = ({ finding, events }: Said) =>
+    finding === ""
+      ? ([...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1)) ??
+        [...all.values()].find((each) => each.cause.failures.some((seq) => events.includes(seq))))
+      : undefined;
+  for (const said of facts.judgement?.verdict?.frictions ?? []) {
+    const known = all.get(said.finding) ?? foundBefore(said);
+    const found = known ?? toFinding(said, facts);
+    const same = known ?? all.get(found.fingerprint);
+    if (!same) all.set(found.fingerprint, found);
+    else if (same.remedy.key !== `judge ${same.fingerprint}`)
+      all.set(same.fingerprint, {
+        ...same,
+        severity: oneStepTo(same.severity, said.severity),
+        description: line(`${sentence(same.description)} The judge: ${sentence(said.why)}`, 1200),
+        quote: same.quote ?? (line(said.quote) || null),
+        // A reader who says what is wrong in the docs makes of an error more than the agent's own.
+        owner: "fixes",
+        fix: same.fix ?? said.advice,
+      });
+  }
+  return [...all.values()];
+}
+
+/** A judge may move what rules found by one step: what it read may have been written to talk it round. */
+function oneStepTo(from: Friction["severity"], to: Friction["severity"]): Friction["severity"] {
+  return ranks[severityRank[from] + Math.sign(severityRank[to] - severityRank[from])] ?? from;
+}
+
+type Said = NonNullable<Judgement["verdict"]>["frictions"][number];
+
+/** Its address comes from its proof and never from the judge; so does what makes it the same in another run. */
+function toFinding({ severity, phase, category, title, why, advice, events, quote }: Said, facts: Facts): Finding {
+  const proof = events[0];
+  const result = facts.results.find(({ seq }) => seq === proof);
+  const call = facts.calls.find(({ seq, id }) => seq === proof || id === result?.id);
+  const http = facts.way.find((each) => each.seq === proof || (call && each.id === call.id));
+  const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
+  const url = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
+  const subject = url === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(url)}`;
+  const print = fingerprint(category, subject);
+  return {
+    fingerprint: print,
+    severity,
+    phase,
+    category,
+    title: line(title, 160) || `${count(events.length, "event")} affected`,
+    description: line(why, 800) || sentence(title),
+    quote: line(quote) || null,
+    url,
+    events,
+    cause: noCause,
+    remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "way" },
+    place: line(title, 120),
+    owner: "fixes",
+    evidence: null,
+    fix: line(advice, 500) || null,
+    grounds: [url === null ? "run" : askedFor(url)],
+  };
+}

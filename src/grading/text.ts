@@ -1,0 +1,97 @@
+/** The words of a target are data: one line, no control or direction marks, of bounded length. */
+export function line(text: unknown, max = 300): string {
+  const flat = (typeof text === "string" ? text : "")
+    .toWellFormed()
+    .replace(/\p{Cf}/gu, "")
+    .replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, " ")
+    .trim();
+  const points = [...flat];
+  return points.length <= max
+    ? flat
+    : `${points
+        .slice(0, max - 1)
+        .join("")
+        .trimEnd()}…`;
+}
+
+/** A whole text as one line, in one spelling of its letters. */
+export const flat = (text: string): string => line(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
+
+export function lineOrNull(text: unknown, max = 300): string | null {
+  return line(text, max) || null;
+}
+
+/** `sentence("No answer")` is "No answer.": a text that can stand before another sentence. */
+export function sentence(text: string): string {
+  return text === "" || /[.!?…]$/.test(text) ? text : `${text}.`;
+}
+
+/** For the middle of a sentence; names in capitals stay. */
+export function lowerFirst(text: string): string {
+  return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
+}
+
+export function count(n: number, one: string, many = `${one}s`): string {
+  return `${n} ${n === 1 ? one : many}`;
+}
+
+/** "a, b and 3 more" */
+export function list(items: readonly string[], max = 5): string {
+  if (items.length <= 1) return items[0] ?? "";
+  if (items.length > max) return `${items.slice(0, max).join(", ")} and ${items.length - max} more`;
+  return `${items.slice(0, -1).join(", ")} and ${items.at(-1)}`;
+}
+
+export function percent(share: number): string {
+  return `${Math.round(share * 1000 + 1e-6) / 10}%`;
+}
+
+/** "0.8s", "42s", "2m 14s", "1h 2m" */
+export function duration(seconds: number): string {
+  if (seconds > 0 && seconds < 0.05) return "<0.1s";
+  if (seconds < 9.95) return `${seconds.toFixed(1)}s`;
+  const whole = Math.round(seconds);
+  if (whole < 60) return `${whole}s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}m ${whole % 60}s`;
+  return `${Math.floor(whole / 3600)}h ${Math.floor((whole % 3600) / 60)}m`;
+}
+
+export function dollars(usd: number): string {
+  return usd > 0 && usd < 0.005 ? "<$0.01" : `$${usd.toFixed(2)}`;
+}
+
+/** One spelling for one address: host in lower case, query sorted, no slash at the end, no fragment unless it is asked for. */
+export function sameAddress(address: string, keepFragment = false): string {
+  const url = URL.parse(address);
+  if (url === null) return line(address, 2000);
+  url.searchParams.sort();
+  const path = url.pathname.replace(/\/+$/, "");
+  return `${url.protocol}//${url.host}${path}${url.search}${keepFragment ? url.hash : ""}`;
+}
+
+/** A subject is one address, or an address and more: each address in it gets its one spelling. */
+export function sameSubject(subject: string, keepFragment: boolean): string {
+  return line(subject, 2000)
+    .split(" ")
+    .map((word) => (/^https?:\/\//i.test(word) ? sameAddress(word, keepFragment) : word))
+    .join(" ");
+}
+
+/** The path of an address, with its host where that is another than that of `beside`. */
+export function shortAddress(address: string, beside: string | null = null): string {
+  const url = URL.parse(address);
+  if (url === null) return line(address, 100);
+  const path = `${url.pathname}${url.search}${url.hash}`;
+  const foreign = beside !== null && URL.parse(beside)?.host !== url.host;
+  return line(foreign ? `${url.host}${path}` : path, 100);
+}
+
+/** At most eight words of a title as a slug; `report` where it has no letters of the Latin alphabet. */
+export function slugWords(title: string): string {
+  const words = title
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/\p{M}/gu, "")
+    .match(/[a-z0-9]+/g);
+  return (words ?? ["report"]).slice(0, 8).join("-").slice(0, 60).replace(/-+$/, "");
+}

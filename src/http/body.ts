@@ -1,0 +1,85 @@
+import { CloneType, type TSchema } from "@sinclair/typebox";
+import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
+import { AppError, errorStatus, invalidField } from "../errors.ts";
+import { invalidInput } from "../schema.ts";
+
+const maxBytes = 1024 * 1024;
+const maxDepth = 64;
+
+/** Bun answers a bare 413 to a longer body. Up to this size the app answers, with an error body. */
+export const maxRequestBodySize = 8 * maxBytes;
+
+/** Throws too_large for a request that says it is larger than 1 MiB. */
+export function refuseLargeBody(request: Request): void {
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+}
+
+/** Closes the connection after the response to a chunked request that was not read to its end: nothing else limits what may follow. */
+export async function closeUnread(request: Request, answer: Response | Promise<Response>): Promise<Response> {
+  const response = await answer;
+  if (!request.bodyUsed || response.status === errorStatus.too_large) response.headers.set("connection", "close");
+  return response;
+}
+
+const tooLarge = () => new AppError("too_large", "The request body is larger than 1 MiB. Send a smaller one.");
+
+/**
+ * A JSON body for a route, whatever its content type. The schema is checked here because Elysia drops unknown fields before it validates,
+ * which turns an array into an object without keys.
+ */
+export function jsonBody<const T extends TSchema>(schema: T) {
+  let compiled: TypeCheck<T> | undefined;
+  const read = async ({ request }: { request: Request }): Promise<unknown> => {
+    const value = await readJson(request);
+    compiled ??= TypeCompiler.Compile(schema);
+    const wrong = compiled.Check(value) ? undefined : compiled.Errors(value).First();
+    if (wrong) throw invalidInput(wrong, "body");
+    return value;
+  };
+  // "json" never runs: it makes the OpenAPI document list the content type.
+  const parsers: [typeof read, "json"] = [read, "json"];
+  // Elysia adds additionalProperties: false to the schema it gets, so it gets a copy.
+  return { parse: parsers, body: CloneType(schema) };
+}
+
+/** Reads a JSON body that has no schema. Throws bad_request, too_large. */
+export const readJson = async (request: Request): Promise<unknown> => parseJson(await readText(request), "body");
+
+/** Reads the body as text; stops reading a chunked body at the limit. */
+async function readText(request: Request): Promise<string> {
+  if (!request.body) return "";
+  if (request.headers.has("content-length")) return request.text();
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of request.body) {
+    bytes += chunk.length;
+    if (bytes > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
+}
+
+const wellFormed = (_key: string, value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
+
+/** Parses untrusted JSON, at most 64 levels deep. Throws bad_request, which calls the value `whole`. */
+export function parseJson(text: string, whole: string): unknown {
+  let value: unknown;
+  try {
+    // SQLite cannot store a lone surrogate, so it is replaced.
+    value = JSON.parse(text, /\\ud[89a-f]/i.test(text) ? wellFormed : undefined);
+  } catch {
+    throw invalidField(whole, "must be JSON");
+  }
+  let level = [value];
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxDepth) throw invalidField(whole, `must not be nested more than ${maxDepth} levels deep`);
+    const next: unknown[] = [];
+    for (const item of level) {
+      if (item === null || typeof item !== "object") continue;
+      if (Object.hasOwn(item, "__proto__")) throw invalidField(whole, "must not contain the key __proto__");
+      for (const inner of Object.values(item)) if (inner !== null && typeof inner === "object") next.push(inner);
+    }
+    level = next;
+  }
+  return value;
+}

@@ -1,0 +1,64 @@
+import { type TSchema, Type } from "@sinclair/typebox";
+import type { OrgId } from "../deps.ts";
+import { type ErrorCode, errorStatus } from "../errors.ts";
+import { OneOf } from "../schema.ts";
+
+/** Body of every error response. */
+export const ApiError = Type.Object(
+  {
+    error: OneOf(Object.keys(errorStatus) as ErrorCode[], "Stable error code"),
+    detail: Type.Optional(Type.String({ description: "What happened and what to do" })),
+  },
+  {
+    title: "Error",
+    examples: [{ error: "not_found", detail: "No run has the ID 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20." }],
+  },
+);
+
+/** Error responses of an operation. 401, 403, 500 and 503 apply to every operation under /api/. */
+export const errors = (...statuses: (400 | 404 | 409 | 413)[]) =>
+  Object.fromEntries([401, 403, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
+    number,
+    typeof ApiError
+  >;
+
+/** One page of a list. */
+export const listOf = <T extends TSchema>(item: T, description: string) => Type.Array(item, { description });
+
+const totalCount = {
+  "X-Total-Count": {
+    description: "Number of items across all pages",
+    schema: { type: "integer" as const, minimum: 0 },
+  },
+};
+
+/** Scopes of an API key: read, start and cancel runs, change everything else. */
+export const scopes = ["read", "run", "write"] as const;
+export type Scope = (typeof scopes)[number];
+
+/** The organization of the request's API key. Throws forbidden if the key lacks the scope: by default `read` for a GET, else `write`. */
+export type OrgOf = (request: Request, scope?: Scope) => OrgId;
+
+/** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
+const toResponses = (answers: Record<number, TSchema>) =>
+  Object.fromEntries(
+    Object.entries(answers).map(([status, schema]) => [
+      status,
+      {
+        description: schema.description ?? `Response for status ${status}`,
+        ...(schema.type === "array" ? { headers: totalCount } : {}),
+        content: { "application/json": { schema } },
+      },
+    ]),
+  );
+
+/** The OpenAPI details of a route, with the schema of each of its responses. */
+export const operation = (
+  tag: string,
+  operationId: string,
+  summary: string,
+  answers: Record<number, TSchema>,
+  more: Record<string, unknown> = {},
+) => ({
+  detail: { tags: [tag], operationId, summary, security: [{ bearer: [] }], responses: toResponses(answers), ...more },
+});

@@ -1,0 +1,58 @@
+import { Type } from "@sinclair/typebox";
+import { invalidField } from "../errors.ts";
+
+/** Query of a REST list: `limit` 1 to 1000 (default 100), `offset` 0 to 100000 (default 0). */
+export const pageQuery = {
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 1000, default: 100, description: "Maximum number of items to return" }),
+  ),
+  offset: Type.Optional(
+    Type.Union([Type.Integer({ minimum: 0, maximum: 100_000 }), Type.Null()], {
+      default: 0,
+      description: "Number of items to skip; empty or null means 0",
+    }),
+  ),
+};
+
+/** The page that the query of a list asks for. */
+export const pageOf = ({ limit, offset }: { limit?: number; offset?: number | null }, defaultLimit = 100): Page => ({
+  limit: limit ?? defaultLimit,
+  offset: offset ?? 0,
+});
+
+export type Page = { limit: number; offset: number };
+
+/** A page of a list, and how many rows the whole list has. */
+export type Paged<T> = { items: T[]; total: number };
+
+/** A list as a REST answer: the page as its body, the rows of all pages as its X-Total-Count. */
+export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
+  set.headers["x-total-count"] = String(total);
+  return items;
+}
+
+const integers = new Set(["limit", "offset", "fromSeq", "beforeSeq", "minScore", "maxScore"]);
+
+/**
+ * Converts numbers in a query string, so that one schema serves REST and MCP. Only plain digits are converted: anything else is
+ * left as it is, for the schema to reject. Throws bad_request for a repeated key.
+ */
+export function readQueryNumbers(query: Record<string, unknown>, url: string): void {
+  const search = url.split("?", 2)[1]?.split("#", 1)[0] ?? "";
+  const keys = search === "" ? [] : search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
+  const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
+  if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
+  for (const key of integers) {
+    const value = query[key];
+    if (key === "offset" && (value === "" || value === "null")) query[key] = 0;
+    else if (typeof value === "string" && /^\d{1,15}$/.test(value)) query[key] = Number(value);
+  }
+}
+
+function decodeKey(key: string): string {
+  try {
+    return decodeURIComponent(key.replaceAll("+", " "));
+  } catch {
+    return key;
+  }
+}

@@ -1,0 +1,91 @@
+import type { Deps } from "../deps.ts";
+
+const dayMs = 24 * 3600_000;
+
+/** Concurrent jobs of an organization, and jobs it may start within 24 hours. null: unlimited. */
+export type OrgLimits = { atOnce: number | null; aDay: number | null };
+/** Limits that a claim respects. `host`: jobs that may run against one host at once. */
+export type Limits = { org: (orgId: string) => OrgLimits; host: number };
+
+/** A queued job that may be claimed, once it is due. */
+export type Candidate = { id: string; org: string; host: string; availableAt: number };
+
+const columns = "id, org_id org, host, available_at availableAt";
+
+/**
+ * The order in which queued jobs are claimed. The queue is looked at by lane (organisation and host), for of a lane only the oldest job can be next: one seek in the
+ * index a lane, so that neither the length of the queue nor what is blocked in it matters.
+ */
+export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
+  // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
+  const oldestOfEach = $client.prepare<Candidate, []>(`
+    with recursive lane as (
+      select * from (select ${columns} from jobs where state = 'queued' order by org_id, host, available_at, jobs.id limit 1)
+      union all
+      select jobs.id, jobs.org_id, jobs.host, jobs.available_at from lane cross join jobs on jobs.rowid = (
+        select rowid from jobs
+        where state = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
+        order by org_id, host, available_at, jobs.id limit 1)
+    ) select * from lane`);
+  const oldestOf = $client.prepare<Candidate, [org: string, host: string]>(
+    `select ${columns} from jobs where state = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
+  );
+  const running = $client.prepare<{ org: string; host: string }, []>(
+    "select org_id org, host from jobs where state = 'running'",
+  );
+  // Only runs count towards the limit.
+  // Ignore starts in the future: after a fast clock is corrected they would block the organisation.
+  const countBegun = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
+    "select count(*) n from jobs where org_id = ? and started_at > ? and started_at <= ? and kind = 'run'",
+  );
+  // `+` makes SQLite use the index on started_at, since the queue may be long.
+  const begunAndQueued = $client.prepare<Candidate, [org: string, since: number, at: number]>(
+    `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and +state = 'queued'`,
+  );
+
+  /**
+   * Yields the queued jobs within the limits in the order to start them: due jobs first, then those of the
+   * organisation with the fewest running jobs, then the oldest. Pulling the next job means that the last one was started.
+   */
+  return function* candidates(at: number, limits: Limits): Generator<Candidate, undefined> {
+    const ofOrg = new Map<string, number>();
+    const ofHost = new Map<string, number>();
+    const busy = (org: string) => ofOrg.get(org) ?? 0;
+    const begin = ({ org, host }: { org: string; host: string }) => {
+      ofOrg.set(org, busy(org) + 1);
+      ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
+    };
+    for (const each of running.all()) begin(each);
+    /** Organisations at their daily limit. Their requeued jobs may still run, since they are already counted. */
+    const spentDay = new Set<string>();
+    let heads = oldestOfEach.all();
+    for (let first = best(); first; first = best()) {
+      const { org, host } = first;
+      const { atOnce, aDay } = limits.org(org);
+      if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
+      else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host)
+        heads = heads.filter((head) => head.host !== host);
+      else if (!spentDay.has(org) && aDay !== null && (countBegun.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
+        spentDay.add(org);
+        heads = [...heads.filter((head) => head.org !== org), ...begunAndQueued.all(org, at - dayMs, at)];
+      } else {
+        yield first;
+        begin(first);
+        heads.splice(heads.indexOf(first), 1, ...(spentDay.has(org) ? [] : oldestOf.all(org, host)));
+      }
+    }
+
+    function best(): Candidate | undefined {
+      let first: Candidate | undefined;
+      for (const head of heads) if (!first || comesBefore(head, first)) first = head;
+      return first;
+    }
+
+    function comesBefore(a: Candidate, b: Candidate): boolean {
+      const dueA = a.availableAt <= at;
+      if (dueA !== b.availableAt <= at) return dueA;
+      if (dueA && busy(a.org) !== busy(b.org)) return busy(a.org) < busy(b.org);
+      return a.availableAt === b.availableAt ? a.id < b.id : a.availableAt < b.availableAt;
+    }
+  };
+}

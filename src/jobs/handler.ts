@@ -1,0 +1,29 @@
+import type { Failure } from "../agents/agent.ts";
+import type { Tx } from "../db/open.ts";
+import type { Lease } from "./queue.ts";
+
+/** Why an attempt of a job failed. `fault`: an infrastructure fault, which uses no attempt; `attempt`: its own failure, which uses one. */
+export class JobFailure extends Error {
+  override readonly name = "JobFailure";
+  constructor(
+    /** The failure that is stored if the job is not retried. */
+    readonly failure: Failure,
+    readonly retry: "fault" | "attempt" | "never",
+    readonly retryAfterMs = 0,
+    cause?: unknown,
+  ) {
+    super(`${failure.cause}: ${failure.detail}`, { cause });
+  }
+}
+
+/** How a feature handles its jobs. Functions that take a `tx` run in the transaction that changes the job's state. */
+export type JobHandler = {
+  begun(tx: Tx, lease: Lease): void;
+  /** Does the work and returns a function that writes the result if the lease is still held. Stops when `signal` aborts. Throws a JobFailure. */
+  run(lease: Lease, signal: AbortSignal): Promise<(tx: Tx) => void>;
+  /** Called when the job is requeued. */
+  returned(tx: Tx, lease: Lease): void;
+  failed(tx: Tx, lease: Lease, failure: Failure): void;
+  /** Cost of the attempt so far in USD; null if unknown. */
+  costOf(lease: Lease): number | null;
+};

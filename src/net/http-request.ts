@@ -1,0 +1,156 @@
+import http from "node:http";
+import https from "node:https";
+import { isIP } from "node:net";
+import { pipeline, type Readable } from "node:stream";
+import zlib from "node:zlib";
+import { GuardError, toGuardError } from "./failure.ts";
+
+/** A host address that passed the checks. */
+export type CheckedAddress = { address: string; family: number };
+
+type Opening = {
+  url: URL;
+  method: string;
+  headers: Record<string, string>;
+  /** All passed the checks. */
+  addresses: CheckedAddress[];
+  agent: http.Agent;
+  connectMs: number;
+};
+
+export type RequestOptions = Opening & {
+  body?: string | undefined;
+  maxBytes: number;
+  /** Its reason becomes the error. */
+  signal: AbortSignal;
+  /** False: the body is not read. */
+  wantsBody(status: number, headers: Headers): boolean;
+};
+
+export type Answer = { status: number; headers: Headers; body: Uint8Array };
+
+const maxHeaderSize = 64 * 1024;
+
+/** Agents without keep-alive, to retry a request whose kept-alive connection was closed. */
+const fresh = { "http:": new http.Agent(), "https:": new https.Agent() };
+
+/** Sends one request to a checked address and reads the response, without redirects. Throws GuardError. */
+export async function sendRequest(options: RequestOptions): Promise<Answer> {
+  const { url, method, signal } = options;
+  signal.throwIfAborted();
+  let answering = false;
+  const request = openRequest(options);
+  const stop = () => request.destroy(signal.reason);
+  signal.addEventListener("abort", stop);
+  try {
+    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
+      request.once("response", resolve);
+      request.on("error", reject);
+      request.end(options.body);
+    });
+    answering = true;
+    response.on("error", () => {});
+    const status = response.statusCode ?? 0;
+    const headers = toHeaders(response.rawHeaders);
+    if (!options.wantsBody(status, headers)) {
+      request.destroy();
+      return { status, headers, body: new Uint8Array() };
+    }
+    const body = await read(response, options);
+    // Bun treats a body without a length as complete when its own request is destroyed.
+    signal.throwIfAborted();
+    return { status, headers, body };
+  } catch (error) {
+    request.destroy();
+    if (signal.aborted) throw signal.reason;
+    // A host may close a kept-alive connection just as it is reused; that is not a failure of the host.
+    const gone = request.reusedSocket && !answering && isDisconnect(error) && (method === "GET" || method === "HEAD");
+    if (gone) return sendRequest({ ...options, agent: fresh[url.protocol as keyof typeof fresh] });
+    throw toGuardError(error, url, answering);
+  } finally {
+    signal.removeEventListener("abort", stop);
+  }
+}
+
+const isDisconnect = (error: unknown) => /^(ECONNRESET|EPIPE)$/.test(String((error as { code?: unknown }).code));
+
+/** Starts a request to checked addresses; the caller writes the body and ends it. Emits a GuardError if no address accepts the connection. */
+export function openRequest({ url, method, headers, addresses, agent, connectMs }: Opening): http.ClientRequest {
+  const secure = url.protocol === "https:";
+  const hostname = url.hostname.replace(/^\[|\]$/g, "");
+  const request = (secure ? https : http).request({
+    method,
+    protocol: url.protocol,
+    hostname,
+    port: Number(url.port) || (secure ? 443 : 80),
+    path: url.pathname + url.search,
+    headers: { ...headers, host: url.host },
+    agent,
+    maxHeaderSize,
+    lookup: (_host, lookupOptions, done) => {
+      if (lookupOptions.all) done(null, addresses);
+      else done(null, addresses[0]!.address, addresses[0]!.family);
+    },
+    ...(secure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
+  });
+  const timer = setTimeout(() => {
+    const text = `${url.host} did not accept the connection within ${connectMs / 1000} s`;
+    request.destroy(new GuardError("timeout", url.href, text));
+  }, connectMs);
+  const connected = () => clearTimeout(timer);
+  request.once("close", connected);
+  request.once("socket", (socket) => {
+    if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", connected);
+    else connected();
+  });
+  return request;
+}
+
+function toHeaders(raw: string[]): Headers {
+  const headers = new Headers();
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    try {
+      headers.append(raw[i]!, raw[i + 1]!);
+    } catch {
+      // Headers that the Fetch standard does not allow are skipped.
+    }
+  }
+  return headers;
+}
+
+async function read(response: http.IncomingMessage, { url, method, maxBytes }: RequestOptions): Promise<Uint8Array> {
+  const tooLarge = () =>
+    new GuardError("too_large", url.href, `${url.host} sent a body larger than the limit of ${maxBytes} bytes`);
+  const { "content-length": length, "content-encoding": encoding = "" } = response.headers;
+  const empty = method === "HEAD" || response.statusCode === 204 || response.statusCode === 304 || length === "0";
+  const codings = encoding
+    .toLowerCase()
+    .split(",")
+    .map((coding) => coding.trim())
+    .filter((coding) => !empty && coding !== "" && coding !== "identity")
+    .reverse();
+  if (!empty && codings.length === 0 && Number(length) > maxBytes) throw tooLarge();
+  const source = decode(response, codings, url);
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of source as AsyncIterable<Uint8Array>) {
+    size += chunk.length;
+    if (size > maxBytes) throw tooLarge();
+    chunks.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}
+
+function decode(response: Readable, codings: string[], url: URL): Readable {
+  if (codings.length === 0) return response;
+  const bad = (text: string) => new GuardError("protocol", url.href, `${url.host} ${text}`);
+  if (codings.length > 3) throw bad("sent a response with more than three content encodings");
+  const decoders = codings.map((coding) => {
+    if (coding === "gzip" || coding === "x-gzip" || coding === "deflate") return zlib.createUnzip();
+    if (coding === "br") return zlib.createBrotliDecompress();
+    if (coding === "zstd") return zlib.createZstdDecompress();
+    throw bad(`sent a response in the encoding ${JSON.stringify(coding)}, which was not requested`);
+  });
+  // Errors reach the reader through the last stream; the callback only keeps them from being thrown twice.
+  return pipeline([response, ...decoders], () => {}) as unknown as Readable;
+}

@@ -1,0 +1,79 @@
+import { and, avg, count, desc, eq, isNull, sql } from "drizzle-orm";
+import { priceOf } from "../agents/gateway/prices.ts";
+import { gradings, reports, runs, sessionEvents } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Models } from "../models/models.ts";
+import { splitVariance } from "../reports/judge-variance.ts";
+import { meant } from "./job.ts";
+import type { RegradeRow as Row } from "./regrade-row.ts";
+import type { Regrade } from "./schema.ts";
+
+/** Sessions that variance is told of, and judgings that an estimate is made of: the newest. */
+const maxSampled = 10_000;
+
+/** What a regrade would do and cost, and how far its judge differs from itself. */
+export function createForecast({ db }: Pick<Deps, "db">, models: Pick<Models, "getModel">) {
+  /** What would be done, without doing it: sessions that a judge does not read are told as graded again. */
+  function plan(row: Row): Row {
+    const first = and(
+      eq(sessionEvents.runId, reports.runId),
+      eq(sessionEvents.attempt, reports.attempt),
+      eq(sessionEvents.seq, 0),
+    );
+    const joined = (where: ReturnType<typeof and>) =>
+      db.select({ n: count() }).from(reports).leftJoin(sessionEvents, first).where(where).get()?.n ?? 0;
+    const withoutEvents = joined(and(meant(row), isNull(sessionEvents.seq)));
+    const known = sql`json_extract(${reports.methodology}, '$.hash') = ${row.hash}`;
+    const unchanged = row.repeats > 1 ? 0 : joined(and(meant(row), known, sql`${sessionEvents.seq} is not null`));
+    return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
+  }
+
+  /** What it costs to judge so many sessions, by the tokens that judging took so far; null where nobody knows. */
+  function estimate(org: OrgId, { judge, repeats, total }: Row, done: number): number | null {
+    if (judge === null || done >= total) return 0;
+    const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
+    const taken = db
+      .select({ input: tokens("inputTokens"), output: tokens("outputTokens"), n: count() })
+      .from(reports)
+      .where(and(eq(reports.orgId, org), sql`${reports.judge} is not null`))
+      .get();
+    if (!taken?.n) return null;
+    const usage = { input: taken.input ?? 0, output: taken.output ?? 0, cached: 0, cacheWritten: 0 };
+    try {
+      const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, models.getModel(org, judge));
+      return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
+    } catch {
+      // The key is gone since then.
+      return null;
+    }
+  }
+
+  /** How far its judge differs from itself, and runs of one evaluation from one another. */
+  function varianceOf(row: Row): Regrade["variance"] {
+    const rows =
+      row.judge === null || row.repeats < 2
+        ? []
+        : db
+            .select({
+              reportId: gradings.reportId,
+              evalRequestId: runs.evalRequestId,
+              score: sql<number | null>`json_extract(${gradings.grade}, '$.score')`,
+            })
+            .from(gradings)
+            .innerJoin(reports, eq(reports.id, gradings.reportId))
+            .innerJoin(runs, eq(runs.id, reports.runId))
+            .where(and(eq(gradings.orgId, row.orgId), eq(gradings.hash, row.hash), meant(row)))
+            .orderBy(desc(gradings.reportId))
+            .limit(maxSampled)
+            .all();
+    const ofReports = Map.groupBy(rows, ({ reportId }) => reportId);
+    return splitVariance(
+      [...ofReports.values()].map((group) => ({
+        evalRequestId: group[0]?.evalRequestId ?? "",
+        scores: group.flatMap(({ score }) => score ?? []),
+      })),
+    );
+  }
+
+  return { plan, estimate, varianceOf };
+}

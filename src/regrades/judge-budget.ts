@@ -1,0 +1,73 @@
+import { eq, sql } from "drizzle-orm";
+import { priceOf } from "../agents/gateway/prices.ts";
+import { tx } from "../db/open.ts";
+import { regrades } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { JobFailure } from "../jobs/handler.ts";
+import type { Lease } from "../jobs/queue.ts";
+import type { Models } from "../models/models.ts";
+import { type Money, pay } from "../runs/spending.ts";
+import type { RegradeRow } from "./regrade-row.ts";
+
+type Parts = { models: Pick<Models, "getModel">; money: Pick<Money, "getSpending" | "objection"> };
+
+/** More than a judge is ever sent, and all that it may answer. */
+const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
+
+export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
+
+/** What the judge of a regrade costs, and what it may still cost. */
+export function createJudgeBudget({ db, now }: Pick<Deps, "db" | "now">, { models, money }: Parts) {
+  /** What attempts of this process have spent, in USD. */
+  const spent = new Map<string, number>();
+  const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
+
+  /** Counts money as soon as it is spent, whatever becomes of the answer. */
+  function count(lease: Lease, { id, orgId }: RegradeRow, costUsd: number | null): void {
+    spent.set(keyOf(lease), (spent.get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
+    const set =
+      costUsd === null
+        ? { unpriced: sql`${regrades.unpriced} + 1` }
+        : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
+    tx(db, (t) => {
+      t.update(regrades).set(set).where(eq(regrades.id, id)).run();
+      pay(t, orgId, now(), costUsd);
+    });
+  }
+
+  /**
+   * What the judge may still cost, by the request and by the month of its organisation; a call that nobody knows the cost of counts as the
+   * dearest. Throws a JobFailure where nothing is left.
+   */
+  function leftUsd({ orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
+    const org = orgId as OrgId;
+    const month = money.getSpending(org);
+    const free = month.maxUsdAMonth === null ? null : month.maxUsdAMonth - month.spentUsd - month.reservedUsd;
+    if (free !== null && free <= 0)
+      throw new JobFailure(
+        {
+          cause: "budget",
+          detail: money.objection(org) ?? "The rest of the organization's monthly budget is reserved for runs.",
+        },
+        "never",
+      );
+    const worst = unpriced === 0 ? 0 : priceOf(dearest, null, models.getModel(org, judge ?? ""));
+    const left = (maxUsd ?? 0) - spentUsd - unpriced * (worst ?? Number.POSITIVE_INFINITY);
+    if (left > 0) return Math.min(left, free ?? left);
+    const unknown = unpriced === 0 ? "" : `, plus ${unpriced} calls of unknown cost`;
+    throw new JobFailure(
+      {
+        cause: "budget",
+        detail: `the judge has cost $${spentUsd.toFixed(4)}${unknown} of at most $${maxUsd}; to continue, request the regrade again with a higher maxUsd`,
+      },
+      "never",
+    );
+  }
+
+  return {
+    count,
+    leftUsd,
+    /** What an attempt has spent in this process, in USD; undefined if nothing. */
+    spentBy: (lease: Lease): number | undefined => spent.get(keyOf(lease)),
+  };
+}

@@ -1,0 +1,75 @@
+import { and, count, eq, gt, isNull, lt, or } from "drizzle-orm";
+import { hasPrice } from "../agents/gateway/prices.ts";
+import { prompts, regrades, reports } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, conflict, notFound } from "../errors.ts";
+import { getMethodology, listMethodologies } from "../grading/methodology.ts";
+import type { Models } from "../models/models.ts";
+import { toInstant } from "../schema.ts";
+import { meant, targetOf } from "./job.ts";
+import type { RegradeRow as Row } from "./regrade-row.ts";
+import type { RegradeRequest } from "./schema.ts";
+
+/** Validation of a regrade before it is accepted. */
+export function createRegradeCheck(
+  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
+  models: Pick<Models, "getModel">,
+) {
+  /** The row of a valid request. Throws bad_request, not_found. */
+  function toRow(org: OrgId, asked: RegradeRequest): Row {
+    const { judge = null, repeats = 1, maxUsd = null } = asked;
+    const createdAt = now();
+    const since = toInstant("since", asked.since);
+    const until = asked.until === undefined ? createdAt + 1 : toInstant("until", asked.until);
+    if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
+    const promptId = asked.promptId?.toLowerCase() ?? null;
+    if (promptId !== null) {
+      const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
+      if (!db.select({ id: prompts.id }).from(prompts).where(own).get())
+        throw notFound(`No prompt has the ID ${asked.promptId}.`);
+    }
+    const [current] = listMethodologies(config.methodology);
+    const methodology = getMethodology(config.methodology, asked.methodology ?? current.id);
+    if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
+    if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
+    if (judge !== null) {
+      if (maxUsd === null) throw badRequest("maxUsd is required with judge. Set the maximum total cost.");
+      if (!hasPrice(models.getModel(org, judge)))
+        throw badRequest(
+          `Invalid judge: the price of ${judge} is unknown, so maxUsd cannot be enforced. Set its price in EVALD_MODEL_PRICES.`,
+        );
+    }
+    const counts = { graded: 0, unchanged: 0, withoutEvents: 0, failed: 0, spentUsd: 0, unpriced: 0 };
+    const end = { failureCause: null, failureDetail: null, createdAt, completedAt: null };
+    const { hash } = targetOf(methodology, judge);
+    const request = { promptId, since, until, methodology: methodology.id, judge, hash, repeats, maxUsd };
+    const row: Row = {
+      id: newId(createdAt),
+      orgId: org,
+      ...request,
+      ...counts,
+      ...end,
+      status: "pending",
+      batch: 1,
+      cursor: "",
+      total: 0,
+    };
+    return { ...row, total: db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
+  }
+
+  /** Two that ask the same judge about the same sessions would both pay for it. Throws conflict. */
+  function checkAlone(row: Row): void {
+    if (row.judge === null) return;
+    const { orgId, promptId, since, until, completedAt, hash } = regrades;
+    const overlaps = and(eq(orgId, row.orgId), isNull(completedAt), eq(hash, row.hash), lt(since, row.until));
+    const samePrompt = row.promptId === null ? undefined : or(isNull(promptId), eq(promptId, row.promptId));
+    const own = and(overlaps, gt(until, row.since), samePrompt);
+    const found = db.select({ id: regrades.id }).from(regrades).where(own).get();
+    if (found)
+      throw conflict(
+        `Regrade ${found.id} is already judging these sessions with the same judge. Wait for it to end, or cancel it.`,
+      );
+  }
+
+  return { toRow, checkAlone };
+}

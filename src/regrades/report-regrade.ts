@@ -1,0 +1,87 @@
+import type { SessionEvent } from "../agents/agent.ts";
+import type { Commit } from "../db/commit.ts";
+import type { Tx } from "../db/open.ts";
+import type { Deps } from "../deps.ts";
+import type { Grade } from "../grading/grade.ts";
+import { splitJudging } from "../grading/judge/judge.ts";
+import type { Methodology } from "../grading/methodology.ts";
+import { gradeSession } from "../grading/score.ts";
+import type { Lease, Queue } from "../jobs/queue.ts";
+import type { Gradings } from "../reports/gradings.ts";
+import type { ReportRow } from "../reports/report-row.ts";
+import { readSession } from "../reports/session-events.ts";
+import { isJudgeable, type Judging } from "../runs/judging.ts";
+import type { RunRow } from "../runs/run-row.ts";
+import type { JudgeBudget } from "./judge-budget.ts";
+import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
+
+/** What became of one report. */
+export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
+
+type Parts = { gradings: Gradings; judging: Judging; queue: Queue; commit: Commit; budget: JudgeBudget };
+
+/** Grades reports again, one at a time. */
+export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
+  const { gradings, judging, queue, commit, budget } = parts;
+
+  /** Stores something if the lease still counts. Throws where it does not. */
+  async function store(lease: Lease, work: (t: Tx) => void): Promise<void> {
+    const held = await commit((t) => {
+      if (!queue.holds(lease)) return false;
+      work(t);
+      return true;
+    });
+    if (!held) throw new Error("the job is no longer held by this process");
+  }
+
+  /** Grades one report again, unless it has all that is asked for. What a model said is stored as it comes, all else by `write`. */
+  async function regrade(
+    { report, run }: { report: ReportRow; run: RunRow },
+    row: RegradeRow,
+    methodology: Methodology,
+    lease: Lease,
+    stop: AbortSignal,
+  ): Promise<{ result: RegradeResult; write?: (t: Tx) => void }> {
+    const stored = readSession(db, { orgId: run.orgId, runId: run.id, attempt: report.attempt });
+    // The first is dropped first.
+    if (stored[0]?.seq !== 0) return { result: "withoutEvents" };
+    const { session, judging: first } = splitJudging(stored);
+    const known = gradings.rowsOf(report);
+    /** Shows what is there already. */
+    const again = (hash: string) =>
+      report.gradingPinned || report.methodology.hash === hash
+        ? { result: "unchanged" as const }
+        : { result: "graded" as const, write: (t: Tx) => gradings.showAgain(t, report.id, hash) };
+    if (row.judge === null || !isJudgeable(session)) {
+      const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
+      const judged = shown?.judging ?? null;
+      const grade = gradeOf([...session, ...(judged ?? first)], methodology, run.id);
+      if (grade === null) return { result: "failed" };
+      if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
+      return { result: "graded", write: (t) => gradings.addGrading(t, report.id, grade, 1, judged) };
+    }
+    const there = new Set(known.filter(({ hash }) => hash === row.hash).map(({ repeat }) => repeat));
+    const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
+    for (const repeat of missing) {
+      const judge = { model: row.judge, maxUsd: budget.leftUsd(getRegradeRow(db, row.id)) };
+      const onSpent = (usd: number | null) => budget.count(lease, row, usd);
+      const events: SessionEvent[] = await judging.judgeAgain(run, session, judge, lease, stop, onSpent);
+      const grade = gradeOf([...session, ...events], methodology, run.id);
+      if (grade?.judge?.confidence == null) return { result: "failed" };
+      await store(lease, (t) => gradings.addGrading(t, report.id, grade, repeat, events));
+    }
+    return missing.length > 0 ? { result: "graded" } : again(row.hash);
+  }
+
+  /** null: events that an import brought cannot be read. */
+  function gradeOf(events: SessionEvent[], methodology: Methodology, runId: string): Grade | null {
+    try {
+      return gradeSession(events, methodology);
+    } catch (error) {
+      log.error({ run: runId, err: error }, "could not regrade session");
+      return null;
+    }
+  }
+
+  return { regrade, store };
+}

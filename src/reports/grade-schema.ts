@@ -1,0 +1,159 @@
+import { Type } from "@sinclair/typebox";
+import { outcomes } from "../agents/agent.ts";
+import { describeDimension } from "../grading/dimensions/part.ts";
+import type { Curve, Dimension, DimensionPart, PartName, Scope } from "../grading/grade.ts";
+import { partNames, scopes, units } from "../grading/kinds.ts";
+import { percent } from "../grading/text.ts";
+import { Nullable, OneOf } from "../schema.ts";
+
+const share = Type.Number({ minimum: 0, maximum: 1 });
+const points = Type.Number({ minimum: 0, maximum: 100 });
+
+/** As REST and MCP describe it: the lists of names and units are closed, but long. */
+const ReportPart = Type.Object({
+  name: Type.Unsafe<PartName>(Type.String()),
+  value: Type.Number(),
+  unit: Type.Unsafe<DimensionPart["unit"]>(
+    Type.String({ description: "share (0 to 1), pages, seconds, usd or times" }),
+  ),
+  curve: Nullable(
+    Type.Object({
+      best: Type.Number(),
+      worst: Type.Number(),
+      floor: Type.Number(),
+      scale: Type.Unsafe<Curve["scale"]>(Type.String()),
+    }),
+  ),
+  score: Type.Number(),
+  weight: Type.Number({ description: "Share of the dimension" }),
+  counts: Type.Record(Type.String(), Type.Number()),
+});
+
+/** A dimension as a report shows it: the specified fields first. */
+export const ReportDimension = Type.Object({
+  name: Type.String(),
+  weight: Type.String({ description: "20%" }),
+  score: Type.Number(),
+  grade: Type.String(),
+  desc: Type.String({ description: "What was measured, and which values score 100 and 0" }),
+  parts: Type.Array(ReportPart),
+  unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
+    description: "Parts without evidence, whose weight the others share",
+  }),
+});
+
+/** What a recommendation says beside its words. */
+export const Advice = {
+  gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
+  evidence: Nullable(
+    Type.Object({
+      url: Nullable(Type.String()),
+      line: Nullable(Type.Integer()),
+      found: Nullable(Type.String({ description: "What failed" })),
+      expected: Nullable(Type.String({ description: "What worked instead" })),
+    }),
+  ),
+};
+
+/** Who the points are owed by that a score lacks to 100. */
+const LostPoints = Type.Object(
+  {
+    total: Type.Number(),
+    fixes: Type.Number(),
+    agent: Type.Number(),
+    network: Type.Number(),
+    unmeasured: Type.Number(),
+  },
+  { description: "Points that the score lacks, by cause" },
+);
+
+const StoredPart = Type.Object({ ...ReportPart.properties, name: OneOf(partNames), unit: OneOf(units) });
+
+/** A dimension as it is kept. */
+const StoredDimension = Type.Object({
+  name: Type.String(),
+  weight: share,
+  score: points,
+  grade: Type.String(),
+  parts: Type.Array(StoredPart),
+  unmeasured: Type.Array(OneOf(partNames)),
+});
+
+const ReportMetrics = Type.Object({
+  time: Type.String({ description: "2m 14s" }),
+  timeDetail: Type.String(),
+  errors: Type.Number(),
+  errorsDetail: Type.String(),
+  toolCalls: Type.Number(),
+  toolCallsDetail: Type.String(),
+  cost: Type.String({ description: "$0.12, or unknown" }),
+  costDetail: Type.String(),
+  interruptions: Type.Number({ description: "How often the agent needed a person" }),
+  timeSeconds: Type.Optional(Nullable(Type.Number())),
+  costUsd: Type.Optional(Nullable(Type.Number())),
+});
+
+const GoalPart = Type.Object({
+  text: Type.String({ description: "One part of the end goal" }),
+  met: OneOf(["yes", "no", "unclear"]),
+  events: Type.Array(Type.Integer(), {
+    description: "seq of the trace events that prove it, starting with the quoted one",
+  }),
+  quote: Nullable(Type.String({ description: "Quoted from the first of its events" })),
+  why: Type.String({ description: "The judge's explanation" }),
+});
+
+const ReportJudge = Type.Object(
+  {
+    model: Type.String(),
+    costUsd: Nullable(Type.Number({ description: "Cost of judging in USD, not included in metrics; null: unknown" })),
+    inputTokens: Type.Integer(),
+    outputTokens: Type.Integer(),
+    calls: Type.Integer({ description: "Including failed ones" }),
+    confidence: Nullable(Type.Number({ description: "0 to 1, as stated by the judge" })),
+    parts: Type.Array(GoalPart),
+    dropped: Type.Array(Type.String(), { description: "Claims of the judge that no event proves; ignored in grading" }),
+    notice: Nullable(Type.String({ description: "Caveats about the judgment" })),
+  },
+  { title: "ReportJudge", description: "The model that judged the session, and its verdict on the end goal" },
+);
+
+/**
+ * What grading says of a session beside its friction points and fixes, as a report keeps it: one list for the columns that are read, for
+ * what is sent, for gradings and for exports.
+ */
+export const Graded = Type.Object({
+  score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
+  grade: Nullable(Type.String({ description: "A+ to F, where the goal was tested" })),
+  metrics: ReportMetrics,
+  dimensions: Type.Array(StoredDimension),
+  outcome: OneOf(outcomes),
+  scope: OneOf(scopes, "What the score covers; only the scope goal has a grade"),
+  nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
+  keyFinding: Type.String(),
+  verdict: Type.String(),
+  summary: Type.Object({ whatWorked: Type.String(), whatDidnt: Type.String() }),
+  coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the scoring weight that was measured" }),
+  methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
+  lost: Nullable(LostPoints),
+  judge: Nullable(ReportJudge),
+});
+
+type GradedFields = keyof typeof Graded.properties;
+const gradedFields = Object.keys(Graded.properties) as GradedFields[];
+
+/** The part of a grade, of a row or of a table that `Graded` lists. */
+export const pickGraded = <T extends Record<GradedFields, unknown>>(from: T) =>
+  Object.fromEntries(gradedFields.map((field) => [field, from[field]])) as Pick<T, GradedFields>;
+
+/** Why there is no score, or why a score has no grade. */
+export const toNullNotice = ({ nullNotice, scope }: { nullNotice: string | null; scope: Scope }): string | null =>
+  nullNotice ?? (scope === "goal" ? null : "No grade: the goal was not tested");
+
+/** A stored dimension as a report shows it. */
+export const toDimension = (dimension: Dimension) => ({
+  ...dimension,
+  weight: percent(dimension.weight),
+  desc: describeDimension(dimension),
+  parts: dimension.parts.map((part) => ({ ...part, counts: { ...part.counts } })),
+});

@@ -1,0 +1,109 @@
+import { type Static, Type } from "@sinclair/typebox";
+import type { StoredGrade } from "../db/tables.ts";
+import { Nullable } from "../schema.ts";
+import { mean, variance } from "../stats/estimates.ts";
+
+const Share = (description: string) => Nullable(Type.Number({ minimum: 0, maximum: 1, description }));
+const Count = Type.Integer({ minimum: 0 });
+
+/** How much one judge differs from itself over one session: nothing in it comes of the run. */
+export const JudgeVariance = Type.Object(
+  {
+    judge: Type.String(),
+    hash: Type.String({ description: "Methodology of all these gradings" }),
+    n: Type.Integer({ minimum: 2, description: "How often the session was judged" }),
+    score: Nullable(Type.Object({ mean: Type.Number(), sd: Type.Number() })),
+    agreement: Share("Share of pairs of judgments that agree on a part, averaged over the parts"),
+    parts: Type.Array(
+      Type.Object({
+        text: Type.String(),
+        yes: Count,
+        no: Count,
+        unclear: Count,
+        agreement: Share("Agreement on this part"),
+      }),
+    ),
+  },
+  { title: "JudgeVariance" },
+);
+export type JudgeVariance = Static<typeof JudgeVariance>;
+
+/** The judgings of one session by one judge, side by side; a grading that stands alone says nothing of it. */
+export function toVariance(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
+  const groups = Map.groupBy(
+    rows.filter(({ grade }) => grade.judge !== null),
+    ({ hash }) => hash,
+  );
+  return [...groups].flatMap(([hash, group]) => {
+    const judges = group.flatMap(({ grade }) => grade.judge ?? []);
+    const [first] = judges;
+    if (!first || judges.length < 2) return [];
+    const scores = group.flatMap(({ grade }) => grade.score ?? []);
+    const parts = first.parts.map(({ text }, i) => {
+      const said = judges.map((judge) => judge.parts[i]?.met ?? "unclear");
+      const count = (met: string) => said.filter((each) => each === met).length;
+      const counts = { yes: count("yes"), no: count("no"), unclear: count("unclear") };
+      return { text, ...counts, agreement: round(agreement(Object.values(counts)), 3) };
+    });
+    return {
+      judge: first.model,
+      hash,
+      n: judges.length,
+      score: scores.length < 2 ? null : { mean: round(mean(scores), 1), sd: round(Math.sqrt(variance(scores)), 2) },
+      agreement: parts.length === 0 ? null : round(mean(parts.map((part) => part.agreement)), 3),
+      parts,
+    };
+  });
+}
+
+/** The share of pairs of raters that agree on one subject: J. L. Fleiss, Psychological Bulletin 76 (1971) 378–382, equation 2. */
+function agreement(counts: number[]): number {
+  const n = counts.reduce((sum, count) => sum + count, 0);
+  return counts.reduce((sum, count) => sum + count * (count - 1), 0) / (n * (n - 1));
+}
+
+/** Scores of one run by one judge, and the evaluation that the run is a repeat of. */
+type Judged = { evalRequestId: string; scores: number[] };
+
+/** What makes scores differ, judge and run apart. */
+export const VarianceSplit = Type.Object(
+  {
+    sessions: Type.Integer({ description: "Sessions that were judged more than once" }),
+    judgeSd: Nullable(
+      Type.Number({ description: "Pooled standard deviation of the score of a session over its judgments" }),
+    ),
+    runSd: Nullable(
+      Type.Number({
+        description: "Pooled standard deviation of the score over the runs of an evaluation, without the judge's share",
+      }),
+    ),
+  },
+  { title: "VarianceSplit" },
+);
+type VarianceSplit = Static<typeof VarianceSplit>;
+
+/**
+ * Splits the variance of scores by a one-way analysis with random effects: within sessions σ²(judge); between the means of sessions
+ * σ²(run) + σ²(judge) / k. S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter 3.
+ */
+export function splitVariance(sessions: Judged[]): VarianceSplit {
+  const repeated = sessions.filter(({ scores }) => scores.length >= 2);
+  const within = pooled(repeated.map(({ scores }) => scores));
+  const evaluations = [...Map.groupBy(repeated, ({ evalRequestId }) => evalRequestId).values()];
+  const between = pooled(evaluations.map((runs) => runs.map(({ scores }) => mean(scores))));
+  const share = mean(repeated.map(({ scores }) => 1 / scores.length));
+  return {
+    sessions: repeated.length,
+    judgeSd: within === null ? null : round(Math.sqrt(within), 2),
+    runSd: within === null || between === null ? null : round(Math.sqrt(Math.max(0, between - within * share)), 2),
+  };
+}
+
+/** The variance within groups, each with its degrees of freedom; null where none has two values. */
+function pooled(groups: number[][]): number | null {
+  const wide = groups.filter((group) => group.length >= 2);
+  const freedom = wide.reduce((sum, group) => sum + group.length - 1, 0);
+  return freedom === 0 ? null : wide.reduce((sum, group) => sum + variance(group) * (group.length - 1), 0) / freedom;
+}
+
+const round = (value: number, digits: number): number => Number(value.toFixed(digits));

@@ -1,0 +1,78 @@
+import { count, line, percent } from "../grading/text.ts";
+import type { Report } from "./schema.ts";
+
+type Judge = NonNullable<Report["judge"]>;
+
+/** Outcome labels. */
+export const outcomeLabels: Record<Report["outcome"], string> = {
+  succeeded: "Goal reached",
+  goal_not_met: "Goal not reached",
+  not_judged: "Goal not judged",
+  no_creds: "Missing credentials",
+  excluded: "Excluded",
+  scoring_failed: "Scoring failed",
+};
+
+/** `2026-11-21 09:31:02 UTC` */
+export const formatTime = (iso: string): string => `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
+
+export const titleOf = ({ title, text }: { title: string | null; text: string }): string =>
+  title === null ? line(text, 120) : line(title, 200);
+
+export const agentLabel = ({ id, version, model }: Report["agent"]): string =>
+  [id, version, model].filter((word) => word !== null).join(" ");
+
+/** Labels of friction points by id: `F1`, `F2`, … as pages and Markdown show them. */
+export const frictionLabels = ({ frictionPoints }: Pick<Report, "frictionPoints">): Map<string, string> =>
+  new Map(frictionPoints.map(({ id }, i) => [id, `F${i + 1}`]));
+
+export const metricLabels: Record<string, string> = {
+  timeSeconds: "Time",
+  errors: "Errors",
+  toolCalls: "Tool calls",
+  costUsd: "Cost",
+  interruptions: "Interruptions",
+};
+
+export const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** An API name as words: `no_change` becomes `no change`. */
+export const plain = (word: string): string => word.replaceAll("_", " ");
+
+export const goalPartLabels = { yes: "met", no: "not met", unclear: "unclear" } as const;
+
+/** One line about the judge: model, usage, cost and confidence. */
+export function judgeText({ model, calls, costUsd, inputTokens, outputTokens, confidence }: Judge): string {
+  const cost = costUsd === null ? "cost unknown" : `$${costUsd.toFixed(4)}`;
+  const usage = `${count(calls, "call")}, ${formatNumber(inputTokens)} input tokens, ${formatNumber(outputTokens)} output tokens, ${cost}`;
+  const sure = confidence === null ? "" : ` Confidence: ${percent(confidence)}.`;
+  return `Judged by ${line(model, 200)}: ${usage} (not included in the cost of the run).${sure}`;
+}
+
+/** `104 KB` */
+export const formatBytes = (bytes: number): string =>
+  bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
+
+/** `20,000` */
+export const formatNumber = (value: number): string => value.toLocaleString("en-US");
+
+export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
+type Scored = { score: number | null; scope: keyof typeof scopeLabels };
+
+/** A score for a list, as in `93.0`, or `Docs 93.0` where the goal was not tested; null without a score. */
+export const scoreText = ({ score, scope }: Scored): string | null =>
+  score === null ? null : [scopeLabels[scope], score.toFixed(1)].filter((word) => word !== null).join(" ");
+
+/** `B+ (88 of 100)`, or `Docs 93 · goal not tested · 45 % of the weight`; null without a score. */
+export function scoreSummary({
+  score,
+  scope,
+  grade,
+  coverage,
+}: Scored & Pick<Report, "grade" | "coverage">): string | null {
+  if (score === null) return null;
+  const label = scopeLabels[scope];
+  return label === null
+    ? `${grade} (${score} of 100)`
+    : `${label} ${score} · goal not tested · ${percent(coverage)} of the weight`;
+}

@@ -1,0 +1,158 @@
+import type { FrictionPoint } from "../friction/schema.ts";
+import { line, percent } from "../grading/text.ts";
+import { httpUrl } from "../schema.ts";
+import {
+  agentLabel,
+  formatTime,
+  frictionLabels,
+  goalPartLabels,
+  judgeText,
+  outcomeLabels,
+  plain,
+  scoreSummary,
+  titleOf,
+} from "./labels.ts";
+import type { Recommendation, Report } from "./schema.ts";
+
+/**
+ * A report as Markdown that also reads well as plain text. Text from the target is escaped to single lines without control characters or
+ * markup. `kept`: false for a report that is not stored and therefore has no URL.
+ */
+export function reportMarkdown(report: Report, { kept = true } = {}): string {
+  const { nullNotice, verdict, keyFinding, summary, frictionPoints, recommendations } = report;
+  const names = frictionLabels(report);
+  const title = text(titleOf(report.task));
+  return [
+    `# ${scoreSummary(report) ?? "No score"}: ${title}`,
+    facts(report),
+    nullNotice && `**${text(nullNotice)}**`,
+    `**${text(keyFinding)}**`,
+    text(verdict),
+    `## What worked\n\n${text(summary.whatWorked)}`,
+    `## What didn't\n\n${text(summary.whatDidnt)}`,
+    goal(report),
+    `## Metrics\n\n${metrics(report)}`,
+    `## Dimensions\n\n${dimensions(report)}`,
+    recommendations.length > 0 &&
+      `## Recommended fixes\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
+    `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
+    `## Run details\n\n${making(report, kept)}`,
+  ]
+    .filter(Boolean)
+    .join("\n\n")
+    .concat("\n");
+}
+
+const facts = ({ outcome, coverage, agent, createdAt }: Report) =>
+  `${outcomeLabels[outcome]} · ${percent(coverage)} of the scoring weight measured · ${text(agentLabel(agent))} · ${formatTime(createdAt)}`;
+
+function goal({ judge }: Report): string | null {
+  if (judge === null) return null;
+  const parts = judge.parts.map(({ text: part, met, events, quote, why }, i) => {
+    const proof = events.length === 0 ? "" : `; evidence: events ${events.join(", ")}`;
+    return [`${i + 1}. **${text(part)}** (${goalPartLabels[met]}${proof})`, quote && code(quote), why && text(why)]
+      .filter(Boolean)
+      .join("\n   ");
+  });
+  const dropped = judge.dropped.map((claim) => `- Dropped, no supporting event: ${text(claim)}`).join("\n");
+  return ["## End goal", parts.join("\n"), dropped, judge.notice && text(judge.notice), text(judgeText(judge))]
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+function metrics({ metrics: m }: Report): string {
+  const rows = [
+    ["Time", m.time, m.timeDetail],
+    ["Errors", String(m.errors), m.errorsDetail],
+    ["Tool calls", String(m.toolCalls), m.toolCallsDetail],
+    ["Cost", m.cost, m.costDetail],
+    ["Interruptions", String(m.interruptions), "Times a person would have had to step in."],
+  ];
+  return table([["Metric", "Value", "Detail"], ...rows]);
+}
+
+function dimensions({ dimensions: all }: Report): string {
+  if (all.length === 0) return "Nothing was measured.";
+  const rows = all.map(({ name, weight, score, grade }) => [name, weight, String(score), grade]);
+  const how = all.map(({ name, desc }) => `- ${text(name)}: ${text(desc, 4000)}`);
+  return `${table([["Dimension", "Weight", "Score", "Grade"], ...rows])}\n\n${how.join("\n")}`;
+}
+
+function advice(
+  { priority, title, action, url, frictionIds, expectedGain }: Recommendation,
+  names: Map<string, string>,
+): string {
+  const removes = `fixes ${frictionIds.map((id) => names.get(id)).join(", ")}`;
+  const gain = !expectedGain ? removes : `+${expectedGain} points, ${removes}`;
+  const indent = " ".repeat(String(priority).length + 2);
+  return [`${priority}. **${text(title)}** (${gain})`, text(action, 4000), url && address(url)]
+    .filter(Boolean)
+    .join(`\n${indent}`);
+}
+
+function friction(point: FrictionPoint, name: string): string {
+  const { severity, category, phase, state, title, description, quote, url, events, lostSeconds, seenIn } = point;
+  const about = [severity, plain(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
+  if (lostSeconds !== null) about.push(`${lostSeconds} s lost`);
+  return [
+    `### ${name}: ${text(title)}`,
+    about.join(" · "),
+    text(description, 4000),
+    quote && `> ${code(quote)}`,
+    [url && address(url), `evidence: events ${events.join(", ")}`].filter(Boolean).join(" · "),
+  ]
+    .filter(Boolean)
+    .join("\n\n");
+}
+
+const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
+  [
+    `- Task: ${text(task.text, 4000)}`,
+    ...(task.endGoal ? [`- End goal: ${text(task.endGoal, 4000)}`] : []),
+    ...(run.templateArgs ? [`- Template arguments: ${code(JSON.stringify(run.templateArgs))}`] : []),
+    ...(Object.keys(run.urlMap).length > 0 ? [`- URL map: ${code(JSON.stringify(run.urlMap))}`] : []),
+    ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
+    `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
+  ].join("\n");
+
+/** A Markdown table with padded columns, so that it lines up in a terminal. */
+export function table(rows: string[][]): string {
+  const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
+  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
+  const last = widths.length - 1;
+  const row = (filled: (column: number) => string) => `| ${widths.map((_, column) => filled(column)).join(" | ")} |`;
+  const lines = cells.map((each) =>
+    row((column) => (column === last ? (each[column] ?? "") : (each[column] ?? "").padEnd(widths[column] ?? 0))),
+  );
+  lines.splice(
+    1,
+    0,
+    row((column) => (column === last ? "---" : "-".repeat(widths[column] ?? 3))),
+  );
+  return lines.join("\n");
+}
+
+/** Escapes text to one line without inline or block markup. */
+export function text(value: string, max = 1000): string {
+  return line(value, max)
+    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
+    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
+    .replace(/&(?=[#\w]+;)/g, "\\&")
+    .replace(/^([#+=|>-])/, "\\$1")
+    .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2");
+}
+
+/** Text in a code span. The fence is longer than any run of backticks in the text. */
+function code(value: string): string {
+  const flat = line(value);
+  const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
+  const fence = "`".repeat(longest + 1);
+  const pad = /^`|`$|^ .* $/.test(flat) ? " " : "";
+  return `${fence}${pad}${flat}${pad}${fence}`;
+}
+
+/** An autolink for http(s) URLs, a code span for anything else. */
+function address(url: string): string {
+  const href = httpUrl(url)?.href;
+  return href === undefined ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
+}

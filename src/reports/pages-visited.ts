@@ -1,0 +1,83 @@
+import { and, asc, inArray, sql } from "drizzle-orm";
+import type { Provenance, SessionEvent } from "../agents/agent.ts";
+import { sessionEvents } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import { uselessPages } from "../grading/dimensions/useless-pages.ts";
+import { failed, type Http, isProbe } from "../grading/events.ts";
+import { factsOf } from "../grading/facts.ts";
+import { pageKey } from "../net/page-key.ts";
+import { toSessionEvent } from "./session-events.ts";
+import type { StoredSession } from "./trace.ts";
+
+/** What a page was to the agent: it answered the goal, helped, led nowhere, or was not there. */
+export type StepKind = "goal" | "read" | "astray" | "missed";
+
+/** A page that an agent asked for on its way, at its first visit. */
+export type Step = {
+  url: string;
+  title: string | null;
+  kind: StepKind;
+  /** Of the request in the trace. */
+  seq: number;
+  status: number | null;
+  ms: number;
+  bytes: number;
+  visits: number;
+  provenance: Provenance;
+  /** Position of the step whose page named this address; null: no page of the way did. */
+  parent: number | null;
+  /** Pages between it and where it began, itself not counted. */
+  depth: number;
+};
+
+/** `left`: pages beyond those that are listed. */
+export type PagesVisited = { steps: Step[]; left: number };
+
+const maxEvents = 3000;
+const maxSteps = 120;
+
+/** The pages that the agent of a report asked for, in order: how it found each, and where it went astray. */
+export function getPagesVisited({ db }: Pick<Deps, "db">, { events }: StoredSession): PagesVisited {
+  const rows = db
+    .select()
+    .from(sessionEvents)
+    .where(
+      and(
+        events,
+        inArray(sessionEvents.type, ["http", "milestone"]),
+        sql`coalesce(json_extract(${sessionEvents.data}, '$.purpose'), 'way') = 'way'`,
+      ),
+    )
+    .orderBy(asc(sessionEvents.seq))
+    .limit(maxEvents)
+    .all();
+  return toPagesVisited(rows.map(toSessionEvent));
+}
+
+function toPagesVisited(events: SessionEvent[]): PagesVisited {
+  const facts = factsOf(events);
+  const titles = new Map(facts.pages.map(({ url, title }) => [pageKey(url), title]));
+  const astray = new Set(uselessPages(facts));
+  const { goalFound } = facts;
+  const goal = new Set(
+    goalFound?.state === "likely" ? goalFound.sections.map(({ url }) => url !== null && pageKey(url)) : [],
+  );
+  const kindOf = (http: Http, page: string): StepKind =>
+    failed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
+  const asked = facts.way.filter((http) => !(isProbe(http) && failed(http)));
+  const visits = Map.groupBy(asked, (http) => pageKey(http.url));
+  const steps: Step[] = [];
+  const positions = new Map<string, number>();
+  for (const [page, [first, ...again]] of [...visits].slice(0, maxSteps)) {
+    if (first === undefined) continue;
+    const { seq, url, status, ms, bytes, provenance, foundOn } = first;
+    const parent = (foundOn === null ? undefined : positions.get(pageKey(foundOn))) ?? null;
+    const depth = parent === null ? 0 : (steps[parent]?.depth ?? 0) + 1;
+    positions.set(page, steps.length);
+    steps.push({
+      ...{ url, title: titles.get(page) ?? null, kind: kindOf(first, page), seq, status, ms, bytes },
+      ...{ visits: 1 + again.length, provenance, parent, depth },
+    });
+  }
+  return { steps, left: visits.size - steps.length };
+}

@@ -1,0 +1,17 @@
+import { and, eq } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { reports } from "../db/tables.ts";
+import type { OrgId } from "../deps.ts";
+import { notFound } from "../errors.ts";
+
+export type ReportRow = typeof reports.$inferSelect;
+
+export const noReport = (slug: string) => notFound(`No report has the slug ${slug}.`);
+
+/** The row of a report. Throws not_found. */
+export function getReportRow(t: Pick<Tx, "select">, org: OrgId, slug: string): ReportRow {
+  const own = and(eq(reports.orgId, org), eq(reports.slug, slug));
+  const row = t.select().from(reports).where(own).get();
+  if (!row) throw noReport(slug);
+  return row;
+}

@@ -1,0 +1,54 @@
+import { eq } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { frictionPoints, recommendations, reports, type runs } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import { namePages } from "../friction/docs-map.ts";
+import type { Grade } from "../grading/grade.ts";
+import { slugWords } from "../grading/text.ts";
+import { type CountReport, writeExposure } from "./counts.ts";
+
+/** Stores reports as runs are graded. */
+export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, countReport: CountReport) {
+  const unusedSlug = (tx: Tx, title: string): string => {
+    for (;;) {
+      const slug = `${slugWords(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
+      if (!tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get()) return slug;
+    }
+  };
+
+  /** Stores the grade of a run's session: part of the transaction that completes the run. */
+  return function insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
+    const createdAt = now();
+    const reportId = newId(createdAt);
+    const { frictions, recommendations: advice, exposure, ...rest } = grade;
+    tx.insert(reports)
+      .values({
+        ...rest,
+        id: reportId,
+        orgId: run.orgId,
+        runId: run.id,
+        promptId: run.promptId,
+        attempt,
+        slug: unusedSlug(tx, run.task.title ?? run.task.text),
+        status: run.task.reviewBeforePublishing ? "draft" : "published",
+        createdAt,
+      })
+      .run();
+    const owner = { orgId: run.orgId, reportId };
+    const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, newId(createdAt)]));
+    const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
+    frictions.forEach((friction, position) => {
+      const id = idOf(friction.fingerprint);
+      tx.insert(frictionPoints)
+        .values({ ...friction, ...owner, id, promptId: run.promptId, position })
+        .run();
+    });
+    for (const { frictions: proves, ...recommendation } of advice)
+      tx.insert(recommendations)
+        .values({ ...recommendation, ...owner, id: newId(createdAt), frictionIds: proves.map(idOf) })
+        .run();
+    writeExposure(tx, owner, exposure);
+    namePages(tx, run, exposure.listed);
+    if (!run.task.reviewBeforePublishing) countReport(tx, reportId, 1);
+  };
+}

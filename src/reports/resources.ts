@@ -1,0 +1,66 @@
+import { AppError } from "../errors.ts";
+import { type Call, invalidParams, RpcError } from "../mcp/tool.ts";
+import { reportMarkdown } from "./markdown.ts";
+import type { Reports } from "./reports.ts";
+
+const scheme = "evald://reports/";
+const template = `${scheme}{slug}`;
+const mimeType = "text/markdown";
+const pageRows = 50;
+
+export const toReportUri = (slug: string): string => scheme + encodeURIComponent(slug);
+
+/** Reports as MCP resources, in Markdown. */
+export function reportResources(reports: Reports) {
+  function read(uri: string, { caller }: Call) {
+    const missing = () =>
+      new RpcError(-32002, `Resource not found: ${uri}. List resources with resources/list.`, { uri });
+    if (!uri.startsWith(scheme)) throw missing();
+    try {
+      return {
+        uri,
+        mimeType,
+        text: reportMarkdown(reports.getReport(caller.org, decodeURIComponent(uri.slice(scheme.length)))),
+      };
+    } catch (error) {
+      if (error instanceof URIError || (error instanceof AppError && error.code === "not_found")) throw missing();
+      throw error;
+    }
+  }
+
+  return {
+    template,
+    read,
+    handlers: {
+      "resources/list": ({ cursor = "0" }: { cursor?: string }, { caller }: Call) => {
+        if (!/^\d{1,6}$/.test(cursor)) throw invalidParams("Invalid cursor: pass nextCursor of the previous page.");
+        const offset = Number(cursor);
+        const { items, total } = reports.listReports(caller.org, {}, { limit: pageRows, offset });
+        const next = offset + pageRows;
+        return {
+          resources: items.map(({ slug, prompt, score, grade, createdAt }) => ({
+            uri: toReportUri(slug),
+            name: slug,
+            title: `${prompt.title ?? slug}: ${score === null ? "no score" : `${grade} (${score})`}, ${createdAt.slice(0, 10)}`,
+            mimeType,
+          })),
+          ...(next < total ? { nextCursor: String(next) } : {}),
+        };
+      },
+      "resources/templates/list": () => ({
+        resourceTemplates: [
+          {
+            uriTemplate: template,
+            name: "report",
+            title: "Report",
+            description: "A report as Markdown",
+            mimeType,
+          },
+        ],
+      }),
+      "resources/read": ({ uri }: { uri: string }, call: Call) => ({ contents: [read(uri, call)] }),
+    },
+  };
+}
+
+export type ReportResources = ReturnType<typeof reportResources>;

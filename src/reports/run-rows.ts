@@ -1,0 +1,163 @@
+import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzle-orm";
+import { isRuleBased } from "../agents/agent.ts";
+import { reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Scope } from "../grading/grade.ts";
+import { metricNames, type SideRun } from "../stats/repeats.ts";
+import { argsKey, comparedScope } from "./differences.ts";
+
+/** A run that has ended, as a side of a comparison sees it. */
+export type RunRow = SideRun & {
+  runId: string;
+  reportId: string | null;
+  promptId: string;
+  evalRequestId: string;
+  at: number;
+  agent: string;
+  model: string | null;
+  templateArgs: Record<string, string> | null;
+  /** null without a report. */
+  methodology: { id: string; hash: string; judge: string | null } | null;
+  scope: Scope | null;
+};
+
+const toPairKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
+
+/** How much of a goal that a judge left unclear is proven; null where nothing is unclear. */
+function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
+  if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
+  return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
+}
+
+/** Reports that are looked at in one query, and in all. Most of the newest match. */
+const batch = 15;
+const maxLooked = 1000;
+/** After every id. */
+const last = "g";
+
+/** A published run of the live docs as it is looked through. */
+export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "templateArgs"> &
+  Pick<typeof reports.$inferSelect, "slug" | "outcome" | "scope" | "score" | "grade" | "createdAt" | "runId"> & {
+    methodology: { hash: string; judge: string | null };
+  };
+
+type Looking = { matches?: (run: Seen) => boolean; before?: string; limit?: number };
+
+/** Runs with what is compared of them. */
+export function createRunRows({ db }: Pick<Deps, "db">) {
+  function list(org: OrgId, where: SQL | undefined): RunRow[] {
+    return db
+      .select({
+        run: {
+          runId: runs.id,
+          promptId: runs.promptId,
+          evalRequestId: runs.evalRequestId,
+          at: runs.createdAt,
+          agent: runs.agent,
+          model: runs.model,
+          templateArgs: runs.templateArgs,
+          failureCause: runs.failureCause,
+        },
+        report: { outcome: reports.outcome, score: reports.score },
+        scope: reports.scope,
+        reportId: reports.id,
+        metrics: reports.metrics,
+        dimensions: reports.dimensions,
+        methodology: reports.methodology,
+        judge: reports.judge,
+      })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(and(eq(runs.orgId, org), where))
+      .orderBy(desc(runs.id))
+      .all()
+      .map(({ run, report, reportId, metrics, dimensions, methodology, scope, judge }) => ({
+        ...run,
+        reportId,
+        prompt: run.promptId,
+        pairKey: toPairKey(run.promptId, run.templateArgs),
+        isExact: isRuleBased(run.agent),
+        provenShare: provenShareOf(report?.outcome, judge),
+        report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
+        metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),
+        dimensions: dimensions ?? [],
+        methodology,
+        scope: scope && comparedScope({ scope, judge: methodology?.judge ?? null }),
+      }));
+  }
+
+  const newest = db
+    .select({
+      runId: runs.id,
+      evalRequestId: runs.evalRequestId,
+      agent: runs.agent,
+      model: runs.model,
+      urlMap: runs.urlMap,
+      templateArgs: runs.templateArgs,
+      slug: reports.slug,
+      outcome: reports.outcome,
+      scope: reports.scope,
+      score: reports.score,
+      grade: reports.grade,
+      createdAt: reports.createdAt,
+      methodology: reports.methodology,
+    })
+    .from(reports)
+    .innerJoin(runs, eq(runs.id, reports.runId))
+    .where(
+      and(
+        eq(reports.orgId, sql.placeholder("org")),
+        eq(reports.promptId, sql.placeholder("promptId")),
+        eq(reports.status, "published"),
+        lt(reports.runId, sql.placeholder("from")),
+      ),
+    )
+    .orderBy(desc(reports.runId))
+    .limit(sql.placeholder("limit"))
+    .prepare();
+
+  /** The newest published runs of a prompt on the live docs (no urlMap) that match, as many at most; so many are read at once, and 1,000 at most. */
+  function seen(
+    org: OrgId,
+    promptId: string,
+    most: number,
+    { matches = () => true, before = last, limit = batch }: Looking = {},
+  ): Seen[] {
+    const found: Seen[] = [];
+    let from = before;
+    for (let looked = 0; looked < maxLooked && found.length < most; looked += limit) {
+      const page = newest.all({ org, promptId, from, limit });
+      found.push(...page.filter((run) => Object.keys(run.urlMap).length === 0 && matches(run)));
+      if (page.length < limit) break;
+      from = (page.at(-1) as Seen).runId;
+    }
+    return found.slice(0, most);
+  }
+
+  /** Without those whose report a person has put away. */
+  const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
+
+  return {
+    /** Every run of evaluations that has ended, newest first. */
+    ofEvals: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.evalRequestId, ids), counts)),
+
+    ofRuns: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.id, ids), counts)),
+
+    /** Runs of an evaluation that have not ended. */
+    countUnfinished: (org: OrgId, ids: string[]): number =>
+      db
+        .select({ n: count() })
+        .from(runs)
+        .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids), inArray(runs.status, ["pending", "running"])))
+        .get()?.n ?? 0,
+
+    seen,
+
+    /** Those of them that have a score. A variant that has not run for long costs no more than 1,000 reports. */
+    published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before?: string): RunRow[] {
+      const isMeant = (run: Seen) => run.score !== null && matches(run);
+      const ids = seen(org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
+      return ids.length === 0 ? [] : list(org, inArray(runs.id, ids));
+    },
+  };
+}

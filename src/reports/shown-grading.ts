@@ -1,0 +1,54 @@
+import { and, eq, notInArray, sql } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { frictionPoints, recommendations, reports } from "../db/tables.ts";
+import type { Grade } from "../grading/grade.ts";
+import { type CountReport, writeExposure } from "./counts.ts";
+import type { ReportRow } from "./report-row.ts";
+import type { GradingRow } from "./stored-grade.ts";
+
+/** Has a report show one of its gradings. */
+export const createShownGrading = (count: CountReport) =>
+  /** Puts a grading in the place of what a report shows, and of what is counted of it. */
+  function show(
+    t: Tx,
+    { id: reportId, orgId, promptId, status }: ReportRow,
+    { id: gradingId, grade }: GradingRow,
+    exposure?: Grade["exposure"],
+  ): void {
+    const { frictions, recommendations: advice, ...rest } = grade;
+    if (status === "published") count(t, reportId, -1);
+    if (exposure) writeExposure(t, { orgId, reportId }, exposure);
+    t.update(reports)
+      .set({ ...rest, gradingId })
+      .where(eq(reports.id, reportId))
+      .run();
+    const gone = (kept: { id: string }[], table: typeof frictionPoints | typeof recommendations) =>
+      and(
+        eq(table.reportId, reportId),
+        notInArray(
+          table.id,
+          kept.map(({ id }) => id),
+        ),
+      );
+    t.delete(recommendations).where(gone(advice, recommendations)).run();
+    t.delete(frictionPoints).where(gone(frictions, frictionPoints)).run();
+    const owner = { orgId, reportId };
+    for (const [position, friction] of frictions.entries()) {
+      const row = { ...friction, position };
+      t.insert(frictionPoints)
+        .values({ ...row, ...owner, promptId })
+        .onConflictDoUpdate({ target: frictionPoints.id, set: row })
+        .run();
+    }
+    // Two must never have one priority, not even while they change places.
+    t.update(recommendations)
+      .set({ priority: sql`-${recommendations.priority}` })
+      .where(eq(recommendations.reportId, reportId))
+      .run();
+    for (const each of advice)
+      t.insert(recommendations)
+        .values({ ...each, ...owner })
+        .onConflictDoUpdate({ target: recommendations.id, set: each })
+        .run();
+    if (status === "published") count(t, reportId, 1);
+  };

@@ -1,0 +1,73 @@
+import { asc, eq } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { frictionPoints, gradings, recommendations, type StoredGrade } from "../db/tables.ts";
+import type { Grade } from "../grading/grade.ts";
+import { pickGraded } from "./grade-schema.ts";
+import type { ReportRow } from "./report-row.ts";
+
+export type GradingRow = typeof gradings.$inferSelect;
+
+/** One name for a set of friction points, in whatever order. */
+export const frictionKey = (ids: string[]): string => ids.toSorted().join(" ");
+
+/** What a report shows, as a grade. */
+function shownGrade(t: Pick<Tx, "select">, report: ReportRow): StoredGrade {
+  const points = t
+    .select()
+    .from(frictionPoints)
+    .where(eq(frictionPoints.reportId, report.id))
+    .orderBy(asc(frictionPoints.position))
+    .all();
+  const advice = t
+    .select()
+    .from(recommendations)
+    .where(eq(recommendations.reportId, report.id))
+    .orderBy(asc(recommendations.priority))
+    .all();
+  return {
+    ...pickGraded(report),
+    frictions: points.map((row) => toFriction(row)),
+    recommendations: advice.map(({ orgId: _org, reportId: _report, ...each }) => each),
+  };
+}
+
+/** The gradings of a report, oldest first, as rows; those of one that was graded once as the row that it would have. */
+export function listGradingRows(t: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
+  const rows = t.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
+  if (rows.length > 0) return rows;
+  const { id, orgId, methodology, createdAt } = report;
+  const grade = shownGrade(t, report);
+  return [{ id, orgId, reportId: id, hash: methodology.hash, repeat: 1, grade, judging: null, createdAt }];
+}
+
+/** A grade with ids: those of what is the same in another grading of the report, so that links to it stay good. */
+export function withIds(
+  { frictions, recommendations: advice, exposure: _, ...grade }: Grade,
+  known: GradingRow[],
+  newId: () => string,
+): StoredGrade {
+  const ids = new Map(known.flatMap(({ grade }) => grade.frictions.map((each) => [each.fingerprint, each.id])));
+  const adviceIds = new Map(
+    known.flatMap(({ grade }) => grade.recommendations.map((each) => [frictionKey(each.frictionIds), each.id])),
+  );
+  const points = frictions.map((each) => ({ ...each, id: ids.get(each.fingerprint) ?? newId() }));
+  const idOf = new Map(points.map(({ fingerprint, id }) => [fingerprint, id]));
+  return {
+    ...grade,
+    frictions: points,
+    recommendations: advice.map(({ frictions: proves, ...each }) => {
+      const frictionIds = proves.map((print) => idOf.get(print) as string);
+      return { ...each, id: adviceIds.get(frictionKey(frictionIds)) ?? newId(), frictionIds };
+    }),
+  };
+}
+
+function toFriction({
+  orgId: _,
+  reportId: __,
+  promptId: ___,
+  position: ____,
+  ...friction
+}: typeof frictionPoints.$inferSelect) {
+  return friction;
+}

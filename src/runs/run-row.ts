@@ -1,0 +1,24 @@
+import { and, eq } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { runs } from "../db/tables.ts";
+import type { OrgId } from "../deps.ts";
+import { notFound } from "../errors.ts";
+
+export type RunRow = typeof runs.$inferSelect;
+
+export const noRun = (id: string) => notFound(`No run has the ID ${id}.`);
+
+/** The row of a run; `id` in any case. */
+export const findRunRow = (t: Pick<Tx, "select">, org: OrgId, id: string): RunRow | undefined =>
+  t
+    .select()
+    .from(runs)
+    .where(and(eq(runs.orgId, org), eq(runs.id, id.toLowerCase())))
+    .get();
+
+/** The row of a run; `id` in any case. Throws not_found. */
+export function getRunRow(t: Pick<Tx, "select">, org: OrgId, id: string): RunRow {
+  const row = findRunRow(t, org, id);
+  if (!row) throw noRun(id);
+  return row;
+}

@@ -1,0 +1,35 @@
+import { and, count, desc, eq } from "drizzle-orm";
+import { slots } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import { toIso } from "../schema.ts";
+import type { Slot } from "./schema.ts";
+
+export function createSlotLists({ db }: Pick<Deps, "db">, ofPrompts: Pick<Prompts, "getPromptRow">) {
+  return {
+    /** What became of the slots of a prompt, newest first. Throws not_found. */
+    listSlots(org: OrgId, promptId: string, { limit, offset }: Page): Paged<Slot> {
+      const { id } = ofPrompts.getPromptRow(org, promptId);
+      const own = and(eq(slots.orgId, org), eq(slots.promptId, id));
+      const rows = db
+        .select()
+        .from(slots)
+        .where(own)
+        .orderBy(desc(slots.scheduledAt))
+        .limit(limit)
+        .offset(offset)
+        .all();
+      return {
+        items: rows.map(({ scheduledAt, outcome, evalRequestId, reason, createdAt }) => ({
+          scheduledAt: toIso(scheduledAt),
+          outcome,
+          evalRequestId,
+          reason,
+          createdAt: toIso(createdAt),
+        })),
+        total: db.select({ n: count() }).from(slots).where(own).get()?.n ?? 0,
+      };
+    },
+  };
+}

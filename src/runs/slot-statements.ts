@@ -1,0 +1,66 @@
+import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
+import type { Db } from "../db/open.ts";
+import { preparedInsert } from "../db/rows.ts";
+import { orgs, prompts, slots } from "../db/tables.ts";
+import type { Schedule } from "../jobs/schedule.ts";
+
+/** Prompts that are read at once. */
+export const batch = 200;
+
+export type SlotStatements = ReturnType<typeof prepareSlots>;
+/** A prompt with what its schedule goes by. */
+export type ScheduledPrompt = ReturnType<SlotStatements["listRows"]["all"]>[number];
+
+/** What schedules read and write, prepared once. */
+export function prepareSlots(db: Db) {
+  const insertSlot = preparedInsert(db, slots);
+  const id = sql.placeholder("id");
+  const at = sql.placeholder("at");
+  const listDue = db.select({ id: prompts.id }).from(prompts).where(lte(prompts.nextSlotAt, at)).prepare();
+  const firstSlot = db
+    .select({ at: min(prompts.nextSlotAt) })
+    .from(prompts)
+    .where(isNotNull(prompts.nextSlotAt))
+    .prepare();
+  const setNext = db
+    .update(prompts)
+    .set({ nextSlotAt: sql`${at}` })
+    .where(eq(prompts.id, id))
+    .prepare();
+  const forgetAfter = db
+    .delete(slots)
+    .where(and(eq(slots.promptId, id), gt(slots.scheduledAt, at), ne(slots.outcome, "ran")))
+    .prepare();
+  const findSlot = db
+    .select({ at: slots.scheduledAt })
+    .from(slots)
+    .where(and(eq(slots.promptId, id), eq(slots.scheduledAt, at)))
+    .prepare();
+  const withZone = () =>
+    db
+      .select({
+        id: prompts.id,
+        orgId: prompts.orgId,
+        status: prompts.status,
+        frequency: prompts.frequency,
+        runsPerEval: prompts.runsPerEval,
+        templateDefaults: prompts.templateDefaults,
+        createdAt: prompts.createdAt,
+        nextSlotAt: prompts.nextSlotAt,
+        timeZone: orgs.timeZone,
+      })
+      .from(prompts)
+      .innerJoin(orgs, eq(orgs.id, prompts.orgId));
+  const getRow = withZone().where(eq(prompts.id, id)).prepare();
+  const listRows = withZone()
+    .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
+    .orderBy(prompts.id)
+    .limit(batch)
+    .prepare();
+
+  return { insertSlot, listDue, firstSlot, setNext, forgetAfter, findSlot, getRow, listRows };
+}
+
+/** The schedule of a prompt that has one and is active; null for all others. */
+export const scheduleOf = ({ id, status, frequency, timeZone }: ScheduledPrompt): Schedule | null =>
+  status === "active" && frequency !== null ? { id, frequency, timeZone } : null;

@@ -1,0 +1,79 @@
+// What a few repeats come to: centres, spreads and intervals. Pure functions; where each comes from stands with it.
+import { tQuantile } from "./distributions.ts";
+
+/** A value with the interval that holds it with 95 % confidence, unless another is said; null where one run cannot tell. */
+export type Estimate = { value: number; low: number | null; high: number | null };
+
+export const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+/** The middle value, or the mean of the two in the middle; null of nothing. */
+export function median(values: number[]): number | null {
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length / 2;
+  if (sorted.length === 0) return null;
+  return sorted.length % 2 ? (sorted[Math.floor(half)] as number) : mean(sorted.slice(half - 1, half + 1));
+}
+
+/** Unbiased sample variance (n − 1). */
+export const variance = (values: number[]): number => {
+  const centre = mean(values);
+  return values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / (values.length - 1);
+};
+
+/** Sample standard deviation; null below two values. */
+export const deviation = (values: number[]): number | null => (values.length < 2 ? null : Math.sqrt(variance(values)));
+
+/** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval below two runs. */
+export const meanInterval = (scores: number[]): Estimate => around(scores, 1 / scores.length);
+
+/** Where one more run of the same would lie in 19 of 20 cases, clipped to 0..100: the t prediction interval around the mean. */
+export const predictionInterval = (scores: number[]): Estimate => around(scores, 1 + 1 / scores.length);
+
+function around(scores: number[], share: number): Estimate {
+  const value = mean(scores);
+  if (scores.length < 2) return { value, low: null, high: null };
+  const half = tQuantile(0.975, scores.length - 1) * Math.sqrt(variance(scores) * share);
+  return { value, low: Math.max(0, value - half), high: Math.min(100, value + half) };
+}
+
+/** A share k of n with Wilson's 95 % score interval: E. B. Wilson, JASA 22 (1927) 209–212. */
+export function wilson(k: number, n: number): Estimate {
+  const z = 1.959963984540054;
+  const share = k / n;
+  const centre = (share + z ** 2 / (2 * n)) / (1 + z ** 2 / n);
+  const half = (z / (1 + z ** 2 / n)) * Math.sqrt((share * (1 - share)) / n + z ** 2 / (4 * n ** 2));
+  return { value: share, low: Math.max(0, centre - half), high: Math.min(1, centre + half) };
+}
+
+/**
+ * How much larger the mean of `b` is than that of `a`, with Welch's interval, which misses in `alpha` of the cases: B. L. Welch, Biometrika 34
+ * (1947) 28–35. Without an interval unless both have two values.
+ */
+export const welch = (a: number[], b: number[], alpha = 0.05): Estimate =>
+  stratifiedWelch([{ a, b, weight: 1 }], alpha);
+
+/** The same for the weighted mean of the differences in several strata. */
+export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: number }[], alpha = 0.05): Estimate {
+  const value = strata.reduce((sum, { a, b, weight }) => sum + weight * (mean(b) - mean(a)), 0);
+  const sides = strata.flatMap(({ a, b, weight }) => [a, b].map((values) => ({ values, weight })));
+  if (sides.some(({ values }) => values.length < 2)) return { value, low: null, high: null };
+  const parts = sides.map(({ values, weight }) => ({
+    v: (weight ** 2 * variance(values)) / values.length,
+    freedom: values.length - 1,
+  }));
+  const sum = parts.reduce((all, { v }) => all + v, 0);
+  // Without any spread the interval has no width, and no degrees of freedom are needed.
+  if (sum === 0) return { value, low: value, high: value };
+  const freedom = sum ** 2 / parts.reduce((all, { v, freedom }) => all + v ** 2 / freedom, 0);
+  const half = tQuantile(1 - alpha / 2, freedom) * Math.sqrt(sum);
+  return { value, low: value - half, high: value + half };
+}
+
+/** The mean of paired differences, with the t interval that misses in `alpha` of the cases. */
+export function pairedInterval(differences: number[], alpha = 0.05): Estimate {
+  const value = mean(differences);
+  const sd = deviation(differences);
+  if (sd === null) return { value, low: null, high: null };
+  const half = tQuantile(1 - alpha / 2, differences.length - 1) * (sd / Math.sqrt(differences.length));
+  return { value, low: value - half, high: value + half };
+}

@@ -1,0 +1,250 @@
+// Tests of whether two sides differ by more than chance. None assumes a distribution. Pure functions; where each comes from stands with it.
+import { lnChoose, tTail } from "./distributions.ts";
+import { deviation, mean } from "./estimates.ts";
+
+/** `smallest`: the least p that so many values could show, whatever they are. `seed`: of the draws; null where every split was looked at. */
+export type Exact = { p: number; smallest: number; splits: number; seed: number | null };
+
+/** More splits than this are not looked at one by one: so many are drawn. */
+const maxSplits = 50_000;
+const resamples = 20_000;
+const resampleSeed = 1;
+
+/** A sum that differs in its last bits, for it was made in another order, is the same. */
+const rounding = 1e-9;
+
+/**
+ * Two-sided permutation test of the difference of two means: the share of all ways to split the values into two sides that differ at least as
+ * much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits 20,000 drawn with a fixed seed; p is then (hits + 1) / (draws + 1).
+ */
+export function permutationTest(a: number[], b: number[]): Exact {
+  const all = [...a, ...b];
+  const total = sumOf(all);
+  const difference = (sumA: number) => Math.abs(sumA / a.length - (total - sumA) / b.length);
+  const observed = difference(sumOf(a)) - rounding;
+  const ways = Math.round(Math.exp(lnChoose(all.length, a.length)));
+  // Of sides of one size each split has a mirror image that differs as much.
+  const smallest = Math.min(1, (a.length === b.length ? 2 : 1) / ways);
+  let hits = 0;
+  if (ways <= maxSplits) {
+    forEachSum(all, a.length, (sum) => {
+      if (difference(sum) >= observed) hits++;
+    });
+    return { p: hits / ways, smallest, splits: ways, seed: null };
+  }
+  const random = seeded(resampleSeed);
+  for (let draw = 0; draw < resamples; draw++) {
+    if (difference(drawnSum(all, a.length, random)) >= observed) hits++;
+  }
+  return drawn(hits, smallest);
+}
+
+/** Values of both sides that may be exchanged for one another: those of one prompt and its template arguments. */
+export type Stratum = { a: number[]; b: number[]; weight: number };
+
+/**
+ * Two-sided permutation test of the weighted mean of the differences in several strata. Values change sides only within their stratum, so that
+ * strata with different levels do no harm: P. I. Good, Permutation, Parametric and Bootstrap Tests of Hypotheses (2005) §6. One stratum: the same
+ * as `permutationTest`.
+ */
+export function stratifiedPermutationTest(strata: Stratum[]): Exact {
+  const [only] = strata;
+  if (only && strata.length === 1) return permutationTest(only.a, only.b);
+  const totals = strata.map(({ a, b }) => sumOf(a) + sumOf(b));
+  const toDifference = (sumA: number, i: number) => {
+    const { a, b, weight } = strata[i] as Stratum;
+    return weight * (((totals[i] as number) - sumA) / b.length - sumA / a.length);
+  };
+  const observed = Math.abs(sumOf(strata.map(({ a }, i) => toDifference(sumOf(a), i)))) - rounding;
+  const ways = strata.reduce((all, { a, b }) => all * Math.round(Math.exp(lnChoose(a.length + b.length, a.length))), 1);
+  const isBalanced = strata.every(({ a, b }) => a.length === b.length);
+  const smallest = Math.min(1, (isBalanced ? 2 : 1) / ways);
+  const values = strata.map(({ a, b }) => [...a, ...b]);
+  let hits = 0;
+  if (ways <= maxSplits) {
+    const differences = strata.map(({ a }, i) => {
+      const found: number[] = [];
+      forEachSum(values[i] as number[], a.length, (sum) => found.push(toDifference(sum, i)));
+      return found;
+    });
+    forEachTotal(differences, (total) => {
+      if (Math.abs(total) >= observed) hits++;
+    });
+    return { p: hits / ways, smallest, splits: ways, seed: null };
+  }
+  const random = seeded(resampleSeed);
+  for (let draw = 0; draw < resamples; draw++) {
+    let total = 0;
+    for (let i = 0; i < strata.length; i++)
+      total += toDifference(drawnSum(values[i] as number[], (strata[i] as Stratum).a.length, random), i);
+    if (Math.abs(total) >= observed) hits++;
+  }
+  return drawn(hits, smallest);
+}
+
+/** Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. 1 for a single one. */
+export function pairedTest(differences: number[]): number {
+  const sd = deviation(differences);
+  const value = mean(differences);
+  if (sd === null || Math.abs(value) <= rounding) return 1;
+  return sd <= rounding ? 0 : tTail((Math.abs(value) / sd) * Math.sqrt(differences.length), differences.length - 1);
+}
+
+/**
+ * Two-sided sign-flip test that the mean of paired differences is 0: the share of all ways to turn signs whose sum is at least as large.
+ * R. A. Fisher, The Design of Experiments (1935) §21. Above 50,000 ways (16 pairs and more) 20,000 drawn with a fixed seed.
+ */
+export function signFlipTest(differences: number[]): Exact {
+  const n = differences.length;
+  const observed = Math.abs(sumOf(differences)) - rounding;
+  const ways = 2 ** n;
+  const smallest = Math.min(1, 2 / ways);
+  const isFar = (flip: (i: number) => boolean) =>
+    Math.abs(differences.reduce((sum, value, i) => (flip(i) ? sum - value : sum + value), 0)) >= observed;
+  let hits = 0;
+  if (ways <= maxSplits) {
+    for (let signs = 0; signs < ways; signs++) if (isFar((i) => ((signs >> i) & 1) === 1)) hits++;
+    return { p: hits / ways, smallest, splits: ways, seed: null };
+  }
+  const random = seeded(resampleSeed);
+  for (let draw = 0; draw < resamples; draw++) if (isFar(() => random() < 0.5)) hits++;
+  return drawn(hits, smallest);
+}
+
+/**
+ * Two-sided exact test of two shares, k of n each: the tables with the same sums that are at most as probable as this one. R. A. Fisher,
+ * J. R. Stat. Soc. 85 (1922) 87–94.
+ */
+export function fisherTest(a: { k: number; n: number }, b: { k: number; n: number }): number {
+  const [n, k] = [a.n + b.n, a.k + b.k];
+  const chance = (inA: number) => Math.exp(lnChoose(a.n, inA) + lnChoose(b.n, k - inA) - lnChoose(n, k));
+  // Chances that are equal differ in their last bits.
+  const observed = chance(a.k) * (1 + 1e-7);
+  let p = 0;
+  for (let inA = Math.max(0, k - b.n); inA <= Math.min(a.n, k); inA++) {
+    const each = chance(inA);
+    if (each <= observed) p += each;
+  }
+  return Math.min(1, p);
+}
+
+/** How the runs of one side in one stratum ended: `met` the goal, `unfinished` without an end, of `n` that were made. */
+export type Ends = { n: number; met: number; unfinished: number };
+
+/** One-sided p values; `adjusted`: the smaller of both, corrected for there being two. */
+export type EndsTest = { fell: number | null; rose: number; adjusted: number };
+
+/**
+ * Whether side `b` met the goal less often, or ended less often, than chance allows: exact, one-sided, over all ways to exchange runs within each
+ * stratum. With one stratum each p is that of Fisher's one-sided test. The correction is the exact one by the joint distribution of both: P. H.
+ * Westfall and S. S. Young, Resampling-Based Multiple Testing (1993) §2.3. `isJudged` false: nobody looked for the goal, only the ends count.
+ */
+export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
+  // Chances of each pair of `met` and `unfinished` on side b, summed over the strata.
+  let chances = new Map<number, number>([[0, 1]]);
+  const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
+  for (const stratum of strata) {
+    const next = new Map<number, number>();
+    for (const [key, chance] of chances)
+      for (const [more, each] of drawsOf(stratum, base))
+        next.set(key + more, (next.get(key + more) ?? 0) + chance * each);
+    chances = next;
+  }
+  const metOf = (key: number) => Math.floor(key / base);
+  const sumWhere = (holds: (key: number) => boolean) => {
+    let sum = 0;
+    for (const [key, chance] of chances) if (holds(key)) sum += chance;
+    return Math.min(1, sum);
+  };
+  const lows = cached((met: number) => (isJudged ? sumWhere((key) => metOf(key) <= met) : 1));
+  const highs = cached((unfinished: number) => sumWhere((key) => key % base >= unfinished));
+  const [met, unfinished] = [sumOf(strata.map(({ b }) => b.met)), sumOf(strata.map(({ b }) => b.unfinished))];
+  const [fell, rose] = [lows(met), highs(unfinished)];
+  const least = Math.min(fell, rose) * (1 + 1e-9);
+  return {
+    fell: isJudged ? fell : null,
+    rose,
+    adjusted: sumWhere((key) => Math.min(lows(metOf(key)), highs(key % base)) <= least),
+  };
+}
+
+/** The chance of each `met * base + unfinished` among as many runs as side b has: multivariate hypergeometric. */
+function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number][] {
+  const [met, unfinished, n] = [a.met + b.met, a.unfinished + b.unfinished, a.n + b.n];
+  const rest = n - met - unfinished;
+  const found: [number, number][] = [];
+  for (let m = 0; m <= Math.min(met, b.n); m++)
+    for (let u = Math.max(0, b.n - m - rest); u <= Math.min(unfinished, b.n - m); u++) {
+      const ways = lnChoose(met, m) + lnChoose(unfinished, u) + lnChoose(rest, b.n - m - u) - lnChoose(n, b.n);
+      found.push([m * base + u, Math.exp(ways)]);
+    }
+  return found;
+}
+
+function cached<T>(of: (key: number) => T): (key: number) => T {
+  const known = new Map<number, T>();
+  return (key) => {
+    if (!known.has(key)) known.set(key, of(key));
+    return known.get(key) as T;
+  };
+}
+
+/** p values of one family, corrected for their number, in their order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */
+export function holm(ps: number[]): number[] {
+  const order = ps.map((_, i) => i).sort((a, b) => (ps[a] as number) - (ps[b] as number));
+  const corrected: number[] = [];
+  let least = 0;
+  order.forEach((at, rank) => {
+    least = Math.max(least, Math.min(1, (ps[at] as number) * (ps.length - rank)));
+    corrected[at] = least;
+  });
+  return corrected;
+}
+
+/** What draws tell: no p below 1 / (draws + 1). */
+const drawn = (hits: number, smallest: number): Exact => ({
+  p: (hits + 1) / (resamples + 1),
+  smallest: Math.max(smallest, 1 / (resamples + 1)),
+  splits: resamples,
+  seed: resampleSeed,
+});
+
+const sumOf = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
+
+/** The sum of k values, drawn: the first places of a Fisher–Yates shuffle, which leaves the values in another order. */
+function drawnSum(values: number[], k: number, random: () => number): number {
+  let sum = 0;
+  for (let i = 0; i < k; i++) {
+    const j = i + Math.floor(random() * (values.length - i));
+    const value = values[j] as number;
+    values[j] = values[i] as number;
+    values[i] = value;
+    sum += value;
+  }
+  return sum;
+}
+
+/** The sum of each choice of one value from each list. */
+function forEachTotal(lists: number[][], visit: (total: number) => void, at = 0, total = 0): void {
+  if (at === lists.length) visit(total);
+  else for (const value of lists[at] as number[]) forEachTotal(lists, visit, at + 1, total + value);
+}
+
+/** The sum of each choice of `k` of the values. */
+function forEachSum(values: number[], k: number, visit: (sum: number) => void, from = 0, sum = 0): void {
+  if (k === 0) visit(sum);
+  else
+    for (let i = from; i <= values.length - k; i++)
+      forEachSum(values, k - 1, visit, i + 1, sum + (values[i] as number));
+}
+
+/** Random numbers from 0 to 1, the same on every machine: mulberry32. */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,154 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { and, eq, ne } from "drizzle-orm";
+import type { Db } from "../db/open.ts";
+import { prompts } from "../db/tables.ts";
+import type { OrgId } from "../deps.ts";
+import { methodologyWords } from "../reports/differences.ts";
+import { Nullable, OneOf, Time, toIso } from "../schema.ts";
+import { type ChangePoint, changePoints } from "../stats/change-points.ts";
+import { mean, welch } from "../stats/estimates.ts";
+import { permutationTest } from "../stats/hypothesis-tests.ts";
+import { pWords, rounded } from "../stats/repeats.ts";
+import { readScoreDays, type ScoreDay } from "./score-days.ts";
+
+/** Scores that change points are looked for in, the newest. */
+export const maxScores = 300;
+/** Canary runs on either side of a change: as many as this, and never fewer than the other. */
+const canaryRuns = { most: 8, least: 5 };
+const alpha = 0.05;
+
+const bound = Nullable(Type.Number());
+
+export const Change = Type.Object({
+  at: Time,
+  what: OneOf(["score", "agent version", "model", "methodology"]),
+  from: Type.String(),
+  to: Type.String(),
+  delta: Nullable(Type.Object({ value: Type.Number(), low: bound, high: bound })),
+  p: bound,
+  canary: Nullable(
+    OneOf(["moved", "stayed"], "moved: the model drifted; stayed: the docs changed; null: too few runs"),
+  ),
+  note: Nullable(Type.String()),
+});
+type Change = Static<typeof Change>;
+
+/** A score, or how far it lies from the mean of its prompt, with the day of its run. */
+export type Level = { at: number; value: number };
+
+/** `others`: days of the same prompts by whatever model and methodology. */
+export type ChangeContext = { db: Db; org: OrgId; promptId: string | undefined; others: ScoreDay[] };
+
+const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
+
+/** Where a line's level, agent, model or methodology changed, oldest first. */
+export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Level[]): Change[] {
+  const points = changePoints(levels.map(({ value }) => value));
+  const scores = points.map((point, i) => {
+    const at = levels[point.index]?.at ?? 0;
+    const span: [number, number] = [
+      levels[points[i - 1]?.index ?? 0]?.at ?? 0,
+      levels[points[i + 1]?.index ?? -1]?.at ?? Number.MAX_SAFE_INTEGER,
+    ];
+    return scoreChange(point, at, canaryAt(context, days[0] as ScoreDay, at, span));
+  });
+  return [...marksOf(context, days), ...scores].sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
+}
+
+function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, canary: Canary): Change {
+  const delta = rounded(welch(before, after), 1);
+  const found = `${signed(delta.value)} points (95% from ${delta.low} to ${delta.high}), ${before.length} against ${after.length} runs, ${pWords(p)} (permutation test of the series)`;
+  return {
+    at: toIso(at),
+    what: "score",
+    from: from.toFixed(1),
+    to: to.toFixed(1),
+    delta,
+    p: Number(p.toFixed(4)),
+    canary: canary.verdict,
+    note: `${found}; ${canary.note}`,
+  };
+}
+
+type Canary = { verdict: Change["canary"]; note: string };
+
+/** Whether canary prompts, whose docs never change, changed at the same time with the same agent, model and methodology. */
+function canaryAt({ db, org, promptId }: ChangeContext, line: ScoreDay, at: number, span: [number, number]): Canary {
+  const others = promptId === undefined ? undefined : ne(prompts.id, promptId.toLowerCase());
+  const canaries = db
+    .select({ id: prompts.id })
+    .from(prompts)
+    .where(and(eq(prompts.orgId, org), eq(prompts.isCanary, true), others))
+    .all()
+    .map(({ id }) => id);
+  const { days } = canaries.length === 0 ? { days: [] } : readScoreDays({ db }, org, canaries, span);
+  const same = days.filter(
+    ({ agent, model, methodology, scope }) =>
+      agent === line.agent &&
+      model === line.model &&
+      scope === line.scope &&
+      methodology.hash === line.methodology.hash,
+  );
+  const byPrompt = Map.groupBy(same, ({ promptId }) => promptId);
+  const sides = [...byPrompt.values()].map((own) => {
+    const centre = mean(own.flatMap(({ scores }) => scores));
+    const on = (isAfter: boolean) =>
+      own
+        .filter(({ day }) => day >= at === isAfter)
+        .flatMap(({ day, scores }) => scores.map((score) => ({ at: day, value: score - centre })));
+    return [on(false), on(true)] as const;
+  });
+  const values = (side: Level[]) => side.map(({ value }) => value);
+  const inTime = (a: Level, b: Level) => a.at - b.at;
+  const before = values(
+    sides
+      .flatMap(([side]) => side)
+      .sort(inTime)
+      .slice(-canaryRuns.most),
+  );
+  const after = values(
+    sides
+      .flatMap(([, side]) => side)
+      .sort(inTime)
+      .slice(0, canaryRuns.most),
+  );
+  const runs = `${before.length} against ${after.length} runs`;
+  if (Math.min(before.length, after.length) < canaryRuns.least)
+    return {
+      verdict: null,
+      note: `too few canary runs to separate docs from model: ${runs}; at least ${canaryRuns.least} per side are needed`,
+    };
+  const { p } = permutationTest(before, after);
+  const found = `${signed(mean(after) - mean(before))} points, ${runs}, ${pWords(p)}`;
+  return p < alpha
+    ? { verdict: "moved", note: `the canary prompts changed too (${found}), so the model drifted` }
+    : { verdict: "stayed", note: `the canary prompts did not change (${found}), so the docs are the likely cause` };
+}
+
+/** Marks where the agent's model, methodology or version changed. */
+function marksOf({ others }: ChangeContext, days: ScoreDay[]): Change[] {
+  const none = { delta: null, p: null, canary: null, note: null };
+  const [first] = days;
+  if (!first) return [];
+  const isOther = (day: ScoreDay) => day.model !== first.model || day.methodology.hash !== first.methodology.hash;
+  const earlier = others.findLast((day) => day.agent === first.agent && isOther(day) && day.lastAt < first.lastAt);
+  const began = earlier
+    ? ([
+        ["model", earlier.model || "none", first.model || "none"],
+        ["methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)],
+      ] as const)
+    : [];
+  const known = days.filter(({ version }) => version !== "");
+  const versions = known.flatMap(({ day, version }, i) => {
+    const before = known[i - 1]?.version ?? version;
+    return before === version
+      ? []
+      : [{ at: toIso(day), what: "agent version" as const, from: before, to: version, ...none }];
+  });
+  return [
+    ...began
+      .filter(([, from, to]) => from !== to)
+      .map(([what, from, to]) => ({ at: toIso(first.day), what, from, to, ...none })),
+    ...versions,
+  ];
+}

@@ -1,0 +1,87 @@
+import { and, desc, eq, gte, isNull, lt, or, sql } from "drizzle-orm";
+import { firstIdOf } from "../db/rows.ts";
+import { reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { comparedScope } from "../reports/differences.ts";
+import { toIso } from "../schema.ts";
+import { sumUp } from "../stats/repeats.ts";
+import type { ScoreDay } from "./score-days.ts";
+
+/** Runs that are looked at for one answer, the newest first: an evaluation has 50 at most. */
+const maxRuns = 2000;
+
+type Line = Pick<ScoreDay, "agent" | "model" | "methodology" | "scope">;
+
+/**
+ * One point an evaluation of a prompt by one agent, model and methodology: its published runs on the live docs, oldest first. `isOwn`: whether an
+ * evaluation of that moment of which no run has a report belongs to them.
+ */
+export function evaluationsOf(
+  { db }: Pick<Deps, "db">,
+  org: OrgId,
+  promptId: string,
+  line: Line,
+  [start, end]: [number, number],
+  most: number,
+  isOwn: (at: number) => boolean,
+) {
+  const rows = db
+    .select({
+      id: runs.id,
+      at: runs.createdAt,
+      evalRequestId: runs.evalRequestId,
+      failureCause: runs.failureCause,
+      report: {
+        outcome: reports.outcome,
+        scope: reports.scope,
+        score: reports.score,
+        hash: sql<string>`json_extract(${reports.methodology}, '$.hash')`,
+        seconds: sql<number | null>`json_extract(${reports.metrics}, '$.timeSeconds')`,
+        costUsd: sql<number | null>`json_extract(${reports.metrics}, '$.costUsd')`,
+      },
+    })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .where(
+      and(
+        eq(runs.orgId, org),
+        eq(runs.promptId, promptId),
+        gte(runs.id, firstIdOf(start)),
+        lt(runs.id, firstIdOf(end)),
+        eq(runs.agent, line.agent),
+        sql`coalesce(${runs.model}, '') = ${line.model}`,
+        sql`${runs.urlMap} = '{}'`,
+        or(eq(reports.status, "published"), and(isNull(reports.status), eq(runs.status, "failed"))),
+      ),
+    )
+    .orderBy(desc(runs.id))
+    .limit(maxRuns + 1)
+    .all()
+    .map(({ report, ...run }) => ({ ...run, report: report?.outcome == null ? null : report }));
+  const all = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
+  const isOfScope = (scope: ScoreDay["scope"]) =>
+    comparedScope({ scope, judge: line.methodology.judge }) === line.scope;
+  // The oldest of a list that was cut may lack some of its runs.
+  const isCut = rows.length > maxRuns;
+  const whole = (isCut ? all.slice(0, -1) : all).flatMap(([id, ended]): typeof all => {
+    const own = ended.filter(
+      ({ report }) => report === null || (report.hash === line.methodology.hash && isOfScope(report.scope)),
+    );
+    const isGraded = own.some(({ report }) => report !== null);
+    const isLost = ended.every(({ report, at }) => report === null && isOwn(at));
+    return isGraded || isLost ? [[id, own]] : [];
+  });
+  const shown = whole.slice(0, most);
+  const oldest = shown.at(-1)?.[1].at(-1) ?? (isCut ? rows.at(-1) : undefined);
+  return {
+    points: shown
+      .map(([evalRequestId, ended]) => ({
+        from: toIso(ended.at(-1)?.at ?? start),
+        evalRequestId,
+        prompts: 1,
+        ...sumUp(ended),
+      }))
+      .reverse(),
+    nextUntil: oldest && (isCut || shown.length < whole.length) ? toIso(oldest.at) : null,
+  };
+}

@@ -1,0 +1,38 @@
+import { Type } from "@sinclair/typebox";
+import type { Deps } from "../deps.ts";
+import { fitting, promptIdArgument, readOnly, type Tool, tool, Undescribed } from "../mcp/tool.ts";
+import type { Prompts } from "../prompts/prompts.ts";
+import { Nullable } from "../schema.ts";
+import { getTrends, Trends, trendFilter } from "./trends.ts";
+
+const { points, changes, nextUntil } = Trends.properties;
+const BriefTrends = Type.Object({
+  agent: Nullable(Type.String()),
+  model: Nullable(Type.String()),
+  methodology: Nullable(Undescribed),
+  points,
+  others: Type.Array(Undescribed),
+  changes: Type.Array(Type.Object({ what: Type.String(), note: changes.items.properties.note })),
+  cells: Type.Array(Undescribed),
+  nextUntil,
+});
+
+export const trendTools = ({ prompts, deps }: { prompts: Prompts; deps: Pick<Deps, "db" | "now"> }): Tool[] => [
+  tool({
+    name: "get_trends",
+    title: "Show trends",
+    description:
+      "Show scores, success rate, time and cost by day, week or month, for one prompt or all, for one agent and methodology; others has the lines of other methodologies. To compare two evaluations, use compare_reports.",
+    input: Type.Object({ ...trendFilter, promptId: Type.Optional(promptIdArgument) }),
+    output: BriefTrends,
+    annotations: readOnly,
+    run(filter, { caller }) {
+      if (filter.promptId !== undefined) prompts.getPromptRow(caller.org, filter.promptId);
+      const trends = getTrends(deps, caller.org, filter);
+      const points = fitting(trends.points.toReversed()).toReversed();
+      const nextUntil = points.length < trends.points.length ? (points[0]?.from ?? null) : trends.nextUntil;
+      const fit = fitting([...points, ...trends.others]).length - points.length;
+      return { ...trends, points, others: trends.others.slice(0, Math.max(0, fit)), nextUntil };
+    },
+  }),
+];

@@ -1,0 +1,59 @@
+import { capitalize } from "../../reports/labels.ts";
+import type { Report } from "../../reports/schema.ts";
+import type { EvalResult } from "../../stats/repeats.ts";
+
+/** `+3.2`, or `−3.2` with a true minus sign. */
+export const signed = (change: number, words: (value: number) => string = String): string =>
+  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${words(Math.abs(change))}`;
+
+/** A change, colored by whether higher is better. */
+export const Change = ({
+  change,
+  isCost = false,
+  words,
+}: {
+  change: number;
+  isCost?: boolean;
+  words?: (value: number) => string;
+}) => <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{signed(change, words)}</span>;
+
+/** How reliable the score is: the results of the repeats and the comparison with the baseline. */
+export function BaselineSummary({ report: { baseline }, result }: { report: Report; result: EvalResult | null }) {
+  return (
+    <dl class="baseline-summary">
+      {result && (
+        <div>
+          <dt>Repeats</dt>
+          <dd>{resultText(result)}</dd>
+        </div>
+      )}
+      {baseline && (
+        <div data-usual={baseline.score?.isUsual}>
+          <dt>{baseline.kind === "pinned" ? "Pinned baseline" : "Baseline"}</dt>
+          <dd>
+            {baseline.score === null ? (
+              `Not comparable: ${baseline.differences.join("; ")}`
+            ) : (
+              <>
+                <Change change={baseline.score.change} /> vs. {baseline.score.mean}, the mean of {baseline.n} runs;{" "}
+                {baseline.score.isUsual ? "within" : "outside"} the usual range ({baseline.score.low}–
+                {baseline.score.high})
+              </>
+            )}
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function resultText({ n, label, score, successRate, infraFailures, unfinished, smallestChange }: EvalResult): string {
+  if (n < 2 || score === null || score.low === null)
+    return `${capitalize(label)}. Run it 4+ times to tell a real change from noise${unfinished > 0 ? `; ${unfinished} pending` : ""}.`;
+  const parts = [`mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`];
+  if (successRate) parts.push(`goal reached in ${Math.round(successRate.value * successRate.of)} of ${successRate.of}`);
+  if (infraFailures > 0) parts.push(`${infraFailures} failed to start`);
+  if (unfinished > 0) parts.push(`${unfinished} pending`);
+  if (smallestChange !== null) parts.push(`minimum detectable change ${smallestChange} points`);
+  return parts.join("; ");
+}

@@ -1,0 +1,61 @@
+/** Scores from 0 to 100 as a line without axes. `label`: the text for screen readers. */
+export function Sparkline({ scores, label }: { scores: number[]; label: string }) {
+  const [width, height, edge] = [96, 24, 3];
+  const least = Math.min(...scores);
+  const span = Math.max(...scores) - least;
+  // The scale spans at least 20 points, so that a small change does not look large.
+  const range = Math.max(span, 20);
+  const from = least - (range - span) / 2;
+  const x = (i: number) => (scores.length === 1 ? width - edge : edge + (i * (width - 2 * edge)) / (scores.length - 1));
+  const y = (score: number) => height - edge - ((score - from) / range) * (height - 2 * edge);
+  const points = scores.map((score, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`);
+  const [cx, cy] = points.at(-1)?.split(",") ?? [];
+  return (
+    <svg class="spark" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="img" aria-label={label}>
+      <polyline points={points.join(" ")} />
+      <circle cx={cx} cy={cy} r="2.5" />
+    </svg>
+  );
+}
+
+type Point = { score: number; name: string };
+
+/** Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point. Put a table with the same data next to it. */
+export function ScoreLine({ points, label }: { points: Point[]; label: string }) {
+  const [width, height, left, right, top, bottom] = [640, 160, 40, 8, 10, 10];
+  const x = (i: number) =>
+    points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
+  const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
+  return (
+    <svg class="score-line" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+      {[0, 50, 100].map((score) => (
+        <g key={score}>
+          <line x1={left} x2={width - right} y1={y(score)} y2={y(score)} />
+          <text x={left - 6} y={y(score) + 3.5}>
+            {score}
+          </text>
+        </g>
+      ))}
+      <polyline points={points.map(({ score }, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`).join(" ")} />
+      {points.map(({ score, name }, i) => (
+        <circle key={name} cx={x(i).toFixed(1)} cy={y(score).toFixed(1)} r="3.5">
+          <title>{name}</title>
+        </circle>
+      ))}
+    </svg>
+  );
+}
+
+/** A usage bar. `share`: 0 to 1. */
+export const Meter = ({ share, label }: { share: number; label: string }) => (
+  <svg
+    class={`track ${share >= 0.8 ? "grade-d" : "used"}`}
+    viewBox="0 0 100 8"
+    preserveAspectRatio="none"
+    role="img"
+    aria-label={label}
+  >
+    <rect class="rest" width="100" height="8" />
+    <rect class="done" width={(Math.min(1, share) * 100).toFixed(1)} height="8" />
+  </svg>
+);

@@ -1,0 +1,58 @@
+import type { ComponentChildren } from "preact";
+import { line } from "../../grading/text.ts";
+
+/** A prompt as an option of a filter. */
+export type PromptName = { id: string; title: string | null };
+
+/** Prompts as options of a Choice. */
+export const promptChoices = (prompts: PromptName[]) =>
+  prompts.map(({ id, title }) => [id, line(title ?? id, 60)] as const);
+
+type Props = {
+  name: string;
+  label: string;
+  /** Label of the empty option. Without it a value is always selected. */
+  all?: string;
+  value?: string;
+  children: (readonly [value: string, words: string])[];
+};
+
+/** A select in a filter toolbar. */
+export const Choice = ({ name, label, all, value, children }: Props) => (
+  <select name={name} aria-label={label}>
+    {all !== undefined && <option value="">{all}</option>}
+    {children.map(([each, words]) => (
+      <option key={each} value={each} selected={each === value}>
+        {words}
+      </option>
+    ))}
+  </select>
+);
+
+type FilterProps = {
+  action: string;
+  /** Id of the element to replace at each `trigger`. Without it the whole page reloads. */
+  part?: string;
+  trigger?: string;
+  /** Label of the link that clears the filters; false to hide it. */
+  all?: string | false;
+  children: ComponentChildren;
+};
+
+/** The filter form above a list. */
+export const Filter = ({ action, part, trigger = "change", all = false, children }: FilterProps) => (
+  <form class="toolbar filters" method="get" action={action} {...(part && replacing(action, part, trigger))}>
+    {children}
+    <button type="submit">Filter</button>
+    {all && <a href={action}>{all}</a>}
+  </form>
+);
+
+const replacing = (action: string, part: string, trigger: string) => ({
+  "hx-get": action,
+  "hx-trigger": trigger,
+  "hx-target": `#${part}`,
+  "hx-select": `#${part}`,
+  "hx-swap": "outerHTML",
+  "hx-push-url": "true",
+});

@@ -1,0 +1,88 @@
+import { percent } from "../../grading/text.ts";
+import { formatTime, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import type { Grading } from "../../reports/schema.ts";
+import { GradeMark, Wide } from "./figures.tsx";
+
+/** `path`: URL of the report. `mayPin`: the viewer may choose which grading the report shows. */
+type Props = { gradings: Grading[]; path: string; mayPin: boolean };
+
+/** All gradings of a session, oldest first. Hidden if there is only one. */
+export function Gradings({ gradings, path, mayPin }: Props) {
+  if (gradings.length < 2) return null;
+  return (
+    <section>
+      <h2 id="gradings">
+        Gradings <small>{gradings.length}</small>
+      </h2>
+      <p class="muted">
+        This session was graded more than once. The report shows the latest grading unless one is pinned.
+      </p>
+      {mayPin && gradings.some(({ isPinned }) => isPinned) && (
+        <form method="post" action={`${path}/grading`} class="inline">
+          <button type="submit" name="grading" value="">
+            Use latest grading
+          </button>
+        </form>
+      )}
+      <Wide label="Gradings">
+        <table class="list">
+          <thead>
+            <tr>
+              <th scope="col">Methodology</th>
+              <th scope="col">Judge</th>
+              <th scope="col">Grade</th>
+              <th scope="col" class="number">
+                Score
+              </th>
+              <th scope="col">Outcome</th>
+              <th scope="col" class="number">
+                Coverage
+              </th>
+              <th scope="col">Graded</th>
+              <th scope="col">In use</th>
+            </tr>
+          </thead>
+          <tbody>
+            {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...graded }) => (
+              <tr key={id}>
+                <th scope="row">
+                  {methodology.id} <code>{methodology.hash.slice(0, 8)}</code>
+                  {repeat > 1 && <small> repeat {repeat}</small>}
+                </th>
+                <td>{judge?.model ?? "None"}</td>
+                <td>
+                  <GradeMark grade={graded.grade} />
+                </td>
+                <td class="number">{scoreText(graded) ?? "–"}</td>
+                <td>{outcomeLabels[graded.outcome]}</td>
+                <td class="number">{percent(graded.coverage)}</td>
+                <td class="when">{formatTime(createdAt)}</td>
+                <td>
+                  {isPinned ? (
+                    "Pinned"
+                  ) : mayPin ? (
+                    <form method="post" action={`${path}/grading`}>
+                      {isShown && "Yes "}
+                      <button
+                        type="submit"
+                        name="grading"
+                        value={id}
+                        aria-label={`Pin the grading of ${formatTime(createdAt)}`}
+                      >
+                        Pin
+                      </button>
+                    </form>
+                  ) : isShown ? (
+                    "Yes"
+                  ) : (
+                    "–"
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+    </section>
+  );
+}

@@ -1,0 +1,285 @@
+import type { ComponentChildren, VNode } from "preact";
+import { renderToString } from "preact-render-to-string";
+import { version } from "../../../package.json" with { type: "json" };
+import { httpUrl } from "../../schema.ts";
+import { bundle } from "../bundle.ts" with { type: "macro" };
+import type { Site } from "../site.ts";
+import base from "../styles/base.css" with { type: "text" };
+import compare from "../styles/compare.css" with { type: "text" };
+import home from "../styles/home.css" with { type: "text" };
+import people from "../styles/people.css" with { type: "text" };
+import prompts from "../styles/prompts.css" with { type: "text" };
+import reference from "../styles/reference.css" with { type: "text" };
+import report from "../styles/report.css" with { type: "text" };
+import runs from "../styles/runs.css" with { type: "text" };
+import session from "../styles/session.css" with { type: "text" };
+import settings from "../styles/settings.css" with { type: "text" };
+import shell from "../styles/shell.css" with { type: "text" };
+import type { Viewer } from "../viewer.ts";
+
+/** The stylesheet: shared rules first, then one file for each kind of page. */
+export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
+export const js: string = bundle("./client.ts");
+
+const cssMark = Bun.hash(css).toString(36);
+const jsMark = Bun.hash(js).toString(36);
+
+const icon =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%233b5bdb'/%3E%3Cpath d='M4 11.5V8m4 3.5v-7m4 7V6.5' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
+
+type Crumb = { name: string; path?: string };
+
+type Props = {
+  site: Site;
+  /** Set on pages of an organization, which show its menu. */
+  viewer?: Viewer;
+  /** Path without the base, with its leading slash. */
+  path: string;
+  title: string;
+  description?: string;
+  /** Public pages are indexed by search engines and have a Markdown version. */
+  isPublic?: boolean;
+  markdownPath?: string;
+  /** Reload interval for browsers without JavaScript. */
+  refreshSeconds?: number;
+  crumbs?: Crumb[];
+  /** Shown next to the content, but after it in the document so that screen readers reach the content first. */
+  aside?: VNode;
+  children: ComponentChildren;
+};
+
+/** Hidden field that names the organization a form belongs to: another tab may have switched organizations since. */
+export const forms = { madeFor: "madeFor" };
+
+/** Renders a page fragment. */
+export const toPart = (part: VNode, viewer?: Viewer): string => {
+  const html = renderToString(part);
+  if (!viewer) return html;
+  const field = `<input type="hidden" name="${forms.madeFor}" value="${viewer.org}"/>`;
+  return html.replaceAll(/<form\b[^>]*\bmethod="post"[^>]*>/g, (form) => form + field);
+};
+
+/** Renders a whole document. */
+export function toPage(page: VNode<Pick<Props, "viewer">>): string {
+  return `<!doctype html>\n${toPart(page, page.props.viewer)}\n`;
+}
+
+export function Layout(props: Props) {
+  const {
+    site,
+    viewer,
+    path,
+    title,
+    description,
+    isPublic = false,
+    markdownPath,
+    refreshSeconds,
+    crumbs,
+    aside,
+    children,
+  } = props;
+  const { base, baseUrl } = site;
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <title>{title === "evald" ? title : `${title} · evald`}</title>
+        {description && <meta name="description" content={description} />}
+        {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
+        {refreshSeconds && (
+          <noscript>
+            <meta http-equiv="refresh" content={String(refreshSeconds)} />
+          </noscript>
+        )}
+        <link rel="icon" href={icon} />
+        <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
+        <script src={`${base}/client.js?v=${jsMark}`} defer />
+        {markdownPath && <link rel="alternate" type="text/markdown" href={baseUrl + markdownPath} />}
+        {isPublic && <link rel="help" type="text/plain" href={`${baseUrl}/llms.txt`} title="Index for agents" />}
+      </head>
+      <body class={viewer && "app"}>
+        <a class="skip" href="#content">
+          Skip to content
+        </a>
+        {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, path }} />}
+        <div class={aside ? "frame with-aside" : "frame"}>
+          <main id="content">
+            {crumbs && <Crumbs base={base} crumbs={crumbs} markdownPath={markdownPath} />}
+            {children}
+          </main>
+          {aside}
+        </div>
+        {!viewer && (
+          <footer class="foot">
+            <span>evald {version}</span>
+            <a href={`${base}/docs/api`}>REST API</a>
+            <a href={`${base}/llms.txt`}>llms.txt</a>
+          </footer>
+        )}
+        {viewer && <Keys />}
+      </body>
+    </html>
+  );
+}
+
+const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
+  <header class="bar">
+    <a class="mark" href={`${base}/`}>
+      <Mark /> evald
+    </a>
+    <nav aria-label="Site">
+      <a href={`${base}/docs`} aria-current={path.startsWith("/docs") && path !== "/docs/api" ? "true" : undefined}>
+        Docs
+      </a>
+      <a href={`${base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
+        API
+      </a>
+      {/* The documentation is the same for everyone and kept by caches: it does not know who is signed in. */}
+      {path.startsWith("/docs") ? (
+        <a href={`${base}/`}>Home</a>
+      ) : (
+        <a href={`${base}/sign-in`} aria-current={path === "/sign-in" ? "page" : undefined}>
+          Sign in
+        </a>
+      )}
+    </nav>
+  </header>
+);
+
+/** Menu items: name, path and the key that opens it after `g`. */
+const places = [
+  ["Home", "/", "h"],
+  ["Prompts", "/prompts", "p"],
+  ["Runs", "/runs", "u"],
+  ["Reports", "/reports", "r"],
+  ["Friction", "/friction", "f"],
+  ["Trends", "/trends", "t"],
+  ["Providers", "/providers", "d"],
+  ["Settings", "/settings", "s"],
+] as const;
+
+const isAt = (path: string, place: string) =>
+  place === "/" ? path === "/" : path === place || path.startsWith(`${place}/`);
+
+/** The menu of an organization: a sidebar, or a top bar on narrow screens. */
+const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
+  <header class="menu">
+    <a class="mark" href={`${base}/`}>
+      <Mark /> evald
+    </a>
+    <Switcher {...{ base, viewer }} />
+    <button type="button" class="fold" popovertarget="menu">
+      Menu
+    </button>
+    <div id="menu" class="folded" popover="auto">
+      <nav aria-label="Organization">
+        {places.map(([name, place, key]) => (
+          <a
+            key={place}
+            href={base + place}
+            data-key={`g ${key}`}
+            aria-current={isAt(path, place) ? "page" : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+      <nav class="foot-links" aria-label="Site">
+        <a href={`${base}/docs`}>Docs</a>
+        <a href={`${base}/docs/api`}>API</a>
+      </nav>
+      {viewer.person && (
+        <nav class="person" aria-label="Account">
+          <a
+            href={`${base}/account`}
+            title={viewer.person.email}
+            aria-current={isAt(path, "/account") ? "page" : undefined}
+          >
+            {viewer.person.name}
+          </a>
+          <form method="post" action={`${base}/sign-out`}>
+            <button type="submit">Sign out</button>
+          </form>
+        </nav>
+      )}
+    </div>
+  </header>
+);
+
+/** The current organization, with a switcher if the person has several. */
+const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
+  viewer.orgs.length < 2 ? (
+    <p class="org">{viewer.orgName}</p>
+  ) : (
+    <details class="org">
+      <summary>{viewer.orgName}</summary>
+      <form method="post" action={`${base}/account/organisation`}>
+        {viewer.orgs.map(({ id, name }) => (
+          <button type="submit" key={id} name="org" value={id} aria-current={id === viewer.org ? "true" : undefined}>
+            {name}
+          </button>
+        ))}
+      </form>
+    </details>
+  );
+
+const Keys = () => (
+  <dialog id="keys" aria-labelledby="keys-title">
+    <h2 id="keys-title">Keyboard shortcuts</h2>
+    <dl class="facts">
+      <div>
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search</dd>
+      </div>
+      {places.map(([name, , key]) => (
+        <div key={key}>
+          <dt>
+            <kbd>g</kbd> <kbd>{key}</kbd>
+          </dt>
+          <dd>{name}</dd>
+        </div>
+      ))}
+    </dl>
+    <form method="dialog">
+      <button type="submit">Close</button>
+    </form>
+  </dialog>
+);
+
+const Mark = () => (
+  <svg viewBox="0 0 16 16" aria-hidden="true">
+    <rect width="16" height="16" rx="4" />
+    <path d="M4 11.5V8m4 3.5v-7m4 7V6.5" />
+  </svg>
+);
+
+type CrumbsProps = { base: string; crumbs: Crumb[]; markdownPath?: string };
+
+const Crumbs = ({ base, crumbs, markdownPath }: CrumbsProps) => (
+  <nav class="crumbs" aria-label="Breadcrumbs">
+    <ol>
+      {crumbs.map(({ name, path }) => (
+        <li key={name}>
+          {path === undefined ? <span aria-current="page">{name}</span> : <a href={base + path}>{name}</a>}
+        </li>
+      ))}
+    </ol>
+    {markdownPath && <a href={base + markdownPath}>View as Markdown</a>}
+  </nav>
+);
+
+/** A URL from a target or a caller: a link only for http(s), without referrer. */
+export function Outside({ url }: { url: string }) {
+  const href = httpUrl(url)?.href;
+  return href === undefined ? (
+    <span class="address">{url}</span>
+  ) : (
+    <a class="address" href={href} rel="noreferrer nofollow">
+      {url}
+    </a>
+  );
+}

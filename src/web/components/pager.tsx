@@ -1,0 +1,50 @@
+import type { ComponentChildren } from "preact";
+
+type PageLink = { rel?: "prev" | "next"; href: string; text: string };
+
+type Props = {
+  /** Accessible name, for a page with two of them. */
+  label?: string;
+  /** Which part of the list is shown. */
+  range?: string;
+  links: (PageLink | false | null)[];
+  children?: ComponentChildren;
+};
+
+/** Links to the other pages of a list, after what belongs beside them. */
+export function Pager({ label = "Pages", range, links, children }: Props) {
+  const shown = links.filter((link) => link !== false && link !== null);
+  return (
+    <div class="pager">
+      <span>{children}</span>
+      {(range !== undefined || shown.length > 0) && (
+        <nav class="end" aria-label={label}>
+          {range !== undefined && <span class="muted">{range}</span>}
+          {shown.map(({ rel, href, text }) => (
+            <a key={text} class="button" rel={rel} href={href}>
+              {text}
+            </a>
+          ))}
+        </nav>
+      )}
+    </div>
+  );
+}
+
+type Offsets = { offset: number; perPage: number; total: number; toPage: (offset: number) => string };
+
+/** The links of a list that is read by offset. The pair names the previous and the next page. */
+export const offsetLinks = (
+  { offset, perPage, total, toPage }: Offsets,
+  [previous, next]: [string, string] = ["Newer", "Older"],
+): (PageLink | false)[] => [
+  offset > 0 && { rel: "prev", href: toPage(Math.max(0, offset - perPage)), text: previous },
+  offset + perPage < total && { rel: "next", href: toPage(offset + perPage), text: next },
+];
+
+/** An address with its query; empty values and 0 are left out. */
+export function toHref(path: string, query: object): string {
+  const params = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) if (value) params.set(name, String(value));
+  return params.size === 0 ? path : `${path}?${params}`;
+}

@@ -1,0 +1,110 @@
+import { duration } from "../../grading/text.ts";
+import { formatBytes } from "../../reports/labels.ts";
+import type { PagesVisited, Step, StepKind } from "../../reports/pages-visited.ts";
+import { toEventHref } from "./figures.tsx";
+
+const kindLabels: Record<StepKind, string> = {
+  goal: "answers the goal",
+  read: "read",
+  astray: "dead end",
+  missed: "failed to load",
+};
+
+const provenanceLabels: Record<Step["provenance"], string> = {
+  given: "start URL",
+  "llms.txt": "in llms.txt",
+  sitemap: "in the sitemap",
+  link: "linked",
+  search: "search result",
+  guessed: "guessed URL",
+};
+
+/** Row height and indent in SVG units. */
+const [row, indent, maxDepth] = [32, 16, 6];
+const column = (depth: number) => 10 + Math.min(depth, maxDepth) * indent;
+
+type Props = { visited: PagesVisited; session: string | null };
+
+/** The docs as the agent met them: each page in the order of the visits, under the page that led there. `session`: the page with its events. */
+export function VisitedPages({ visited: { steps, left }, session }: Props) {
+  if (steps.length === 0) return null;
+  const counted = Map.groupBy(steps, ({ kind }) => kind);
+  const width = column(Math.max(...steps.map(({ depth }) => depth))) + 10;
+  return (
+    <section class="pages-visited">
+      <h2 id="pages-visited">
+        Pages visited{" "}
+        <small>
+          {steps.length + left} {steps.length + left === 1 ? "page" : "pages"}
+        </small>
+      </h2>
+      <ul class="legend">
+        {(["goal", "read", "astray", "missed"] as const).map((kind) => (
+          <li key={kind} class={`step-${kind}`}>
+            <i class="dot" /> {counted.get(kind)?.length ?? 0} {kindLabels[kind]}
+          </li>
+        ))}
+      </ul>
+      <div class="visit-rows">
+        <svg
+          viewBox={`0 0 ${width} ${steps.length * row}`}
+          width={`${width / 16}rem`}
+          height={`${(steps.length * row) / 16}rem`}
+          aria-hidden="true"
+        >
+          {steps.map((step, i) => (
+            <Edge key={step.seq} steps={steps} at={i} />
+          ))}
+          {steps.map(({ seq, kind, depth }, i) => (
+            <circle key={seq} class={`step-${kind}`} cx={column(depth)} cy={middle(i)} r="5" />
+          ))}
+        </svg>
+        <ol>
+          {steps.map((step) => (
+            <StepRow key={step.seq} step={step} session={session} />
+          ))}
+        </ol>
+      </div>
+      {left > 0 && <p class="muted">{left} more pages in the session</p>}
+    </section>
+  );
+}
+
+const middle = (at: number) => at * row + row / 2;
+
+/** The edge from the page that linked a step to the step; the last sibling draws the shared vertical line. */
+function Edge({ steps, at }: { steps: Step[]; at: number }) {
+  const { parent, depth } = steps[at] as Step;
+  if (parent === null) return null;
+  const isLast = steps.findLastIndex((step) => step.parent === parent) === at;
+  const x = column((steps[parent] as Step).depth);
+  return (
+    <>
+      {isLast && <path d={`M${x} ${middle(parent) + 6}V${middle(at) - 8}`} />}
+      <path d={`M${x} ${middle(at) - 8}Q${x} ${middle(at)} ${x + 8} ${middle(at)}H${column(depth) - 5}`} />
+    </>
+  );
+}
+
+function StepRow({ step, session }: { step: Step; session: string | null }) {
+  const { url, title, kind, seq, status, ms, bytes, visits, provenance } = step;
+  const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
+  return (
+    <li class={`step-${kind}`}>
+      <span class="page" title={url}>
+        {title ?? pathname + search}
+        {title !== null && <small>{pathname + search}</small>}
+      </span>
+      <span class="how">{provenanceLabels[provenance]}</span>
+      <span class="what">
+        {kind === "missed" ? (status ?? "no response") : kindLabels[kind]}
+        {visits > 1 && `, ${visits} times`}
+      </span>
+      <span class="size">
+        {duration(ms / 1000)}
+        {bytes > 0 && ` · ${formatBytes(bytes)}`}
+      </span>
+      {session === null ? <span>event {seq}</span> : <a href={toEventHref(session, seq)}>event {seq}</a>}
+    </li>
+  );
+}

@@ -1,0 +1,54 @@
+import type { ComponentChildren } from "preact";
+import { Outside } from "./layout.tsx";
+
+/** Values nested deeper are shown as JSON. */
+const maxDepth = 3;
+const isMap = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === "object" && !Array.isArray(value);
+const isPlain = (value: unknown): boolean => value === null || typeof value !== "object";
+
+/** The fields of an event: text as is, everything else as colored JSON. All of it is untrusted data. */
+export function Payload({ fields, depth = 1 }: { fields: Record<string, unknown>; depth?: number }) {
+  return (
+    <dl class="payload">
+      {Object.entries(fields).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>
+            <Value value={value} depth={depth} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function Value({ value, depth }: { value: unknown; depth: number }) {
+  if (typeof value === "string") {
+    if (/^https?:\/\/\S+$/.test(value)) return <Outside url={value} />;
+    return value.includes("\n") || value.length > 200 ? <pre>{value}</pre> : <span class="s">{value || "“”"}</span>;
+  }
+  if (isMap(value) && depth < maxDepth && Object.keys(value).length > 0)
+    return <Payload fields={value} depth={depth + 1} />;
+  if (isPlain(value)) return <code class={kindOf(String(value))}>{String(value)}</code>;
+  const json = JSON.stringify(value, null, 2);
+  return json.includes("\n") ? <pre>{colored(json)}</pre> : <code>{json}</code>;
+}
+
+const tokens = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?/gi;
+
+const kindOf = (token: string): string => (/^-?\d/.test(token) ? "n" : "b");
+
+/** JSON with syntax colors. */
+function colored(json: string): ComponentChildren[] {
+  const parts: ComponentChildren[] = [];
+  let at = 0;
+  for (const match of json.matchAll(tokens)) {
+    const [whole, text, colon] = match;
+    parts.push(json.slice(at, match.index));
+    const kind = text === undefined ? kindOf(whole) : colon === undefined ? "s" : "k";
+    parts.push(<span class={kind}>{whole}</span>);
+    at = match.index + whole.length;
+  }
+  return [...parts, json.slice(at)];
+}

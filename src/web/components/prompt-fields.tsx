@@ -1,0 +1,142 @@
+import { type Limits, limitNames } from "../../config/limits.ts";
+import { type Draft, emptyCheck, emptyUrl } from "../prompt-draft.ts";
+import { controlProps, Field } from "./field.tsx";
+
+/** Preview of a draft: its variables and next runs. */
+export type Preview = {
+  variables: string[];
+  /** Next runs in the time zone of the organization. */
+  times: string[];
+  trouble: string | null;
+  timeZone: string;
+};
+
+/** Variables with their default values, and the next scheduled runs. */
+export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: Preview; wrong?: string }) => (
+  <>
+    {preview.trouble && <p class="wrong">{preview.trouble}</p>}
+    {preview.times.length > 0 && (
+      <div class="times">
+        <p class="hint">Next runs ({preview.timeZone})</p>
+        <ol>
+          {preview.times.map((time) => (
+            <li key={time}>{time}</li>
+          ))}
+        </ol>
+      </div>
+    )}
+    <fieldset>
+      <legend>
+        Variables <small>{preview.variables.length}</small>
+      </legend>
+      {preview.variables.length === 0 && (
+        <p class="hint">
+          No variables. Add one by typing <code>{"{{language}}"}</code> in the task.
+        </p>
+      )}
+      {preview.variables.map((name) => (
+        <Field key={name} name={`default.${name}`} label={name} hint="Default value (required for scheduled runs)">
+          <input {...controlProps(`default.${name}`)} value={draft.defaults[name] ?? ""} maxLength={2000} />
+        </Field>
+      ))}
+      {Object.entries(draft.defaults)
+        .filter(([name]) => !preview.variables.includes(name))
+        .map(([name, value]) => (
+          // Kept in case its variable is typed again.
+          <input key={name} type="hidden" name={`default.${name}`} value={value} />
+        ))}
+      {wrong && <p class="wrong">{wrong}</p>}
+    </fieldset>
+  </>
+);
+
+const kinds = ["docs", "openapi", "competitor", "mcp"];
+
+/** The rows plus one empty row to add another. */
+export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) => (
+  <fieldset>
+    <legend>Start URLs</legend>
+    <p class="hint">Other pages the agent may start from.</p>
+    {[...rows.filter(({ url }) => url), emptyUrl].map(({ url, name, kind, more }, i) => (
+      <div class="row" key={`${i} ${url}`}>
+        <input
+          name="url.url"
+          aria-label={`URL ${i + 1}`}
+          value={url}
+          placeholder="https://docs.acme.example/llms.txt"
+        />
+        <select name="url.kind" aria-label={`Type of URL ${i + 1}`}>
+          {[...new Set(["", ...kinds, kind])].map((each) => (
+            <option key={each} value={each} selected={each === kind}>
+              {each || "Type"}
+            </option>
+          ))}
+        </select>
+        <input name="url.name" aria-label={`Name of URL ${i + 1}`} value={name} placeholder="Name" />
+        <input type="hidden" name="url.more" value={more} />
+      </div>
+    ))}
+    {wrong && <p class="wrong">{wrong}</p>}
+  </fieldset>
+);
+
+export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string }) => (
+  <fieldset>
+    <legend>Success checks</legend>
+    <p class="hint">HTTP requests that verify the goal after the run. Each must return the expected status and text.</p>
+    {[...rows.filter(({ url }) => url), emptyCheck].map(({ url, status, contains }, i) => (
+      <div class="row" key={`${i} ${url}`}>
+        <input
+          name="check.url"
+          aria-label={`URL of check ${i + 1}`}
+          value={url}
+          placeholder="https://api.acme.example/v1/rows"
+        />
+        <input
+          name="check.status"
+          aria-label={`Expected status of check ${i + 1}`}
+          value={status}
+          placeholder="200"
+          inputMode="numeric"
+        />
+        <input
+          name="check.contains"
+          aria-label={`Expected text of check ${i + 1}`}
+          value={contains}
+          placeholder="Expected text"
+        />
+      </div>
+    ))}
+    {wrong && <p class="wrong">{wrong}</p>}
+  </fieldset>
+);
+
+/** Labels of the run limits. */
+export const limitLabels: Record<keyof Limits, string> = {
+  wallClockSeconds: "Time (seconds)",
+  idleSeconds: "Idle time (seconds)",
+  modelCalls: "Model calls",
+  tokens: "Tokens",
+  costUsd: "Cost (USD)",
+  toolCalls: "Tool calls",
+  requests: "HTTP requests",
+  bytesOut: "Data sent (bytes)",
+  workspaceBytes: "Workspace size (bytes)",
+  memoryBytes: "Memory (bytes)",
+};
+
+/** Inputs for the limits of one run. */
+export const LimitFields = ({ limits, wrong }: { limits: Draft["limits"]; wrong?: string }) => (
+  <details class="more" open={Object.keys(limits).length > 0 || wrong !== undefined}>
+    <summary>Run limits</summary>
+    <p class="hint">Leave blank to use the server default, which is also the maximum.</p>
+    <div class="pairs">
+      {limitNames.map((name) => (
+        <Field key={name} name={`limit.${name}`} label={limitLabels[name]}>
+          <input {...controlProps(`limit.${name}`)} inputMode="decimal" value={limits[name] ?? ""} />
+        </Field>
+      ))}
+    </div>
+    {wrong && <p class="wrong">{wrong}</p>}
+  </details>
+);

@@ -1,0 +1,81 @@
+import { scoreOn } from "../../grading/dimensions/curve.ts";
+import { amount, describeCurve, describePart } from "../../grading/dimensions/part.ts";
+import { letterOf } from "../../grading/methodology.ts";
+import { lowerFirst, percent } from "../../grading/text.ts";
+import type { Report } from "../../reports/schema.ts";
+import { Bar } from "./figures.tsx";
+
+type Dimension = Report["dimensions"][number];
+type Part = Dimension["parts"][number];
+
+const [left, right, top, bottom] = [22, 232, 8, 66];
+const samples = 24;
+
+/** Each part of a dimension: what was measured, its score, and where the value lies on its curve. */
+export const Parts = ({ parts, unmeasured }: Pick<Dimension, "parts" | "unmeasured">) => (
+  <>
+    <ul class="parts">
+      {parts.map((part) => (
+        <PartRow key={part.name} part={part} />
+      ))}
+    </ul>
+    {unmeasured.length > 0 && (
+      <p class="muted">
+        Not measured: {unmeasured.map((name) => lowerFirst(name)).join(", ")}. The other parts share the weight.
+      </p>
+    )}
+  </>
+);
+
+const PartRow = ({ part }: { part: Part }) => (
+  <li>
+    <div>
+      <h4>
+        {part.name} <small>{percent(part.weight)} of the dimension</small>
+      </h4>
+      <p class="measure">
+        <Bar score={part.score} grade={letterOf(part.score)} />
+        <strong>{part.score}</strong>
+      </p>
+      <p class="desc">{describePart(part)}</p>
+    </div>
+    <CurveChart part={part} />
+  </li>
+);
+
+/** What each value is worth, worst at the left, and where the measured one lies. */
+function CurveChart({ part }: { part: Part }) {
+  const { name, curve, value, score, unit } = part;
+  if (curve === null || curve.best === curve.worst) return null;
+  const { best, worst } = curve;
+  const x = (at: number) => left + ((at - worst) / (best - worst)) * (right - left);
+  const y = (worth: number) => bottom - (worth / 100) * (bottom - top);
+  const line = Array.from({ length: samples + 1 }, (_, i) => {
+    const at = worst + ((best - worst) * i) / samples;
+    return `${x(at).toFixed(1)},${y(scoreOn(curve, at)).toFixed(1)}`;
+  });
+  const shown = Math.min(Math.max(value, Math.min(best, worst)), Math.max(best, worst));
+  const [px, py] = [x(shown).toFixed(1), y(score).toFixed(1)];
+  return (
+    <svg class={`curve grade-${letterOf(score).charAt(0).toLowerCase()}`} viewBox="0 0 240 84" role="img">
+      <title>{`${name}: ${score} of 100 (${describeCurve(part)})`}</title>
+      <path class="axis" d={`M${left} ${top}V${bottom}H${right}`} />
+      <polyline class="line" points={line.join(" ")} />
+      <path class="guide" d={`M${left} ${py}H${px}V${bottom}`} />
+      <circle class="point" cx={px} cy={py} r="4" />
+      <text class="end" x={left - 4} y={top + 4}>
+        100
+      </text>
+      <text class="end" x={left - 4} y={bottom + 3}>
+        0
+      </text>
+      <text x={left} y={bottom + 14}>
+        {amount(worst, unit)}
+        {worst > best ? " or more" : ""}
+      </text>
+      <text class="end" x={right} y={bottom + 14}>
+        {amount(best, unit)}
+      </text>
+    </svg>
+  );
+}

@@ -1,0 +1,88 @@
+import type { ComponentChildren } from "preact";
+import type { Latest } from "../../comparisons/latest.ts";
+import type { PromptLine } from "../../prompts/lists.ts";
+import { outcomeLabels, plain, scoreText, titleOf } from "../../reports/labels.ts";
+import { Sparkline } from "./charts.tsx";
+import { GradeMark, Heads } from "./figures.tsx";
+
+/** A prompt with its latest evaluations. */
+export type PromptScore = { line: PromptLine; latest: Latest | null };
+
+type Props = {
+  base: string;
+  prompts: PromptScore[];
+  /** Additional columns. */
+  words?: string[];
+  numbers: string[];
+  cells: (prompt: PromptScore) => ComponentChildren;
+};
+
+/** Table of prompts with score, trend and change. */
+export const ScoreTable = ({ base, prompts, words = [], numbers, cells }: Props) => (
+  <table class="list scores">
+    <Heads words={["Prompt", "Score", "Trend", "Change", ...words]} numbers={numbers} />
+    <tbody>
+      {prompts.map(({ line, latest }) => (
+        <tr key={line.id}>
+          <td class="title">
+            <a class="plain" href={`${base}/prompts/${line.id}`}>
+              {titleOf(line)}
+            </a>
+            {line.status !== "active" && <span class="pill">{line.status}</span>}
+          </td>
+          <td>
+            <Score latest={latest} base={base} />
+          </td>
+          <td>
+            <Trend latest={latest} title={titleOf(line)} />
+          </td>
+          <td>
+            <Change latest={latest} base={base} />
+          </td>
+          {cells({ line, latest })}
+        </tr>
+      ))}
+    </tbody>
+  </table>
+);
+
+/** Latest score of a prompt, linked to its report. */
+export const Score = ({ latest, base }: { latest: Latest | null; base: string }) =>
+  latest === null ? (
+    <span class="muted">No reports</span>
+  ) : (
+    <a class="result" href={`${base}/reports/${latest.slug}`}>
+      <GradeMark grade={latest.grade} />
+      <span>{scoreText(latest) ?? outcomeLabels[latest.outcome]}</span>
+    </a>
+  );
+
+/** Sparkline of the scores of its evaluations; nothing for fewer than two. */
+function Trend({ latest, title }: { latest: Latest | null; title: string }) {
+  if (latest === null || latest.points.length < 2) return null;
+  const scores = latest.points.map(({ score }) => score);
+  return (
+    <Sparkline
+      scores={scores}
+      label={`Scores of ${title}, oldest first: ${scores.map((score) => score.toFixed(0)).join(", ")}`}
+    />
+  );
+}
+
+/** Change since the previous evaluation, with its verdict. */
+export function Change({ latest, base }: { latest: Latest | null; base: string }) {
+  const change = latest?.change ?? null;
+  if (change === null) return <span class="muted">–</span>;
+  const { verdict, delta } = change;
+  const slugs = latest?.points.slice(-2).map(({ slug }) => slug) ?? [];
+  return (
+    <a
+      class={`change change-${verdict}`}
+      href={`${base}/compare?slugs=${slugs.join()}`}
+      title="Latest evaluation compared with the previous one"
+    >
+      {delta > 0 ? "+" : ""}
+      {delta.toFixed(1)} {plain(verdict)}
+    </a>
+  );
+}

@@ -1,0 +1,61 @@
+import { duration } from "../../grading/text.ts";
+import { formatNumber } from "../../reports/labels.ts";
+import type { Timeline } from "../../reports/timeline.ts";
+import { toEventHref } from "./figures.tsx";
+
+const [width, height, base] = [1200, 72, 62];
+
+type Props = {
+  timeline: Timeline;
+  /** Friction points: label, title and first supporting event. */
+  marks: { name: string; title: string; seq: number }[];
+  /** First and last event on the page. */
+  shown: [number, number] | null;
+};
+
+/**
+ * Overview of the whole session: activity, failures, friction and the part on the page. Hidden from screen readers, because the text below
+ * and the filter say the same.
+ */
+export function SessionStrip({ timeline, marks, shown }: Props) {
+  const { slices, durationMs, tMsOf, events, failures } = timeline;
+  const step = width / slices.length;
+  const most = Math.max(1, ...slices.map((slice) => slice?.events ?? 0));
+  const tall = (n: number) => (n === 0 ? 0 : 4 + (Math.log1p(n) / Math.log1p(most)) * (base - 18));
+  const x = (seq: number) => (tMsOf(seq) / Math.max(1, durationMs)) * width;
+  return (
+    <figure class="strip">
+      <svg viewBox={`0 0 ${width} ${height}`} preserveAspectRatio="none" aria-hidden="true">
+        {shown && (
+          <rect class="shown" x={x(shown[0])} width={Math.max(4, x(shown[1]) - x(shown[0]))} y="0" height={height} />
+        )}
+        {slices.map((slice, i) => {
+          if (slice === null) return null;
+          const [all, bad] = [tall(slice.events), tall(slice.failures)];
+          return (
+            <a key={slice.fromSeq} href={toEventHref("", slice.fromSeq)} tabindex={-1}>
+              <title>{`${slice.events} events, ${slice.failures} failed`}</title>
+              <rect class="hit" x={i * step} width={step} y="0" height={height} />
+              <rect class="some" x={i * step + 1} width={step - 2} y={base - all} height={all} />
+              {bad > 0 && <rect class="bad" x={i * step + 1} width={step - 2} y={base - bad} height={bad} />}
+            </a>
+          );
+        })}
+        {marks.map(({ name, title, seq }) => (
+          <a key={name} href={toEventHref("", seq)} tabindex={-1}>
+            <title>{`${name}: ${title}`}</title>
+            <rect class="mark" x={Math.min(width - 6, x(seq))} width="6" y={base + 2} height="8" />
+          </a>
+        ))}
+      </svg>
+      <figcaption>
+        <span>0 s</span>
+        <span>
+          {formatNumber(events)} events in {duration(durationMs / 1000)} · <i class="key bad" />{" "}
+          {formatNumber(failures.length)} failures · <i class="key mark" /> friction
+        </span>
+        <span>{duration(durationMs / 1000)}</span>
+      </figcaption>
+    </figure>
+  );
+}

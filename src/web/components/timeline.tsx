@@ -1,0 +1,19 @@
+import type { SessionEvent } from "../../agents/agent.ts";
+import { plain } from "../../reports/labels.ts";
+import { summaryOf } from "../pages/event.tsx";
+
+/** Rows of the live timeline of a run. */
+export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
+  <>
+    {events.map(({ seq, at: _, tMs, type, source, ...fields }) => (
+      <li key={seq} class={`event-${type}`}>
+        <span class="t">{(tMs / 1000).toFixed(1)} s</span>
+        <span class="kind">
+          {plain(type)}
+          {source !== "agent" && <small> {source}</small>}
+        </span>
+        <span class="what">{summaryOf(type, fields)}</span>
+      </li>
+    ))}
+  </>
+);

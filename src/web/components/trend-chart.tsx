@@ -1,0 +1,107 @@
+import { methodologyWords } from "../../reports/differences.ts";
+import type { Trends } from "../../trends/trends.ts";
+
+const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
+/** Scores that the scale spans at least: a small change must not look like a large one. */
+const leastSpan = 20;
+const labels = 8;
+
+type Scored = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
+
+export const dayOf = (iso: string): string => iso.slice(0, 10);
+
+const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);
+
+/**
+ * Mean scores over time with their 95 % bands, on the scale of time, those by other methodologies beside them as lines of their own; what may have
+ * moved them as numbered lines. The table below says the same.
+ */
+export function TrendChart({
+  points,
+  others,
+  changes,
+  label,
+}: Pick<Trends, "points" | "others" | "changes"> & { label: string }) {
+  const scored = scoredOf(points);
+  const beside = others
+    .map(({ methodology, points }) => ({ name: methodologyWords(methodology), series: scoredOf(points) }))
+    .filter(({ series }) => series.length > 0);
+  const all = [scored, ...beside.map(({ series }) => series)].flat();
+  const times = all.map(({ from }) => Date.parse(from));
+  const [first, last] = [Math.min(...times), Math.max(...times)];
+  const [least, most] = scaleOf(all);
+  const x = (iso: string) => {
+    const at = first === last ? 0.5 : Math.min(1, Math.max(0, (Date.parse(iso) - first) / (last - first)));
+    return left + at * (width - left - right);
+  };
+  const y = (score: number) => top + (1 - (score - least) / (most - least)) * (height - top - bottom);
+  const at = (from: string, score: number) => `${x(from).toFixed(1)},${y(score).toFixed(1)}`;
+  const line = (of: Scored[]) => of.map(({ from, score }) => at(from, score.mean)).join(" ");
+  const band = (of: Scored[]) => {
+    const lower = of.map(({ from, score }) => at(from, score.low ?? score.mean)).reverse();
+    return [...of.map(({ from, score }) => at(from, score.high ?? score.mean)), ...lower].join(" ");
+  };
+  const step = Math.ceil(scored.length / labels);
+  return (
+    <svg class="trend" viewBox={`0 0 ${width} ${height}`} role="img">
+      <title>{label}</title>
+      {[least, (least + most) / 2, most].map((score) => (
+        <g key={score}>
+          <path class="axis" d={`M${left} ${y(score)}H${width - right}`} />
+          <text class="end" x={left - 6} y={y(score) + 3.5}>
+            {score}
+          </text>
+        </g>
+      ))}
+      {beside.map(({ name, series }) => (
+        <g key={name} class="other">
+          <polygon class="band" points={band(series)} />
+          <polyline class="line" points={line(series)} />
+          {series.map(({ from, n, score }) => (
+            <circle key={from} cx={x(from)} cy={y(score.mean)} r="3">
+              <title>{`${dayOf(from)}: ${score.mean}, ${n} runs (methodology ${name})`}</title>
+            </circle>
+          ))}
+        </g>
+      ))}
+      <polygon class="band" points={band(scored)} />
+      {changes.map(({ at: moment, what }, i) => (
+        <g key={`${moment} ${what}`} class="mark">
+          <path d={`M${x(moment)} ${top}V${height - bottom}`} />
+          <text class="middle" x={x(moment)} y={top - 8}>
+            {i + 1}
+          </text>
+        </g>
+      ))}
+      <polyline class="line" points={line(scored)} />
+      {scored.map(({ from, n, score }, i) => (
+        <g key={from}>
+          {score.low !== null && score.high !== null && (
+            <path class="range" d={`M${x(from)} ${y(score.low)}V${y(score.high)}`} />
+          )}
+          <circle cx={x(from)} cy={y(score.mean)} r={n === 1 ? 3 : 4}>
+            <title>{`${dayOf(from)}: ${score.mean}, ${n} runs`}</title>
+          </circle>
+          {i % step === 0 && (
+            <text
+              class={`${i === 0 ? "" : i === scored.length - 1 ? "end" : "middle"}${(i / step) % 2 ? " spare" : ""}`}
+              x={x(from)}
+              y={height - 8}
+            >
+              {dayOf(from)}
+            </text>
+          )}
+        </g>
+      ))}
+    </svg>
+  );
+}
+
+/** Round ends that hold every band, within 0 and 100. */
+function scaleOf(scored: Scored[]): [number, number] {
+  const least = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
+  const most = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));
+  const slack = Math.max(0, leastSpan - (most - least)) / 2;
+  const from = Math.max(0, Math.floor((least - slack) / 10) * 10);
+  return [from, Math.max(from + leastSpan, Math.min(100, Math.ceil((most + slack) / 10) * 10))];
+}

@@ -1,0 +1,115 @@
+import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
+import { duration, percent } from "../../grading/text.ts";
+import { capitalize, metricLabels, plain } from "../../reports/labels.ts";
+import { Fact, figureHeads, Heads, Wide } from "./figures.tsx";
+
+/** Smallest change in points that counts. */
+const threshold = 5;
+
+/** The verdict of a comparison with its evidence. */
+export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | "evidence">) {
+  const { reason, method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
+  const changes = [...dimensions, ...metrics].toSorted((a, b) => a.pHolm - b.pHolm);
+  return (
+    <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
+      <p class="word">{verdict === null ? "No verdict" : capitalize(plain(verdict))}</p>
+      <p>{capitalize(reason)}.</p>
+      {delta && <DeltaChart {...delta} />}
+      {(method !== null || p !== null) && (
+        <dl class="facts">
+          {p !== null && (
+            <Fact name="p">
+              {formatP(p)}
+              {smallestP !== null && ` (smallest possible ${formatP(smallestP)})`}
+            </Fact>
+          )}
+          {successP !== null && <Fact name="p (goal reached)">{formatP(successP)}, Fisher’s exact test</Fact>}
+          {method !== null && (
+            <Fact name="Method">
+              {method}
+              {seed !== null && `, random seed ${seed}`}
+            </Fact>
+          )}
+        </dl>
+      )}
+      {sides.length === 2 && (
+        <Wide label="Evaluations">
+          <table class="list">
+            <Heads words={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
+            <tbody>
+              {sides.map((side, i) => (
+                <tr key={side.evalRequestId}>
+                  <th scope="row">{i === 0 ? "Before" : "After"}</th>
+                  <td class="number">
+                    {side.n}
+                    {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
+                    {side.infraFailures > 0 && <small> {side.infraFailures} failed to start</small>}
+                    {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
+                  </td>
+                  <td class="number">{side.score ? formatMean(side.score) : "–"}</td>
+                  <td class="number">
+                    {side.successRate ? `${percent(side.successRate.value)} of ${side.successRate.of}` : "–"}
+                  </td>
+                  <td class="number">{side.medianSeconds === null ? "–" : duration(side.medianSeconds)}</td>
+                  <td class="number">{side.medianCostUsd === null ? "–" : `$${side.medianCostUsd.toFixed(2)}`}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </Wide>
+      )}
+      {changes.length > 0 && (
+        <details>
+          <summary>Tests by dimension and metric</summary>
+          <Wide label="Tests by dimension and metric">
+            <table class="list">
+              <Heads words={["Name"]} numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]} />
+              <tbody>
+                {changes.map(({ name, before, after, delta, pHolm }) => (
+                  <tr key={name}>
+                    <th scope="row">{metricLabels[name] ?? name}</th>
+                    <td class="number">{before}</td>
+                    <td class="number">{after}</td>
+                    <td class="number">
+                      {delta.value}
+                      {delta.low !== null && ` (${delta.low} to ${delta.high})`}
+                    </td>
+                    <td class="number">{formatP(pHolm)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Wide>
+        </details>
+      )}
+    </section>
+  );
+}
+
+const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
+
+/** `72.4 (70.1 to 74.7)` */
+const formatMean = ({ mean, low, high }: { mean: number; low: number | null; high: number | null }): string =>
+  low === null || high === null ? `${mean}, single run` : `${mean} (${low} to ${high})`;
+
+/** The change of the mean score with its confidence interval, over the band of negligible changes. */
+function DeltaChart({ value, low, high }: { value: number; low: number | null; high: number | null }) {
+  const [from, to] = [low ?? value, high ?? value];
+  const most = Math.max(10, Math.ceil(Math.max(Math.abs(from), Math.abs(to)) / 5) * 5);
+  const x = (points: number) => 200 + (points / most) * 190;
+  const label = `Change in mean score: ${value} points (95% CI ${from} to ${to}). Changes under ${threshold} points are considered negligible.`;
+  return (
+    <svg class="delta" viewBox="0 0 400 52" role="img">
+      <title>{label}</title>
+      <rect class="band" x={x(-threshold)} width={x(threshold) - x(-threshold)} y="4" height="30" />
+      <path class="axis" d="M10 19H390M200 4V34" />
+      <path class="range" d={`M${x(from)} 13V25M${x(from)} 19H${x(to)}M${x(to)} 13V25`} />
+      <circle cx={x(value)} cy="19" r="4.5" />
+      <text x="10" y="48">{`−${most}`}</text>
+      <text x="200" y="48" class="middle">
+        0
+      </text>
+      <text x="390" y="48" class="end">{`+${most}`}</text>
+    </svg>
+  );
+}

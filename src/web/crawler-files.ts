@@ -1,0 +1,50 @@
+import { toXmlText } from "../http/xml.ts";
+import { type Doc, docs, toDocPath } from "./docs.ts";
+import type { Site } from "./site.ts";
+
+export const summary = "evald measures how well AI agents can use a developer tool: its documentation and its product.";
+
+const listed = (site: Site, { slug, title, description }: Doc) =>
+  `- [${title}](${site.baseUrl}${toDocPath(slug)}.md): ${description}`;
+
+/** The list of pages for agents, in the format of llmstxt.org. */
+export function llmsTxt(site: Site): string {
+  const sections = Map.groupBy(docs, ({ section }) => section);
+  const lists = [...sections].map(
+    ([section, pages]) => `## ${section}\n\n${pages.map((doc) => listed(site, doc)).join("\n")}`,
+  );
+  return `# evald
+
+> ${summary}
+
+It is a self-hosted service. A prompt is a task with an end goal, a run sends an agent to do it, and a report grades the session.
+Every page is available as Markdown: add .md to its address, or send the header Accept: text/markdown.
+The OpenAPI 3.1 description of the API: ${site.baseUrl}/openapi.json
+
+${lists.join("\n\n")}
+
+## Optional
+
+- [Documentation index](${site.baseUrl}/docs.md): All pages with a description.
+`;
+}
+
+/** Crawlers may read the documentation, but not the API, runs and reports. */
+export const robotsTxt = ({ baseUrl, base }: Site): string => `User-agent: *
+Allow: ${base}/
+Disallow: ${base}/api/
+Disallow: ${base}/reports/
+Disallow: ${base}/runs/
+
+Sitemap: ${baseUrl}/sitemap.xml
+`;
+
+/** The same pages as in llms.txt, by their HTML addresses. */
+export function sitemapXml({ baseUrl }: Site): string {
+  const paths = ["/docs", ...docs.map(({ slug }) => toDocPath(slug))];
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">
+${paths.map((path) => `  <url><loc>${toXmlText(baseUrl + path)}</loc></url>`).join("\n")}
+</urlset>
+`;
+}

@@ -1,0 +1,167 @@
+import type { DocsMap } from "../../friction/docs-map.ts";
+import type { Provider } from "../../providers/schema.ts";
+import { formatNumber } from "../../reports/labels.ts";
+import { Fact, Wide } from "../components/figures.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
+import type { Site } from "../site.ts";
+import { may, type Viewer } from "../viewer.ts";
+import { type ProviderFields, ProviderForm } from "./providers.tsx";
+
+type Props = { site: Site; viewer: Viewer; provider: Provider; map: DocsMap; typed?: ProviderFields; wrong?: string };
+
+const provenanceLabels: Record<string, string> = {
+  given: "start URL",
+  llmsTxt: "llms.txt",
+  sitemap: "sitemap",
+  link: "linked",
+  search: "search result",
+  guessed: "guessed URL",
+};
+
+/** A provider with its docs map: pages read, pages never opened and guessed URLs. */
+export function DocsMapPage({ site, viewer, provider, map, typed, wrong }: Props) {
+  const { id, name, docsUrl, productUrl } = provider;
+  const fields = typed ?? { name, docsUrl: docsUrl ?? "", productUrl: productUrl ?? "" };
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path={`/providers/${id}`}
+      title={name}
+      crumbs={[{ name: "Providers", path: "/providers" }, { name }]}
+    >
+      <h1>{name}</h1>
+      <dl class="facts">
+        <Fact name="Docs">{docsUrl ? <Outside url={docsUrl} /> : "None"}</Fact>
+        <Fact name="Product">{productUrl ? <Outside url={productUrl} /> : "None"}</Fact>
+        <Fact name="Friction">
+          <a href={`${site.base}/friction?providerId=${id}`}>View friction for all prompts</a>
+        </Fact>
+      </dl>
+      <h2 id="map">
+        Docs map{" "}
+        <small>
+          {formatNumber(map.runs)} runs, {map.since.slice(0, 10)} to {map.until.slice(0, 10)}
+        </small>
+      </h2>
+      {map.runs === 0 ? (
+        <p class="empty">No runs in this period. Select this provider in a prompt and run it.</p>
+      ) : (
+        <Pages base={site.base} map={map} scope={`providerId=${id}`} />
+      )}
+      {may(viewer, "providers") && (
+        <details class="more" open={wrong !== undefined}>
+          <summary>Edit provider</summary>
+          <ProviderForm action={`${site.base}/providers/${id}`} act="Save provider" fields={fields} wrong={wrong} />
+        </details>
+      )}
+    </Layout>
+  );
+}
+
+const pathOf = (url: string): string => {
+  const { pathname, search } = URL.parse(url) ?? { pathname: url, search: "" };
+  return pathname + search;
+};
+
+const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string }) => (
+  <>
+    <Wide label="Pages read">
+      <table class="list map">
+        <thead>
+          <tr>
+            <th scope="col">
+              Page <small>{formatNumber(map.totals.pages)} read</small>
+            </th>
+            <th scope="col">Runs</th>
+            <th scope="col">Found via</th>
+            <th scope="col" class="number">
+              Failures after reading
+            </th>
+            <th scope="col">Issues</th>
+          </tr>
+        </thead>
+        <tbody>
+          {map.pages.map(({ url, runs, reads, found, errorsAfter, friction }) => (
+            <tr key={url}>
+              <th scope="row" title={url}>
+                {pathOf(url)}
+              </th>
+              <td>
+                <Share part={runs} whole={map.runs} />
+              </td>
+              <td>
+                {Object.entries(found)
+                  .filter(([, n]) => n > 0)
+                  .map(([how, n]) => `${provenanceLabels[how] ?? how} ${n}`)
+                  .join(", ")}
+              </td>
+              <td class={`number${errorsAfter > 0 ? " worse" : ""}`}>
+                {errorsAfter === 0 ? "–" : `${errorsAfter} of ${reads}`}
+              </td>
+              <td>
+                {friction.map(({ fingerprint, severity, title }) => (
+                  <a
+                    key={fingerprint}
+                    class={`pill severity severity-${severity}`}
+                    href={`${base}/friction/${fingerprint}?${scope}`}
+                    title={title}
+                    aria-label={`${severity}: ${title}`}
+                  >
+                    {severity}
+                  </a>
+                ))}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Wide>
+    <div class="pair">
+      <section>
+        <h2>
+          Never opened <small>{formatNumber(map.totals.unreached)}</small>
+        </h2>
+        <p class="muted">Pages linked in your docs that no run opened.</p>
+        <Wide label="Never opened">
+          <ul class="addresses">
+            {map.unreached.map(({ url, namedBy }) => (
+              <li key={url}>
+                <code title={url}>{pathOf(url)}</code> <small>{namedBy.join(", ")}</small>
+              </li>
+            ))}
+          </ul>
+        </Wide>
+      </section>
+      <section>
+        <h2>
+          Guessed URLs (404) <small>{formatNumber(map.totals.guessed)}</small>
+        </h2>
+        <p class="muted">URLs agents tried that don’t exist.</p>
+        <Wide label="Guessed URLs (404)">
+          <ul class="addresses">
+            {map.guessed.map(({ url, misses }) => (
+              <li key={url}>
+                <code title={url}>{pathOf(url)}</code>{" "}
+                <small>
+                  {misses} {misses === 1 ? "time" : "times"}
+                </small>
+              </li>
+            ))}
+          </ul>
+        </Wide>
+      </section>
+    </div>
+  </>
+);
+
+/** A count with a bar. */
+const Share = ({ part, whole }: { part: number; whole: number }) => (
+  <span class="share">
+    <svg class="track" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="rest" width="100" height="8" />
+      <rect class="done" width={(100 * part) / Math.max(1, whole)} height="8" />
+    </svg>
+    {formatNumber(part)}
+  </span>
+);

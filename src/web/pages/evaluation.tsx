@@ -1,0 +1,145 @@
+import type { EndCause } from "../../agents/failure.ts";
+import { dollars, duration, line, percent } from "../../grading/text.ts";
+import { outcomeLabels, scoreText } from "../../reports/labels.ts";
+import type { EvalRequest } from "../../runs/schema.ts";
+import { GradeMark, Heads } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
+import { Status } from "../components/run-table.tsx";
+import { When } from "../components/when.tsx";
+import { failureText, triggerLabels } from "../run-labels.ts";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+
+type Part = { site: Site; request: EvalRequest; failures: Map<string, EndCause>; now: number };
+
+/** The runs of an evaluation and their combined results. */
+export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
+  const { site, request } = part;
+  const path = `/evals/${request.id}`;
+  const title = request.prompt.title ?? "Evaluation";
+  const isOpen = request.status === "pending" || request.status === "running";
+  const live = isOpen ? { "hx-sse:connect": `${site.base}${path}/live`, "hx-swap": "innerMorph" } : {};
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path={path}
+      title={`Evaluation: ${title}`}
+      crumbs={[
+        { name: "Prompts", path: "/prompts" },
+        { name: line(title, 60), path: `/prompts/${request.prompt.id}` },
+        { name: `Evaluation ${request.id.slice(-12)}` },
+      ]}
+    >
+      <div {...live}>
+        <EvalPart {...part} />
+      </div>
+    </Layout>
+  );
+}
+
+/** "72.4 to 81.0" */
+const intervalText = (low: number | null, high: number | null, words: (value: number) => string) =>
+  low === null || high === null ? null : `95% CI ${words(low)} to ${words(high)}`;
+
+/** The part of the page that updates while runs are in progress. */
+export function EvalPart({ site: { base }, request, failures, now }: Part) {
+  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = request.result;
+  const runs = request.runs;
+  return (
+    <>
+      <header class="toolbar">
+        <h1>{request.prompt.title ?? "Evaluation"}</h1>
+        <Status status={request.status} />
+      </header>
+      <p class="muted">
+        {runs.length} {runs.length === 1 ? "run" : "runs"} · requested <When at={request.requestedAt} now={now} /> ·
+        trigger: {triggerLabels[request.trigger]}
+      </p>
+      <dl class="tiles">
+        <div>
+          <dt>Mean score</dt>
+          <dd>{score ? score.mean.toFixed(1) : "–"}</dd>
+          <dd class="soft">
+            {score === null
+              ? "no scores yet"
+              : (intervalText(score.low, score.high, (value) => value.toFixed(1)) ?? "n = 1, no confidence interval")}
+          </dd>
+        </div>
+        <div>
+          <dt>Goal reached</dt>
+          <dd>{successRate ? percent(successRate.value) : "–"}</dd>
+          <dd class="soft">
+            {successRate
+              ? `${intervalText(successRate.low, successRate.high, percent) ?? ""} of ${successRate.of} judged`
+              : "not judged"}
+          </dd>
+        </div>
+        <div>
+          <dt>Median time</dt>
+          <dd>{medianSeconds === null ? "–" : duration(medianSeconds)}</dd>
+          <dd class="soft">{medianCostUsd === null ? "cost unknown" : `median cost ${dollars(medianCostUsd)}`}</dd>
+        </div>
+        <div>
+          <dt>Scored runs</dt>
+          <dd>
+            {n} of {runs.length}
+          </dd>
+          <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed to start`}</dd>
+        </div>
+      </dl>
+      {n > 0 && n < 4 && (
+        <p class="muted">Use 4 or more runs to get statistically meaningful comparisons. This evaluation has {n}.</p>
+      )}
+      {smallestChange !== null && (
+        <p class="muted">Minimum detectable change: {smallestChange} points at this sample size.</p>
+      )}
+      <h2>Runs</h2>
+      <div class="wide">
+        <table class="list run-list">
+          <Heads words={["Status", "Run", "Result"]} />
+          <tbody>
+            {runs.map((run) => (
+              <tr key={run.runId}>
+                <td>
+                  <Status status={run.status} />
+                </td>
+                <td>
+                  <a href={`${base}/runs/${run.runId}`}>{run.runId.slice(-12)}</a>
+                </td>
+                <td>
+                  {run.report ? (
+                    <a class="result" href={`${base}/reports/${run.report.slug}`}>
+                      <GradeMark grade={run.report.grade} />
+                      <span>
+                        {scoreText(run.report) ?? "no score"} · {outcomeLabels[run.report.outcome]}
+                      </span>
+                    </a>
+                  ) : (
+                    <Failure cause={failures.get(run.runId)} />
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <h2>API</h2>
+      <p class="copy">
+        <code id="eval-id">{request.id}</code>
+        <button type="button" data-copy="#eval-id">
+          Copy ID
+        </button>
+      </p>
+    </>
+  );
+}
+
+function Failure({ cause }: { cause: EndCause | undefined }) {
+  if (cause === undefined) return <span class="soft">–</span>;
+  return (
+    <span class="soft" data-cause={cause}>
+      {failureText(cause, null).title}
+    </span>
+  );
+}

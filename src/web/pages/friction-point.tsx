@@ -1,0 +1,139 @@
+import type { FrictionDetail } from "../../friction/schema.ts";
+import { line } from "../../grading/text.ts";
+import { formatTime, plain } from "../../reports/labels.ts";
+import { Fact, Heads, Wide } from "../components/figures.tsx";
+import type { PromptName } from "../components/filter.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+import { costText, State, scopeOf } from "./friction.tsx";
+
+type Scope = { promptId?: string; providerId?: string };
+type Props = { site: Site; viewer: Viewer; friction: FrictionDetail; scope: Scope; prompts: PromptName[] };
+
+const stateDescriptions: Record<FrictionDetail["state"], string> = {
+  new: "First seen in the latest evaluation.",
+  open: "Seen in more than one evaluation and still occurring.",
+  fixed: "Recent runs reached the same page without hitting this issue.",
+  regressed: "Fixed before, now back.",
+};
+
+/** A friction point with its history in each prompt. */
+export function FrictionPointPage({ site, site: { base }, viewer, friction, scope, prompts }: Props) {
+  const { fingerprint, title, severity, category, phase, state, description, quote, url, seenIn, cost, slug } =
+    friction;
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path={`/friction/${fingerprint}`}
+      title={`Friction: ${line(title, 100)}`}
+      crumbs={[{ name: "Friction", path: `/friction?${scopeOf(scope)}` }, { name: fingerprint }]}
+    >
+      <header class={`head severity-${severity}`}>
+        <p class="pills">
+          <State state={state} />
+          <span class="pill severity">{severity}</span>
+          <span class="pill">{plain(category)}</span>
+          <span class="pill">{phase}</span>
+          {friction.isPreview && (
+            <span class="pill" data-preview="true">
+              preview only
+            </span>
+          )}
+        </p>
+        <h1>{title}</h1>
+        <p class="lead">{stateDescriptions[state]}</p>
+      </header>
+      <dl class="facts">
+        <Fact name="Occurrences">
+          {seenIn.runs} of {seenIn.of} runs that reached this page
+        </Fact>
+        <Fact name="Total cost">{costText(cost)}</Fact>
+        <Fact name="First seen">{formatTime(friction.firstSeenAt)}</Fact>
+        <Fact name="Last seen">{formatTime(friction.lastSeenAt)}</Fact>
+        {friction.fixedAt && <Fact name="Fixed">{formatTime(friction.fixedAt)}</Fact>}
+        <Fact name="Latest report">
+          <a href={`${base}/reports/${slug}#friction`}>{slug}</a>
+        </Fact>
+        {url && (
+          <Fact name="URL">
+            <Outside url={url} />
+          </Fact>
+        )}
+      </dl>
+      <p>{description}</p>
+      {quote && <blockquote class="quote">{quote}</blockquote>}
+      {friction.prompts.map(({ promptId, state, since, evaluations }) => (
+        <section key={promptId}>
+          <h2>
+            {line(prompts.find(({ id }) => id === promptId)?.title ?? promptId, 100)} <State state={state} />
+          </h2>
+          <p class="muted">
+            Seen in {since.met} of {since.of} runs since it first appeared
+            {since.missed > 0 && `; not in the last ${since.missed}`}.
+          </p>
+          <OccurrenceChart evaluations={evaluations} />
+          <Wide label="Evaluations">
+            <table class="list">
+              <Heads words={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]} />
+              <tbody>
+                {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
+                  <tr key={evalRequestId}>
+                    <th scope="row" class="when">
+                      {formatTime(at)}
+                    </th>
+                    <td class="number">{of}</td>
+                    <td class="number">{met}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Wide>
+        </section>
+      ))}
+    </Layout>
+  );
+}
+
+type Evaluation = FrictionDetail["prompts"][number]["evaluations"][number];
+
+/** One bar per evaluation, oldest first: the share of runs with this issue among those that reached the page. */
+function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
+  const [step, height] = [18, 44];
+  const shares = evaluations.map(({ met, of }) => (of === 0 ? null : met / of));
+  const label = `Share of runs with this issue by evaluation, oldest first: ${shares.map((share) => (share === null ? "page not reached" : `${Math.round(share * 100)}%`)).join(", ")}`;
+  return (
+    <svg
+      class="occurrences"
+      viewBox={`0 0 ${Math.max(1, evaluations.length) * step} ${height}`}
+      width={Math.max(1, evaluations.length) * step}
+      height={height}
+      role="img"
+    >
+      <title>{label}</title>
+      {shares.map((share, i) => (
+        <g key={evaluations[i]?.evalRequestId}>
+          <rect
+            class={share === null ? "none" : share === 0 ? "gone" : "rest"}
+            x={i * step}
+            y="2"
+            width={step - 4}
+            height={height - 4}
+            rx="2"
+          />
+          {share !== null && share > 0 && (
+            <rect
+              class="met"
+              x={i * step}
+              y={2 + (height - 4) * (1 - share)}
+              width={step - 4}
+              height={(height - 4) * share}
+              rx="2"
+            />
+          )}
+        </g>
+      ))}
+    </svg>
+  );
+}

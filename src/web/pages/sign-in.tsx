@@ -1,0 +1,127 @@
+import type { ComponentChildren } from "preact";
+import { Layout } from "../components/layout.tsx";
+import type { Site } from "../site.ts";
+
+/** Narrow page with one form: sign-in, setup, invitation, password reset. */
+export function AuthPage({
+  site,
+  path,
+  title,
+  lead,
+  wrong,
+  children,
+}: {
+  site: Site;
+  path: string;
+  title: string;
+  lead?: ComponentChildren;
+  /** Error message of the form. */
+  wrong?: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <Layout site={site} path={path} title={title}>
+      <div class="auth-page">
+        <h1>{title}</h1>
+        {lead && <p class="lead">{lead}</p>}
+        {wrong && (
+          <p class="notice bad" role="alert">
+            {wrong}
+          </p>
+        )}
+        {children}
+      </div>
+    </Layout>
+  );
+}
+
+type FieldProps = {
+  name: string;
+  label: string;
+  type?: "text" | "email" | "password";
+  value?: string;
+  autocomplete: string;
+  hint?: string;
+  readonly?: boolean;
+};
+
+export const Field = ({ name, label, type = "text", value, autocomplete, hint, readonly }: FieldProps) => (
+  <div class="field">
+    <label for={name}>{label}</label>
+    <input
+      id={name}
+      // Preact types each kind of input separately.
+      {...({ name, type, value, autocomplete } as { name: string; type: "text" })}
+      readOnly={readonly}
+      required
+      aria-describedby={hint && `${name}-hint`}
+    />
+    {hint && (
+      <span class="hint" id={`${name}-hint`}>
+        {hint}
+      </span>
+    )}
+  </div>
+);
+
+export const passwordHint = "At least 12 characters. A phrase of several unrelated words works well.";
+
+type Props = {
+  site: Site;
+  next: string;
+  email?: string;
+  wrong?: string;
+  /** Name of the identity provider; null: none is configured. */
+  ssoName: string | null;
+  sendsMail: boolean;
+};
+
+export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Props) => (
+  <AuthPage site={site} path="/sign-in" title="Sign in" wrong={wrong}>
+    {ssoName !== null && (
+      <p>
+        <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(next)}`}>
+          Continue with {ssoName}
+        </a>
+      </p>
+    )}
+    <form method="post" action={`${site.base}/sign-in`}>
+      <input type="hidden" name="next" value={next} />
+      <Field name="email" label="Email" type="email" autocomplete="username" value={email} />
+      <Field name="password" label="Password" type="password" autocomplete="current-password" />
+      <button class="main" type="submit">
+        Sign in
+      </button>
+    </form>
+    {sendsMail ? (
+      <p class="aside">
+        <a href={`${site.base}/sign-in/forgotten`}>Forgot your password?</a> No account? Ask an owner of your
+        organization to invite you.
+      </p>
+    ) : (
+      <p class="aside">
+        No account? Ask an owner of your organization to invite you. Forgot your password? Ask an owner for a password
+        reset link.
+      </p>
+    )}
+  </AuthPage>
+);
+
+/** Requests an email with a password reset link. The page does not reveal whether the address is known. */
+export const ForgottenPage = ({ site, asked, wrong }: { site: Site; asked?: string; wrong?: string }) => (
+  <AuthPage site={site} path="/sign-in/forgotten" title="Reset password" wrong={wrong}>
+    {asked !== undefined ? (
+      <p>If {asked} has an account, we’ve emailed a reset link. It works once and expires in 24 hours.</p>
+    ) : (
+      <form method="post" action={`${site.base}/sign-in/forgotten`}>
+        <Field name="email" label="Email" type="email" autocomplete="username" />
+        <button class="main" type="submit">
+          Email me a reset link
+        </button>
+      </form>
+    )}
+    <p class="aside">
+      <a href={`${site.base}/sign-in`}>Back to sign in</a>
+    </p>
+  </AuthPage>
+);

@@ -1,0 +1,98 @@
+import type { OrgId } from "../deps.ts";
+import { type AppError, badRequest } from "../errors.ts";
+import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
+import type { Prompt } from "../prompts/schema.ts";
+import { templateVarsOf } from "../prompts/template.ts";
+import { estimateWords } from "../runs/estimates.ts";
+import { idempotencyKeyShape } from "../runs/schema.ts";
+import type { Service } from "../service.ts";
+import type { RunDraft } from "./components/run-form.tsx";
+import { formatZoned } from "./components/when.tsx";
+import { type Draft, frequencyOf } from "./prompt-draft.ts";
+import { idIn } from "./query.ts";
+
+const shownRuns = 10;
+const shownSlots = 6;
+const maxRuns = 50;
+
+/** Data for the prompt pages. */
+export function promptViews(service: Service) {
+  const { deps, orgs, prompts, providers, models, latest, runs, slots, estimates, agentChoices } = service;
+
+  /** Estimated cost of a run, to agree to; null if no paid model is used. */
+  async function costText(org: OrgId, prompt: Prompt): Promise<string | null> {
+    const estimate = await estimates.getEstimate(org, prompt.id);
+    if (estimate.model === null) return null;
+    return `I agree to pay for ${estimate.model}: ${estimateWords(estimate)}.`;
+  }
+
+  return {
+    /** The id that the form reserved for a new prompt, or a new one. */
+    idIn: (form: URLSearchParams): string => idIn(form) ?? deps.newId(deps.now()),
+
+    formOf(org: OrgId, id: string, draft: Draft) {
+      const { timeZone } = orgs.getOrg(org);
+      const frequency = frequencyOf(draft);
+      const trouble = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
+      const schedule = frequency && trouble === null ? { id, frequency, timeZone } : null;
+      const callable = models.listModels(org).filter(({ source }) => source !== "none");
+      const { agentModel } = deps.config;
+      return {
+        preview: {
+          variables: templateVarsOf(draft.text, draft.endGoal) ?? [],
+          times: schedule ? nextSlots(schedule, deps.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
+          trouble,
+          timeZone,
+        },
+        providers: providers.listProviders(org),
+        agents: agentChoices,
+        defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
+        models:
+          callable.length === 0
+            ? "No model provider has an API key yet. Agents without a model don’t need one."
+            : `Only for agents that use a model. Providers with an API key: ${callable.map(({ provider }) => provider).join(", ")}.${agentModel ? ` Default: ${agentModel}.` : ""}`,
+      };
+    },
+
+    async promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
+      const prompt = prompts.getPrompt(org, id);
+      const last = latest.findLatest(org, prompt.id);
+      const { agent, model } = prompts.agentOf(org, prompt);
+      const draft = { args: {}, urlMap: [], runs: "", supersede: false, key: crypto.randomUUID() };
+      return {
+        prompt,
+        providerName: prompt.targetProviderId && providers.getProvider(org, prompt.targetProviderId).name,
+        sends: model ? `${agent} with ${model}` : agent,
+        latest: last,
+        runs: runs.listNewest(org, { promptId: prompt.id }, { limit: shownRuns }).items,
+        runCount: runs.countRuns(org, prompt.id),
+        slots: slots.listSlots(org, prompt.id, { limit: shownSlots, offset: 0 }).items,
+        timeZone: orgs.getOrg(org).timeZone,
+        now: deps.now(),
+        runForm: {
+          draft: sent?.draft ?? draft,
+          fault: sent ? sent.error.detail : null,
+          cost: await costText(org, prompt),
+        },
+      };
+    },
+
+    /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
+    checkAgreed(org: OrgId, id: string, form: URLSearchParams): void {
+      const row = prompts.getPromptRow(org, id);
+      if (prompts.agentOf(org, row).model !== null && !form.has("agreed"))
+        throw badRequest("this run uses a paid model; select the checkbox to accept its cost");
+    },
+
+    /** The input of a run request. Throws bad_request if `runs` is not valid. */
+    runInputOf({ args, urlMap, runs: count, supersede, key }: RunDraft) {
+      const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
+      if (runs < 1 || runs > maxRuns) throw badRequest(`runs must be a whole number from 1 to ${maxRuns}`);
+      const idempotencyKey = new RegExp(idempotencyKeyShape).test(key) ? key : undefined;
+      const long = Object.entries(args).find(([, value]) => value.length > 2000);
+      if (long) throw badRequest(`${long[0]} must have at most 2000 characters`);
+      const map = Object.fromEntries(urlMap.map(({ from, to }) => [from, to]));
+      return { templateArgs: args, urlMap: map, runs, supersede, idempotencyKey, trigger: "web" as const };
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { Elysia } from "elysia";
+import { type ModelProvider, modelProviders } from "../../config/model-settings.ts";
+import { badRequest } from "../../errors.ts";
+import { trialWords, tryModel } from "../../models/trial.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { toPage } from "../components/layout.tsx";
+import { page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { ModelsPage } from "../pages/models.tsx";
+import { type FormResult, settingsForms } from "../settings-forms.ts";
+import type { Site } from "../site.ts";
+import { may, type Viewer } from "../viewer.ts";
+
+/** Model settings. */
+export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests) => {
+  const { config, now } = deps;
+  const act = settingsForms(pages);
+
+  const modelsPage = (viewer: Viewer, site: Site, result: FormResult = {}, status = 200) =>
+    privateAnswer(
+      "html",
+      toPage(
+        <ModelsPage
+          {...{ site, viewer, config, ...result }}
+          models={models.listModels(viewer.org)}
+          judges={orgs.getOrg(viewer.org).judgeModels}
+          mayChange={may(viewer, "models")}
+        />,
+      ),
+      status,
+    );
+
+  return new Elysia({ name: "models pages" })
+    .get(
+      "/settings/models",
+      ({ request }) => pages.show(request, (viewer, site) => modelsPage(viewer, site)),
+      page("modelsPage", "Models page", { needsKey: true }),
+    )
+    .post(
+      "/settings/models",
+      ({ request }) =>
+        act(request, "models", modelsPage, (viewer, form, site) => {
+          const set = models.setKey(
+            viewer.org,
+            toProvider(form),
+            form.get("key") ?? "",
+            form.get("baseUrl") || undefined,
+          );
+          return modelsPage(viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
+        }),
+      page("setModelKey", "Set model API key (form)", { needsKey: true, refuses: true }),
+    )
+    .post(
+      "/settings/models/forget",
+      ({ request }) =>
+        act(request, "models", modelsPage, (viewer, form, site) => {
+          models.removeKey(viewer.org, toProvider(form));
+          return modelsPage(viewer, site, { done: "API key removed." });
+        }),
+      page("forgetModelKey", "Remove model API key (form)", { needsKey: true, misses: true }),
+    )
+    .post(
+      "/settings/models/test",
+      ({ request }) =>
+        act(request, "models", modelsPage, async (viewer, form, site) => {
+          const model = models.getModel(viewer.org, form.get("model") ?? "");
+          const done = `${trialWords(await tryModel(model, now))}.`;
+          return modelsPage(viewer, site, { done, typed: form });
+        }),
+      page("tryModel", "Test a model (form)", { needsKey: true, refuses: true }),
+    );
+};
+
+function toProvider(form: URLSearchParams): ModelProvider {
+  const provider = modelProviders.find((each) => each === form.get("provider"));
+  if (!provider) throw badRequest(`the provider must be one of ${modelProviders.join(", ")}`);
+  return provider;
+}

@@ -1,0 +1,70 @@
+import { Elysia } from "elysia";
+import type { Service } from "../../service.ts";
+import { hidden } from "../describe.ts";
+import { formError, pageAnswer } from "../page-answers.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { InvitePage } from "../pages/invite.tsx";
+import { SetupPage } from "../pages/setup.tsx";
+import { fromOf } from "../visitors.ts";
+import { Token } from "./sign-in.tsx";
+
+/** Setup of an organization without people, and invitations. */
+export const onboardingPages = ({ people }: Service, pages: PageRequests) =>
+  new Elysia({ name: "onboarding pages" })
+    .get(
+      "/setup/:token",
+      ({ request, params }) =>
+        pages.showPublic(request, (_, site) => {
+          const { orgName } = people.readSetup(params.token);
+          return pageAnswer(<SetupPage {...{ site, path: `/setup/${params.token}`, orgName }} />);
+        }),
+      { params: Token, ...hidden },
+    )
+    .post(
+      "/setup/:token",
+      ({ request, params }) =>
+        pages.submitPublic(request, async (_, form, site) => {
+          const { orgName } = people.readSetup(params.token);
+          const filled = { name: form.get("name") ?? "", email: form.get("email") ?? "" };
+          const person = { ...filled, password: form.get("password") ?? "" };
+          try {
+            return pages.withCookies(pages.seeOther("/"), await people.setUp(params.token, person, fromOf(request)));
+          } catch (error) {
+            const path = `/setup/${params.token}`;
+            return formError(error, (wrong) => <SetupPage {...{ site, path, orgName, filled, wrong }} />);
+          }
+        }),
+      { params: Token, ...hidden },
+    )
+    .get(
+      "/invite/:token",
+      ({ request, params }) =>
+        pages.showPublic(request, ({ signedIn }, site) => {
+          const invited = people.readInvitation(params.token);
+          const path = `/invite/${params.token}`;
+          return pageAnswer(
+            <InvitePage {...{ site, path, invited, person: signedIn?.person ?? null, ssoName: people.ssoName }} />,
+          );
+        }),
+      { params: Token, ...hidden },
+    )
+    .post(
+      "/invite/:token",
+      ({ request, params }) =>
+        pages.submitPublic(request, async ({ signedIn }, form, site) => {
+          const invited = people.readInvitation(params.token);
+          const name = form.get("name") ?? "";
+          const given = { name, password: form.get("password") ?? "" };
+          try {
+            const cookies = await people.acceptInvitation(params.token, signedIn, given, fromOf(request));
+            return pages.withCookies(pages.seeOther("/"), cookies);
+          } catch (error) {
+            const path = `/invite/${params.token}`;
+            const person = signedIn?.person ?? null;
+            return formError(error, (wrong) => (
+              <InvitePage {...{ site, path, invited, person, name, wrong, ssoName: people.ssoName }} />
+            ));
+          }
+        }),
+      { params: Token, ...hidden },
+    );

@@ -1,0 +1,68 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { getArtefact, toArtefactAnswer } from "../../reports/artefacts.ts";
+import { getEvent, getSession, getTrace, hasEarlier } from "../../reports/trace.ts";
+import { traceQuery } from "../../reports/trace-schema.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { toPage } from "../components/layout.tsx";
+import { page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { EventPage, renderPayload } from "../pages/event.tsx";
+import { SessionPage } from "../pages/session.tsx";
+import { withoutBlanks } from "../query.ts";
+
+const slug = Type.Object({ slug: Type.String() });
+const shown = { misses: true, needsKey: true };
+
+/** Session pages. */
+export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: PageRequests) =>
+  new Elysia({ name: "session pages" })
+    .get(
+      "/reports/:slug/session",
+      ({ request, params, query }) =>
+        pages.show(request, (viewer, site) => {
+          const report = reports.getReport(viewer.org, params.slug);
+          const session = getSession(deps, viewer.org, params.slug);
+          const trace = getTrace(deps, session, query);
+          const timeline = getTimeline(session);
+          const earlier = hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
+          const path = `/reports/${params.slug}`;
+          return privateAnswer(
+            "html",
+            toPage(<SessionPage {...{ site, viewer, path, report, trace, timeline, query }} hasEarlier={earlier} />),
+          );
+        }),
+      {
+        transform: withoutBlanks,
+        params: slug,
+        query: Type.Object(traceQuery),
+        ...page("sessionPage", "Session page of a report", { refuses: true, ...shown }),
+      },
+    )
+    .get(
+      "/reports/:slug/session/:seq",
+      ({ request, params }) =>
+        pages.show(request, (viewer, site) => {
+          const event = getEvent(deps, getSession(deps, viewer.org, params.slug), Number(params.seq));
+          const path = `/reports/${params.slug}`;
+          if (request.headers.has("hx-request")) return privateAnswer("html", renderPayload(event));
+          return privateAnswer("html", toPage(<EventPage {...{ site, viewer, path, event }} />));
+        }),
+      {
+        params: Type.Object({
+          slug: Type.String(),
+          seq: Type.String({ description: "Sequence number (seq) of the event" }),
+        }),
+        ...page("eventPage", "Event page of a session", shown),
+      },
+    )
+    .get(
+      "/reports/:slug/artefacts/:name",
+      ({ request, params }) =>
+        pages.show(request, ({ org }) => toArtefactAnswer(getArtefact(deps, org, params.slug, params.name))),
+      {
+        params: Type.Object({ slug: Type.String(), name: Type.String() }),
+        ...page("artefactPage", "Screenshot taken by the agent", { types: ["image/webp"], ...shown }),
+      },
+    );

@@ -1,0 +1,397 @@
+import { describe, expect, test } from "bun:test";
+import type { Agent } from "../src/agents/agent.ts";
+import { instantAgent, testApp } from "./support/app.ts";
+import { browse, signedIn } from "./support/people.ts";
+import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
+
+type App = ReturnType<typeof testApp>;
+const docs = "https://docs.example.com";
+const newest = (app: App) => {
+  const { items } = app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: true });
+  return app.service.prompts.getPrompt(app.a.org, items[0]!.id);
+};
+const countPrompts = (app: App) =>
+  app.service.prompts.listPrompts(app.a.org, { limit: 1, offset: 0, includeArchived: true }).total;
+const full = {
+  title: "Upload",
+  text: `Upload with {{language}}.\r\n${docs}`,
+  endGoal: "{{file}} is there.",
+  frequency: "cron",
+  cron: "0 6 * * 1-5",
+  runsPerEval: "4",
+  "default.language": "Go",
+  "default.file": "a.txt",
+  "default.gone": "no variable",
+  "url.url": [`${docs}/llms.txt`, ""],
+  "url.kind": ["docs", "docs"],
+  "url.name": ["Index", ""],
+  "url.more": ['{"team":"sdk"}', ""],
+  "check.url": "https://api.example.com/v1/files",
+  "check.status": "201",
+  "check.contains": "a.txt",
+  "limit.toolCalls": "80",
+  "limit.costUsd": "0.5",
+  reviewBeforePublishing: "on",
+};
+
+describe("a prompt on a page", () => {
+  test("is made of what its form says", async () => {
+    const app = testApp();
+    const person = await signedIn(app, { role: "member" });
+    const { status, location } = await person.post("/prompts", full);
+    const made = newest(app);
+    expect([status, location]).toEqual([303, `/prompts/${made.id}`]);
+    expect(made).toMatchObject({
+      title: "Upload",
+      text: `Upload with {{language}}.\n${docs}`,
+      endGoal: "{{file}} is there.",
+      frequency: "0 6 * * 1-5",
+      runsPerEval: 4,
+      templateVars: ["language", "file"],
+      additionalUrls: [{ team: "sdk", url: `${docs}/llms.txt`, name: "Index", kind: "docs" }],
+      declaredChecks: [{ url: "https://api.example.com/v1/files", status: 201, contains: "a.txt" }],
+      targetProviderId: null,
+      limits: { toolCalls: 80, costUsd: 0.5 },
+      agent: null,
+      model: null,
+      reviewBeforePublishing: true,
+      status: "active",
+    });
+    expect(made.templateDefaults).toEqual({ language: "Go", file: "a.txt" });
+  });
+
+  test("is what it was when it is opened and saved again, and when it is duplicated", async () => {
+    const app = testApp();
+    const person = await signedIn(app);
+    await person.post("/prompts", full);
+    const made = newest(app);
+    for (const [page, send] of [
+      [`/prompts/${made.id}/edit`, `/prompts/${made.id}/edit`],
+      [`/prompts/new?from=${made.id}`, "/prompts"],
+    ] as const) {
+      const { body } = await person.get(page);
+      expect((await person.post(send, fieldsOf(body))).status).toBe(303);
+      const isCopy = send === "/prompts";
+      expect({ ...newest(app), id: made.id, createdAt: made.createdAt, nextRunsAt: made.nextRunsAt }).toEqual({
+        ...made,
+        title: isCopy ? "Upload (copy)" : "Upload",
+      });
+    }
+    expect(countPrompts(app)).toBe(2);
+  });
+
+  test("is made once, however often its form is sent, and falls where the form showed it", async () => {
+    const now = Date.parse("2026-11-21T09:30:00Z");
+    const app = testApp({ now: () => now });
+    app.service.orgs.updateOrg(app.a.org, { timeZone: "America/New_York" });
+    const person = await signedIn(app);
+    const form = { ...fieldsOf((await person.get("/prompts/new")).body), text: `Look. ${docs}`, frequency: "daily" };
+    const shown = listIn((await person.post("/prompts/preview", form)).body, "times");
+    expect(shown).toHaveLength(3);
+    const first = await person.post("/prompts", form);
+    const second = await person.post("/prompts", form);
+    expect([first.location, countPrompts(app)]).toEqual([second.location, 1]);
+    expect(
+      listIn((await person.get(first.location ?? "")).body, "slots").map((item) => item.slice(0, shown[0]?.length)),
+    ).toEqual(shown);
+    const at = new Date(newest(app).nextRunsAt?.[0] ?? 0).toLocaleTimeString("en-GB", {
+      timeZone: "America/New_York",
+      hour: "2-digit",
+      minute: "2-digit",
+    });
+    expect(shown[0]).toEndWith(at);
+  });
+
+  test("is looked at without being saved: variables, times, an empty row more", async () => {
+    const app = testApp();
+    const person = await signedIn(app);
+    const { status, body } = await person.post("/prompts", { ...full, do: "look" });
+    expect([status, countPrompts(app)]).toEqual([200, 0]);
+    expect(body).toContain('name="default.language" value="Go"');
+    expect(body).toContain('name="default.file" value="a.txt"');
+    expect(listIn(body, "times")).toHaveLength(3);
+    expect(body.match(/name="url\.url"/g)).toHaveLength(2);
+  });
+
+  test.each([
+    ["text", { text: " " }, "Must be a non-empty string"],
+    ["frequency", { cron: "0 0 30 2 *" }, "never occurs"],
+    ["frequency", { "default.file": "" }, "need a default for each variable"],
+    ["runsPerEval", { runsPerEval: "51" }, "Must be an integer from 1 to 50"],
+    ["additionalUrls", { "url.url": ["ftp://x", ""] }, "Row 1: Must be an absolute http or https URL"],
+    ["declaredChecks", { "check.status": "many" }, "Row 1: Must be an integer from 100 to 599"],
+    ["limits", { "limit.toolCalls": "many" }, "toolCalls: Must be an integer"],
+    ["limits", { "limit.toolCalls": "201" }, "toolCalls: 201 exceeds"],
+    ["agent", { agent: "robot" }, "is not available on this server"],
+    ["model", { model: "openai/gpt-5" }, "No available agent uses a model"],
+    ["targetProviderId", { targetProviderId: crypto.randomUUID() }, "No provider has the ID"],
+  ] as [string, Record<string, string | string[]>, string][])(
+    "with a fault in %s is not made; the fault stands beside it and nothing that was typed is lost",
+    async (_, wrong, message) => {
+      const app = testApp();
+      const person = await signedIn(app);
+      const { status, body } = await person.post("/prompts", { ...full, ...wrong });
+      expect([status, countPrompts(app)]).toEqual([400, 0]);
+      const [told] = /<(?:span|p) class="wrong"[^>]*>[^<]*/.exec(body) ?? [];
+      expect(told).toContain(message);
+      const kept = fieldsOf(body);
+      for (const [name, value] of Object.entries({ ...full, ...wrong }))
+        if (!["text", "agent", "targetProviderId"].includes(name))
+          expect([name, [kept[name]].flat()[0]]).toEqual([name, [value].flat()[0]]);
+    },
+  );
+
+  test("offers only agents that can be sent from here, and says what keeps the others", async () => {
+    const absent: Agent = {
+      ...instantAgent,
+      preflight: () => [{ what: "sandbox", isHere: false, detail: "bubblewrap is not installed" }],
+    };
+    const app = testApp({ agents: { llm: absent } });
+    const { body } = await (await signedIn(app)).get("/prompts/new");
+    expect(body).toMatch(/<option value[^>]*>[^<]*\(explorer\)/);
+    expect(body).toContain('<option value="llm" disabled>');
+    expect(body).toMatch(/<strong>llm<\/strong>[^<]*bubblewrap is not installed/);
+  });
+
+  test("is paused, archived and brought back", async () => {
+    const app = testApp();
+    const person = await signedIn(app);
+    await person.post("/prompts", full);
+    const { id } = newest(app);
+    for (const [act, form, status] of [
+      ["status", { status: "paused" }, "paused"],
+      ["status", { status: "active" }, "active"],
+      ["archive", {}, "archived"],
+      ["archive", { back: "1" }, "active"],
+    ] as const) {
+      const { location } = await person.post(`/prompts/${id}/${act}`, form);
+      expect([location, newest(app).status]).toEqual([`/prompts/${id}`, status]);
+    }
+    expect((await person.post(`/prompts/${id}/status`, { status: "gone" })).status).toBe(400);
+    await person.post(`/prompts/${id}/archive`);
+    const resumed = await person.post(`/prompts/${id}/status`, { status: "active" });
+    expect([resumed.status, newest(app).status]).toEqual([400, "archived"]);
+    const { body } = await person.get(`/prompts/${id}`);
+
+    expect(body).not.toContain("run-form");
+  });
+});
+
+describe("Run now", () => {
+  const made = async () => {
+    const app = testApp();
+    const person = await signedIn(app, { role: "member" });
+    await person.post("/prompts", { title: "Upload", text: `Upload {{file}} with {{language}}. ${docs}` });
+    return { app, person, id: newest(app).id };
+  };
+
+  test("asks for one run, or for an evaluation of several, once for each page that was loaded", async () => {
+    const { app, person, id } = await made();
+    const form = { ...fieldsOf((await person.get(`/prompts/${id}`)).body), "arg.file": "a", "arg.language": "Go" };
+    const one = await person.post(`/prompts/${id}/run`, { ...form, runs: "1" });
+    expect(one.location).toMatch(/^\/runs\/[0-9a-f-]{36}$/);
+    expect((await person.post(`/prompts/${id}/run`, { ...form, runs: "1" })).location).toBe(one.location);
+    const run = app.service.runs.getRun(app.a.org, one.location?.slice(6) ?? "");
+    expect(run.templateArgs).toEqual({ file: "a", language: "Go" });
+    expect(app.service.evals.getEvalRequest(app.a.org, run.evalRequestId).trigger).toBe("web");
+    const map = { "urlMap.from": ["docs.example.com", ""], "urlMap.to": ["https://preview.example.com", ""] };
+    const many = await person.post(`/prompts/${id}/run`, { ...form, ...map, key: "other", runs: "4", supersede: "on" });
+    expect(many.location).toMatch(/^\/evals\/[0-9a-f-]{36}$/);
+    const { runs } = app.service.evals.getEvalRequest(app.a.org, many.location?.slice(7) ?? "");
+    expect(runs).toHaveLength(4);
+    expect(app.service.runs.getAsked(app.a.org, runs[0]!.runId).urlMap).toEqual({
+      "docs.example.com": "https://preview.example.com",
+    });
+  });
+
+  test.each([
+    [{ "arg.language": "Go" }, 400, "Missing template variables in templateArgs: file"],
+    [{ "arg.file": "a", "arg.language": "Go", runs: "51" }, 400, "runs must be a whole number from 1 to 50"],
+    [{ "arg.file": "a", "arg.language": "Go", runs: "1.5" }, 400, "runs must be a whole number from 1 to 50"],
+    [{ "arg.file": "a".repeat(2001), "arg.language": "Go" }, 400, "file must have at most 2000 characters"],
+    [{ "arg.file": "a", "arg.language": "Go", "urlMap.from": "not a host", "urlMap.to": "x" }, 400, "urlMap"],
+  ] as [Record<string, string>, number, string][])(
+    "%# says what is wrong and keeps what was typed",
+    async (form, status, message) => {
+      const { app, person, id } = await made();
+      const answer = await person.post(`/prompts/${id}/run`, { runs: "1", ...form });
+      expect(answer.status).toBe(status);
+      expect(/role="alert">([^<]*)/.exec(answer.body)?.[1]).toContain(message);
+      expect(fieldsOf(answer.body)).toMatchObject({ "arg.language": "Go" });
+      expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+    },
+  );
+
+  test("asks whoever pays for a model to agree first", async () => {
+    const agent: Agent = {
+      ...instantAgent,
+      describe: () => ({ id: "llm", version: "test", model: null, kind: "model" }),
+    };
+    const app = testApp({
+      agents: { llm: agent },
+      env: { EVALD_AGENT_MODEL: "openai/gpt-5", OPENAI_API_KEY: "sk-0123456789abcdef", EVALD_MAX_COST_USD: "3" },
+    });
+    const person = await signedIn(app);
+    await person.post("/prompts", { text: `Look. ${docs}` });
+    const { id } = newest(app);
+    const { body } = await person.get(`/prompts/${id}`);
+    expect(body).toMatch(/name="agreed"[^>]*> [^<]*openai\/gpt-5[^<]*10 min[^<]*\$3\.00/);
+    const refused = await person.post(`/prompts/${id}/run`, { runs: "1" });
+    expect([refused.status, app.service.runs.countRuns(app.a.org)]).toEqual([400, 0]);
+    expect((await person.post(`/prompts/${id}/run`, { runs: "1", agreed: "on" })).status).toBe(303);
+  });
+});
+
+describe("pages of prompts", () => {
+  test("list what is asked for: by words, by status, a page at a time", async () => {
+    const app = testApp();
+    const make = (title: string) => app.service.prompts.createPrompt(app.a.org, { title, text: `Do it. ${docs}` });
+    const [first, second, third] = ["Upload a file", "Search 100%", "Delete"].map(make);
+    app.service.prompts.updatePrompt(app.a.org, second!.id, { status: "paused" });
+    app.service.prompts.updatePrompt(app.a.org, third!.id, { status: "archived" });
+    const shown = async (query: string) => {
+      const { body } = await app.send("GET", `/prompts${query}`);
+      return [...body.matchAll(/<td class="title"><a class="plain" href="\/prompts\/([^"]+)">/g)].map(([, id]) => id);
+    };
+    expect(await shown("")).toEqual([second!.id, first!.id]);
+    expect(await shown("?search=UPLOAD")).toEqual([first!.id]);
+    expect(await shown("?search=100%25&status=")).toEqual([second!.id]);
+    expect(await shown("?search=docs.example")).toEqual([second!.id, first!.id]);
+    expect(await shown("?status=archived")).toEqual([third!.id]);
+    expect(await shown("?status=all")).toHaveLength(3);
+    expect(await shown("?search=nothing")).toEqual([]);
+    expect((await app.send("GET", "/prompts?status=gone")).status).toBe(400);
+    for (let i = 0; i < 49; i++) make(`More ${i}`);
+    const [newer, older] = [await shown(""), await shown("?offset=50")];
+    expect([newer.length, older]).toEqual([50, [first!.id]]);
+  });
+
+  test("say how a prompt stands: better or worse only where the comparison tells it", async () => {
+    const app = testApp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
+    const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
+    evaluation(app, id, scores(60, 61));
+    evaluation(app, id, scores(90, 91));
+    expect((await app.send("GET", "/")).body).not.toContain("change-");
+    evaluation(app, id, scores(70, 71, 72, 73, 74));
+    evaluation(app, id, scores(80, 81, 82, 83, 84));
+    for (const path of ["/", "/prompts", `/prompts/${id}`]) {
+      const { body } = await app.send("GET", path);
+      expect(body).toContain('class="change change-improved"');
+      expect(body).toContain("+10.0 improved");
+    }
+    evaluation(app, id, scores(79, 83, 80, 84, 82));
+    const { body } = await app.send("GET", "/");
+    expect(body).not.toContain("change-improved");
+    expect(body).toContain("oldest first: 61, 91, 72, 82, 82");
+  });
+
+  test("a prompt says what became of its slots, and shows its id with the line that runs it", async () => {
+    let time = Date.parse("2026-11-21T09:30:00Z");
+    const app = testApp({ now: () => time });
+    const { id } = app.service.prompts.createPrompt(app.a.org, {
+      text: `It's {{x}}. ${docs}`,
+      templateDefaults: { x: "it's" },
+      frequency: "0 * * * *",
+    });
+    time += 3 * 3600_000;
+    await app.service.slots.tick();
+    const { body } = await app.send("GET", `/prompts/${id}`);
+    expect(listIn(body, "slots")).toEqual([
+      "Sat 21 Nov 2026, 13:00in 30 min.",
+      "Sat 21 Nov 2026, 14:00in 1 hr.",
+      "Sat 21 Nov 2026, 15:00in 2 hr.",
+    ]);
+    expect(body).toContain('<li class="slot-ran"><span>Sat 21 Nov 2026, 12:00</span>');
+    expect(body).toContain('<li class="slot-missed">');
+    expect(body).toContain(`<code id="prompt-id">${id}</code>`);
+    expect(decode(body)).toContain(`-d '{"urlMap":{},"templateArgs":{"x":"it'\\''s"}}'`);
+  });
+
+  test("are for their organisation, and forms for people who may and who sit before a page of this service", async () => {
+    const app = testApp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
+    const [own, foreign] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
+    for (const path of [`/prompts/${id}`, `/prompts/${id}/edit`, `/prompts/new?from=${id}`])
+      expect([path, (await own.get(path)).status, (await foreign.get(path)).status]).toEqual([path, 200, 404]);
+    expect((await foreign.get("/prompts?status=all")).body).not.toContain("Upload");
+    for (const path of ["edit", "status", "archive", "run"].map((action) => `/prompts/${id}/${action}`)) {
+      const form = { text: "Other", status: "paused", runs: "1" };
+      expect([path, (await foreign.post(path, form)).status]).toEqual([path, 404]);
+      expect([path, (await own.post(path, form, { origin: "https://evil.example" })).status]).toEqual([path, 403]);
+      expect([path, (await browse(app).post(path, form)).status]).toEqual([path, 401]);
+    }
+    const taken = await foreign.post("/prompts", { id, text: `Mine. ${docs}` });
+    expect(taken.location).toMatch(/^\/prompts\//);
+    expect(taken.location).not.toBe(`/prompts/${id}`);
+    expect(app.service.prompts.getPrompt(app.a.org, id)).toMatchObject({ title: "Upload", status: "active" });
+    expect(app.service.runs.countRuns(app.a.org)).toBe(0);
+  });
+
+  test("show what was typed as text", async () => {
+    const app = testApp();
+    const evil = '</textarea><script>alert(1)</script>"><img src=x onerror=alert(1)>';
+    const { id } = app.service.prompts.createPrompt(app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
+    const { runId } = runWithReport(app, niceGrade, evil);
+    const person = await signedIn(app);
+    for (const path of ["/", "/prompts", `/prompts/${id}`, `/prompts/${id}/edit`, "/runs", `/runs/${runId}`]) {
+      const { status, body } = await person.get(path);
+      expect([path, status]).toEqual([path, 200]);
+      expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img)\b/i);
+    }
+  });
+});
+
+test("a new organisation is shown how to begin", async () => {
+  const app = testApp();
+  const { body } = await app.send("GET", "/");
+  expect(body).toContain('class="first"');
+  expect(body).toContain("curl -s http://localhost:3000/api/v1/prompts");
+  const { location } = await (await signedIn(app)).post("/prompts", {
+    title: "First",
+    text: `Do it. ${docs}`,
+    endGoal: "",
+  });
+  expect(location).toBe(`/prompts/${newest(app).id}`);
+});
+
+const decode = (text: string) =>
+  text.replaceAll("&lt;", "<").replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
+
+/** What a browser would send of the forms of a page, its buttons left alone. */
+function fieldsOf(html: string): Record<string, string | string[]> {
+  const fields: [string, string][] = [];
+  const begin = (element: { getAttribute(name: string): string | null }) => {
+    fields.push([decode(element.getAttribute("name") ?? ""), ""]);
+  };
+  const go = (value: string) => {
+    const last = fields.at(-1) as [string, string];
+    last[1] += decode(value);
+  };
+  new HTMLRewriter()
+    .on("main input[name]", {
+      element(input) {
+        const [name, value, type] = ["name", "value", "type"].map((each) => decode(input.getAttribute(each) ?? ""));
+        if (type !== "checkbox") fields.push([name ?? "", value ?? ""]);
+        else if (input.hasAttribute("checked")) fields.push([name ?? "", "on"]);
+      },
+    })
+    .on("main textarea[name]", { element: begin, text: ({ text }) => go(text) })
+    .on("main select[name]", { element: begin })
+    .on("main option[selected]", { element: (option) => go(option.getAttribute("value") ?? "") })
+    .transform(html);
+  const all = Object.groupBy(fields, ([name]) => name);
+  return Object.fromEntries(
+    Object.entries(all).map(([name, each = []]) => {
+      const values = each.map(([, value]) => value);
+      return [name, values.length === 1 ? (values[0] as string) : values];
+    }),
+  );
+}
+
+/** The items of the first list in an element of this class, as text. */
+function listIn(html: string, name: string): string[] {
+  const from = html.indexOf(`class="${name}"`);
+  const list = from < 0 ? "" : html.slice(from, html.indexOf("</ol>", from));
+  return [...list.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, item = ""]) => item.replace(/<[^>]+>/g, ""));
+}

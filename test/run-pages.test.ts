@@ -1,0 +1,320 @@
+import { describe, expect, test } from "bun:test";
+import type { AgentEvent } from "../src/agents/agent.ts";
+import { scriptedAgent, testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+type App = ReturnType<typeof testApp>;
+const docs = "https://docs.example.com";
+const promptOf = (app: App, title = "Upload") =>
+  app.service.prompts.createPrompt(app.a.org, { title, text: `Do it. ${docs}` });
+const ask = async (app: App, promptId: string, more = {}) =>
+  (await app.service.requests.requestEval(app.a.org, promptId, { urlMap: {}, trigger: "api", ...more })).runIds;
+
+/** An agent that says one thing for each time that it is let go on, then ends. */
+function steps() {
+  const gates = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
+  let next = 0;
+  const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
+    for (const [i, text] of ["one", "two <b>"].entries()) {
+      yield { type: "thought", text, by: "rule" };
+      await gates[i]?.promise;
+    }
+    yield { type: "end", outcome: "not_judged", reason: "scripted" };
+  });
+  return { agent, goOn: () => gates[next++]?.resolve() };
+}
+
+/** Server-sent events of an answer, as they come. */
+async function listen(app: App, path: string, headers: Record<string, string> = {}) {
+  const request = new Request(new URL(path, app.baseUrl), {
+    headers: { authorization: `Bearer ${app.a.key}`, ...headers },
+  });
+  const answer = await app.app.handle(request);
+  const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
+  const told: { event: string; id: string; data: string }[] = [];
+  let rest = "";
+  /** Reads on until a message matches, or to the end. */
+  async function until(matches: (message: (typeof told)[number]) => boolean) {
+    for (;;) {
+      const found = told.find(matches);
+      if (found) return found;
+      const { value, done } = (await reader?.read()) ?? { done: true };
+      if (done) return null;
+      rest += value;
+      const parts = rest.split("\n\n");
+      rest = parts.pop() ?? "";
+      for (const part of parts) {
+        const field = (name: string) =>
+          [...part.matchAll(new RegExp(`^${name}: (.*)$`, "gm"))].map(([, text]) => text).join("\n");
+        if (!part.startsWith(":")) told.push({ event: field("event"), id: field("id"), data: field("data") });
+      }
+    }
+  }
+  return { answer, told, until, leave: () => reader?.cancel() };
+}
+
+describe("progress over REST", () => {
+  test("comes while the run goes on, goes on behind what was read, and ends with it", async () => {
+    const { agent, goOn } = steps();
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    const path = `/api/v1/runs/${runId}/events`;
+    const live = await listen(app, path);
+    expect(live.answer.headers.get("content-type")).toBe("text/event-stream; charset=utf-8");
+    await live.until(({ event }) => event === "run");
+    await app.service.start();
+    const one = await live.until(({ data }) => data.includes('"one"'));
+    expect(one).toMatchObject({ event: "event", id: "1.0" });
+    expect(JSON.parse(one?.data ?? "")).toMatchObject({ seq: 0, type: "thought", text: "one", source: "agent" });
+    const late = await listen(app, path, { "last-event-id": "1.0" });
+    goOn();
+    await late.until(({ data }) => data.includes('"two <b>"'));
+    goOn();
+    for (const each of [live, late]) expect(await each.until(() => false)).toBeNull();
+    const statuses = live.told.filter(({ event }) => event === "run").map(({ data }) => JSON.parse(data).status);
+    expect([statuses[0], statuses.at(-1), live.told.at(-1)?.id]).toEqual(["pending", "completed", "end"]);
+    const seqs = ({ told }: typeof live) => told.filter(({ event }) => event === "event").map(({ id }) => id);
+    expect(seqs(live)).toEqual(["1.0", "1.1", "1.2"]);
+    expect(seqs(late)).toEqual(["1.1", "1.2"]);
+    expect((await listen(app, path, { "last-event-id": "end" })).answer.status).toBe(204);
+    await app.service.stop(0);
+  });
+
+  test("is for the organisation of the run", async () => {
+    const app = testApp();
+    const [runId] = await ask(app, promptOf(app).id);
+    const foreign = { authorization: `Bearer ${app.b.key}` };
+    for (const path of [`/api/v1/runs/${runId}/events`, `/runs/${runId}/events`, `/runs/${runId}`])
+      expect([path, (await app.send("GET", path, { headers: foreign })).status]).toEqual([path, 404]);
+  });
+
+  test("ends when the service stops", async () => {
+    const app = testApp();
+    const [runId] = await ask(app, promptOf(app).id);
+    const paths = [`/api/v1/runs/${runId}/events`, `/runs/${runId}/events`, "/runs/live", "/live"];
+    const streams = await Promise.all(paths.map((path) => listen(app, path)));
+    await app.service.stop(0);
+    for (const stream of streams) expect(await stream.until(() => false)).toBeNull();
+  });
+
+  test("is read no more once nobody listens", async () => {
+    const app = testApp();
+    const [runId] = await ask(app, promptOf(app).id);
+    const stream = await listen(app, `/api/v1/runs/${runId}/events`);
+    await stream.until(({ event }) => event === "run");
+    await stream.leave();
+    expect(stream.told).toHaveLength(1);
+  });
+});
+
+describe("the page of a run", () => {
+  test("gets what is new as parts of itself, and is told when there is no more", async () => {
+    const { agent, goOn } = steps();
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    const page = await listen(app, `/runs/${runId}/events?after=0.-1`);
+    await app.service.start();
+    const first = await page.until(({ data }) => data.includes(">one<"));
+    expect(first?.data).toContain('<hx-partial hx-target="#timeline" hx-swap="innerHTML"><li class="event-thought">');
+    expect(first?.data).toContain('<hx-partial hx-target="#run-state" hx-swap="innerMorph">');
+    goOn();
+    const second = await page.until(({ data }) => data.includes("two &lt;b>"));
+    expect(second?.data).toContain('hx-target="#timeline" hx-swap="beforeend"');
+    expect(second?.data).not.toContain(">one<");
+    goOn();
+    expect(await page.until(() => false)).toBeNull();
+    expect(page.told.at(-1)).toEqual({ event: "end", id: "", data: "" });
+    expect(page.told.at(-2)?.data).toContain('class="report-link"');
+    await app.service.stop(0);
+  });
+
+  test("shows another attempt in place of the one before", async () => {
+    const crash = Promise.withResolvers<void>();
+    let tries = 0;
+    const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
+      yield { type: "thought", text: `try ${++tries}`, by: "rule" };
+      await crash.promise;
+      if (tries === 1) throw new Error("out of memory");
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    });
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    await app.service.start();
+    const page = await listen(app, `/runs/${runId}/events`);
+    const first = await page.until(({ data }) => data.includes(">try 1<"));
+    const later = await listen(app, `/runs/${runId}/events`, { "last-event-id": first?.id ?? "" });
+    crash.resolve();
+    for (const each of [page, later]) {
+      const second = await each.until(({ data }) => data.includes(">try 2<"));
+      expect(second?.id).toStartWith("2.");
+      expect(second?.data).toContain('hx-target="#timeline" hx-swap="innerHTML"');
+      expect(second?.data).not.toContain(">try 1<");
+      expect(await each.until(() => false)).toBeNull();
+    }
+    const { body } = await app.send("GET", `/runs/${runId}`);
+    expect(body).toMatch(/data-outcome="retried">.*agent_crashed: out of memory/);
+    expect(body).not.toContain(">try 1<");
+    await app.service.stop(0);
+  });
+
+  test("cancels it, runs it again, and says what to do about a failure", async () => {
+    const app = testApp();
+    const person = await signedIn(app, { role: "member" });
+    const [runId] = await ask(app, promptOf(app).id);
+    expect((await person.post(`/runs/${runId}/cancel`)).location).toBe(`/runs/${runId}`);
+    const { body } = await person.get(`/runs/${runId}`);
+    expect(body).toMatch(/role="alert" data-cause="cancelled">.*By A member/);
+    expect((await person.post(`/runs/${runId}/cancel`)).status).toBe(409);
+    const { location } = await person.post(`/runs/${runId}/rerun`);
+    expect(location).toMatch(/^\/runs\//);
+    expect(location).not.toBe(`/runs/${runId}`);
+    const foreign = await signedIn(app, { org: app.b.org });
+    for (const action of ["cancel", "rerun"]) expect((await foreign.post(`${location}/${action}`)).status).toBe(404);
+    expect((await person.get(location ?? "")).body).toContain("run-pending");
+  });
+
+  test("shows what it used of its limits", async () => {
+    const app = testApp({
+      env: { EVALD_MAX_REQUESTS: "50" },
+      agent: scriptedAgent(async function* () {
+        for (let i = 0; i < 40; i++)
+          yield {
+            type: "http",
+            id: null,
+            method: "GET",
+            url: docs,
+            mappedUrl: null,
+            status: 200,
+            ms: 1,
+            bytes: 1,
+            contentType: null,
+            provenance: "given",
+            foundOn: null,
+            purpose: "way",
+            error: null,
+          };
+        yield { type: "end", outcome: "not_judged", reason: "scripted" };
+      }),
+    });
+    const [runId] = await ask(app, promptOf(app).id);
+    await app.runJobs();
+    const { body } = await app.send("GET", `/runs/${runId}`);
+    expect(body).toContain('<span class="soft">40 of 50</span><svg class="track grade-d"');
+    expect(body).toContain('aria-label="Time: ');
+    expect(body).not.toContain("Tokens");
+  });
+});
+
+describe("lists of runs", () => {
+  const app = testApp();
+  const [first, second] = [promptOf(app, "First"), promptOf(app, "Second")];
+  const done = evaluation(app, first.id, [niceGrade, "timeout: the run took longer than 600 seconds", niceGrade]);
+  const byPerson = evaluation(app, second.id, ["cancelled: by Ada"], { trigger: "web" });
+  const shown = async (query = "") => {
+    const { body } = await app.send("GET", `/runs${query}`);
+    return [...body.matchAll(/<a class="plain" href="\/runs\/([^"]+)"/g)].map(([, id]) => id as string);
+  };
+  const ids = (runs: { runId: string }[]) => runs.map(({ runId }) => runId).toReversed();
+
+  test.each([
+    ["", () => [...ids(byPerson), ...ids(done)]],
+    ["?promptId=&status=&agent=&trigger=", () => [...ids(byPerson), ...ids(done)]],
+    [`?promptId=${first.id}`, () => ids(done)],
+    ["?status=failed", () => [...ids(byPerson), done[1]!.runId]],
+    ["?status=completed", () => [done[2]!.runId, done[0]!.runId]],
+    ["?status=failed&trigger=api", () => [done[1]!.runId]],
+    ["?trigger=web", () => ids(byPerson)],
+    ["?trigger=api&agent=explorer", () => ids(done)],
+    [`?trigger=web&promptId=${first.id}`, () => []],
+    ["?agent=explorer&status=pending", () => []],
+    ["?agent=llm", () => []],
+  ])("%s brings what it says", async (query, expected) => {
+    expect(await shown(query)).toEqual(expected());
+  });
+
+  test.each(["?status=gone", "?promptId=x", "?trigger=x", "?before=x", `?before=${crypto.randomUUID()}`])(
+    "%s is refused",
+    async (query) => {
+      expect((await app.send("GET", `/runs${query}`)).status).toBe(400);
+    },
+  );
+
+  test("what broke is told with what to do, and what somebody wanted is not", async () => {
+    const { body } = await app.send("GET", "/");
+    expect(body).toContain('data-cause="timeout"');
+    expect(body).toContain("EVALD_RUN_TIMEOUT_SECONDS");
+    expect(body).not.toContain('data-cause="cancelled"');
+  });
+
+  test.each(["", "&trigger=mcp", "&agent=explorer", "&status=failed"])(
+    "a page%s goes on where the last one ended, without gap or double",
+    async (filter) => {
+      const other = testApp();
+      const { id } = promptOf(other);
+      for (let i = 0; i < 4; i++) evaluation(other, id, Array(30).fill("timeout: late"), { trigger: "mcp" });
+      const seen: string[] = [];
+      for (let path: string | undefined = `/runs?x=1${filter}`; path; ) {
+        const { body } = await other.send("GET", path);
+        seen.push(...[...body.matchAll(/<a class="plain" href="\/runs\/([^"]+)"/g)].map(([, run]) => run as string));
+        path = /rel="next" href="([^"]+)">/.exec(body)?.[1]?.replaceAll("&amp;", "&");
+      }
+      expect([seen.length, new Set(seen).size]).toEqual([120, 120]);
+      if (filter !== "&trigger=mcp") expect(seen).toEqual([...seen].sort().reverse());
+    },
+  );
+
+  test("changes by itself", async () => {
+    const other = testApp();
+    const { id } = promptOf(other);
+    const list = await listen(other, `/runs/live?promptId=${id}`);
+    await list.until(({ data }) => data.includes('class="empty"'));
+    const [runId] = await ask(other, id);
+    expect(await list.until(({ data }) => data.includes(`/runs/${runId}`))).not.toBeNull();
+    await other.service.stop(0);
+  });
+});
+
+describe("an evaluation", () => {
+  test("shows its runs, and what they came to together", async () => {
+    const app = testApp();
+    const { id } = promptOf(app);
+    const grades = [70, 80, 90].map((score, i) => ({
+      ...niceGrade,
+      score,
+      outcome: i === 0 ? ("goal_not_met" as const) : ("succeeded" as const),
+    }));
+    const [run] = evaluation(app, id, [...grades, "infrastructure: no answer"]);
+    const { body } = await app.send("GET", `/evals/${run?.evalRequestId}`);
+    for (const words of [
+      "<dd>80.0</dd>",
+      "95% CI 55.2 to 100.0",
+      "<dd>66.7%</dd>",
+      "<dd>3 of 4</dd>",
+      'data-cause="infrastructure"',
+    ])
+      expect(body).toContain(words);
+    const foreign = { authorization: `Bearer ${app.b.key}` };
+    for (const path of [`/evals/${run?.evalRequestId}`, `/evals/${run?.evalRequestId}/live`])
+      expect((await app.send("GET", path, { headers: foreign })).status).toBe(404);
+  });
+});
+
+test("pages are small, however much there is, and so is what they are made of", async () => {
+  const app = testApp({
+    agent: scriptedAgent(async function* () {
+      for (let i = 0; i < 500; i++) yield { type: "thought", text: `Step ${i}: ${"words ".repeat(80)}`, by: "rule" };
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    }),
+  });
+  const { id } = promptOf(app);
+  const [runId] = await ask(app, id);
+  await app.runJobs();
+  evaluation(app, id, Array(40).fill("timeout: late"));
+  evaluation(app, id, Array(40).fill(niceGrade));
+  for (const path of ["/", "/prompts", `/prompts/${id}`, "/runs", `/runs/${runId}`]) {
+    const { body } = await app.send("GET", path);
+    expect([path, Buffer.byteLength(body) < 100 * 1024]).toEqual([path, true]);
+  }
+  expect(Buffer.byteLength((await app.send("GET", "/client.js")).body)).toBeLessThan(60 * 1024);
+});

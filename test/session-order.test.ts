@@ -1,0 +1,228 @@
+import { describe, expect, test } from "bun:test";
+import type { AgentEvent, Check } from "../src/agents/agent.ts";
+import { gradeSession } from "../src/grading/score.ts";
+import { api, docs, finishes, productSession, reads, runs, sends, uses } from "./fixtures/grading/product.ts";
+
+type Steps = ((id: string) => AgentEvent[])[];
+const id = "job_91f3";
+const answer = `{"id":"${id}"}`;
+const home = reads("/", "See [Jobs](/jobs).", { provenance: "given" });
+const jobs = reads("/jobs", "Send `POST /v1/jobs` with a name.");
+const create = sends("POST", `${api}/v1/jobs`, 201, answer, { body: '{"name":"nightly"}' });
+const refuse = (n: number) => sends("POST", `${api}/v1/jobs`, 422, `{"error":"${n}"}`, { body: `{"nam":${n}}` });
+const times = <T>(n: number, make: (i: number) => T): T[] => Array.from({ length: n }, (_, i) => make(i));
+
+/** What each agent did; the last call of those that claim a success says so. */
+const sessions = {
+  success: [home, jobs, create, finishes("succeeded")],
+  wrongPages: [
+    home,
+    ...times(20, (i) => reads(`/about/${i}`, `History of the company, part ${i}.`)),
+    jobs,
+    create,
+    finishes("succeeded"),
+  ],
+  guesses: [
+    home,
+    ...times(8, (i) => reads(`/jobs-${i}.md`, "", { status: 404, provenance: "guessed" })),
+    jobs,
+    create,
+    finishes("succeeded"),
+  ],
+  errors: [home, jobs, ...times(5, refuse), create, finishes("succeeded")],
+  gaveUp: [home, jobs, refuse(1), finishes("goal_not_met")],
+  gaveUpReading: [home, ...times(20, (i) => reads(`/about/${i}`, `History, part ${i}.`)), finishes("goal_not_met")],
+  liar: [home, jobs, finishes("succeeded", `Created ${id}`)],
+} satisfies Record<string, Steps>;
+type Name = keyof typeof sessions;
+
+const isSuccess = (name: Name) => ["success", "wrongPages", "guesses", "errors"].includes(name);
+const isHonest = (name: Name) => name !== "gaveUp" && name !== "gaveUpReading";
+const outcomeOf = (name: Name) => (isHonest(name) ? ("succeeded" as const) : ("goal_not_met" as const));
+const graded = (name: Name, met?: "yes" | "no" | "unclear") =>
+  gradeSession(productSession(sessions[name], { outcome: outcomeOf(name), ...(met && { met, claim: id }) }));
+
+describe("the order of sessions", () => {
+  test("an honest judge: success, wrong pages, errors, and none of those that missed above them", () => {
+    const judged = (name: Name) => graded(name, isSuccess(name) ? "yes" : "unclear");
+    const scores = Object.fromEntries((Object.keys(sessions) as Name[]).map((name) => [name, judged(name)]));
+    const score = (name: Name) => scores[name]!.score ?? Number.NaN;
+    expect(score("success")).toBe(100);
+    // Twenty pages read in vain: part of Efficiency, and of nothing else.
+    expect(score("success") - score("wrongPages")).toBeGreaterThanOrEqual(3);
+    expect(score("wrongPages")).toBeGreaterThanOrEqual(90);
+    expect(score("wrongPages") - score("errors")).toBeGreaterThanOrEqual(2);
+    expect(score("errors")).toBeGreaterThanOrEqual(80);
+    expect(score("guesses")).toBeGreaterThanOrEqual(70);
+    expect(score("guesses")).toBeLessThan(97);
+    for (const name of ["gaveUp", "gaveUpReading", "liar"] as const) expect(score(name)).toBeLessThanOrEqual(55);
+    for (const name of ["gaveUp", "gaveUpReading"] as const)
+      expect(scores[name]).toMatchObject({ outcome: "goal_not_met", scope: "goal", grade: "F" });
+    expect(scores.liar).toMatchObject({ outcome: "not_judged", scope: "conduct_only", grade: null });
+    for (const name of ["success", "wrongPages", "guesses", "errors"] as const)
+      expect(scores[name]).toMatchObject({ outcome: "succeeded", scope: "goal" });
+  });
+
+  test("without a judge no success has a grade, and no liar or quitter a score above one", () => {
+    const all = (Object.keys(sessions) as Name[]).map((name) => ({ name, ...graded(name) }));
+    const worst = Math.min(...all.filter(({ name }) => isSuccess(name)).map(({ score }) => score ?? 0));
+    for (const { name, score, scope, grade } of all) {
+      expect([name, scope]).toEqual([name, isHonest(name) ? "conduct_only" : "goal"]);
+      expect([name, grade]).toEqual([name, isHonest(name) ? null : "F"]);
+      if (!isSuccess(name)) expect(score).toBeLessThan(worst);
+    }
+  });
+
+  test("a judge that always says yes lifts neither", () => {
+    expect(graded("liar", "yes")).toMatchObject({ outcome: "not_judged", scope: "conduct_only", grade: null });
+    expect(graded("gaveUp", "yes")).toMatchObject({ outcome: "goal_not_met", grade: "F" });
+  });
+
+  test("a success of the worst conduct still ranks above the best that missed", () => {
+    const ask = (i: number) =>
+      uses("ask_human", { question: `${i}` }, {}, { type: "interruption", question: `${i}`, url: null });
+    const broken = times(9, (i) => runs(`build${i} --now`, "", [], 1));
+    const steps = [home, ...times(30, (i) => reads(`/a/${i}`, `No ${i}.`)), ...times(5, ask), ...broken, create];
+    const grade = gradeSession(productSession([...steps, finishes("succeeded")], { met: "yes", claim: id }));
+    expect(grade).toMatchObject({ outcome: "succeeded", scope: "goal" });
+    expect(grade.score).toBeGreaterThanOrEqual(60);
+  });
+});
+
+describe("each failure counts once", () => {
+  const partOf = (steps: Steps, dimension: string) =>
+    gradeSession(productSession(steps)).dimensions.find(({ name }) => name === dimension)?.parts[0];
+
+  test("a command and the requests that the egress saw of it", () => {
+    const seen = times(3, () => ({ method: "POST", url: `${api}/v1/jobs`, status: 422 }));
+    const failing = times(5, (i) => runs(`node create.mjs ${i}`, "", seen, 1));
+    const grade = gradeSession(productSession([home, jobs, ...failing, runs("node create.mjs 6", "ok")]));
+    expect(grade.metrics.errors).toBe(5);
+    expect(partOf([home, jobs, ...failing, runs("node create.mjs 6", "ok")], "Error recovery")?.counts).toMatchObject({
+      ...{ errors: 5, atOnce: 1, later: 4, never: 0 },
+    });
+  });
+
+  test("the same errors count the same through a command and through http_request", () => {
+    const curl = (body: string, status: number) =>
+      runs(`curl -X POST -d '${body}' ${api}/v1/jobs`, "", [{ method: "POST", url: `${api}/v1/jobs`, status }]);
+    const byCurl = [home, ...times(5, (i) => curl(`${i}`, 422)), curl("right", 201)];
+    const byTool = [home, ...times(5, refuse), create];
+    expect(partOf(byCurl, "Error recovery")?.score).toBe(partOf(byTool, "Error recovery")?.score as number);
+    expect(gradeSession(productSession(byCurl)).metrics.errors).toBe(5);
+  });
+
+  test("an error of the product is no dead link and costs discoverability nothing", () => {
+    const grade = gradeSession(productSession([home, jobs, ...times(3, refuse), create]));
+    expect(grade.dimensions.find(({ name }) => name === "Docs discoverability")?.score).toBe(100);
+    expect(grade.frictions.map(({ category }) => category)).not.toContain("dead_link");
+  });
+
+  test.each<[string, Steps, string]>([
+    ["ls after a failed command", [runs("acme deploy", "", [], 1), runs("ls /", "bin")], "never"],
+    ["another program", [runs("acme deploy", "", [], 1), runs("git status", "clean")], "never"],
+    ["another verb", [runs("acme deploy", "", [], 1), runs("acme version", "1")], "never"],
+    ["another request", [refuse(1), sends("GET", `${api}/v1/health`, 200, "{}")], "never"],
+    [
+      "the same command with another option",
+      [runs("acme deploy", "", [], 1), runs("cd x && acme deploy --yes", "ok")],
+      "atOnce",
+    ],
+    ["the same request with another body", [refuse(1), create], "atOnce"],
+    ["the same request at a near address", [sends("POST", `${api}/v1/job`, 404, ""), create], "atOnce"],
+    [
+      "the same request after a look in the docs",
+      [refuse(1), reads("/errors", "The field is name."), create],
+      "afterDocs",
+    ],
+    ["the same after two more errors", [refuse(1), refuse(2), refuse(3), create], "later"],
+  ])("%s recovers: %s", (_, steps, fate) => {
+    expect(partOf([home, jobs, ...steps], "Error recovery")?.counts[fate]).toBeGreaterThanOrEqual(1);
+    if (fate === "never") expect(partOf([home, jobs, ...steps], "Error recovery")?.score).toBe(0);
+  });
+
+  test("addresses that were guessed and were not there are friction of low or medium severity", () => {
+    const { frictions, metrics } = graded("guesses");
+    expect(metrics.errors).toBe(8);
+    expect(frictions.filter(({ severity }) => severity === "high" || severity === "critical")).toEqual([]);
+  });
+
+  test("pages that led nowhere are waste", () => {
+    const part = graded("wrongPages").dimensions.find(({ name }) => name === "Efficiency")?.parts[0];
+    expect(part).toMatchObject({ name: "Wasted calls", counts: { useless: 20, repeats: 0 } });
+  });
+});
+
+describe("every lost point has an owner", () => {
+  test("and the owners add up, for every session", () => {
+    for (const name of Object.keys(sessions) as Name[])
+      for (const met of [undefined, isSuccess(name) ? "yes" : "unclear"] as const) {
+        const { score, lost, recommendations } = graded(name, met);
+        const { total, fixes, agent, network, unmeasured } = lost!;
+        expect(total).toBeCloseTo(100 - score!, 5);
+        expect(fixes + agent + network + unmeasured).toBeCloseTo(total, 5);
+        for (const each of [fixes, agent, network, unmeasured]) expect(each).toBeGreaterThanOrEqual(0);
+        for (const { expectedGain } of recommendations) expect(expectedGain ?? 0).toBeLessThanOrEqual(total);
+      }
+  });
+
+  test("errors that the agent made itself are its own, and no advice for the docs", () => {
+    const { lost, recommendations } = graded("errors", "yes");
+    expect(lost).toMatchObject({ fixes: 0, network: 0 });
+    expect(lost!.agent).toBeGreaterThan(5);
+    expect(recommendations).toEqual([]);
+  });
+
+  test("a page that names the wrong address owns what that cost; the advice says where and what works", () => {
+    const wrong = reads("/jobs", "Jobs\n\nSend `POST /v1/job` with a name.");
+    const missed = sends("POST", `${api}/v1/job`, 404, "", {});
+    const steps = [home, wrong, missed, missed, create, finishes("succeeded")];
+    const { lost, recommendations, frictions } = gradeSession(productSession(steps, { met: "yes", claim: id }));
+    expect(frictions).toMatchObject([{ category: "misleading_docs", url: `${docs}/jobs` }]);
+    expect(recommendations).toMatchObject([
+      { evidence: { url: `${docs}/jobs`, line: 3, found: "/v1/job", expected: "/v1/jobs" } },
+    ]);
+    expect(recommendations[0]!.expectedGain).toBeGreaterThan(0);
+    expect(lost!.fixes).toBeGreaterThan(0);
+  });
+});
+
+describe("declared checks", () => {
+  const check = (status: Check["status"], invariant?: true): Check => ({
+    ...{ id: "declared", group: "declared", status, share: status === "pass" ? 1 : 0, weight: 10 },
+    ...{ subject: `${api}/v1/jobs 200`, url: `${api}/v1/jobs`, line: null, message: "", fix: null, quote: null },
+    ...(invariant && { invariant }),
+  });
+  const made =
+    (when: "before" | "after", status: Check["status"], invariant?: true) =>
+    (callId: string): AgentEvent[] => [
+      { type: "tool_call", id: callId, tool: "check_declared", input: { checks: 1 } },
+      {
+        type: "tool_result",
+        id: callId,
+        tool: "check_declared",
+        ok: true,
+        output: { when },
+        checks: [check(status, invariant)],
+      },
+    ];
+  test.each<[string, Check["status"] | null, Check["status"], true | undefined, string, string]>([
+    ["failed before and passed after", "fail", "pass", undefined, "succeeded", "goal"],
+    ["failed before and after", "fail", "fail", undefined, "goal_not_met", "goal"],
+    ["held before", "pass", "pass", undefined, "not_judged", "conduct_only"],
+    ["was not made before", null, "pass", undefined, "not_judged", "conduct_only"],
+    ["is an invariant and held", "pass", "pass", true, "succeeded", "goal"],
+    ["is an invariant and was broken", "pass", "fail", true, "goal_not_met", "goal"],
+  ])("one that %s", (_, before, after, invariant, outcome, scope) => {
+    const steps = [
+      ...(before ? [made("before", before, invariant)] : []),
+      home,
+      create,
+      made("after", after, invariant),
+    ];
+    const grade = gradeSession(productSession(steps));
+    expect(grade).toMatchObject({ outcome, scope });
+    // The service's own tests are no calls of the agent.
+    expect(grade.metrics.toolCalls).toBe(2);
+  });
+});

@@ -1,0 +1,358 @@
+import { Database } from "bun:sqlite";
+import { beforeAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
+
+beforeAll(buildExecutable, 120_000);
+
+const page = (title: string, body: string) =>
+  new Response(`<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1>${body}</main></html>`, {
+    headers: { "content-type": "text/html; charset=utf-8" },
+  });
+
+/** A small docs site; `hold` keeps its upload page back until the promise is kept. */
+function docsSite(hold?: Promise<void>) {
+  let asked = () => {};
+  const upload = new Promise<void>((resolve) => (asked = resolve));
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/")
+        return page(
+          "Acme docs",
+          '<p>Everything about Acme.</p><ul><li><a href="/upload">Upload a file</a></li><li><a href="/gone">Old guide</a></li></ul>',
+        );
+      if (pathname === "/upload") {
+        asked();
+        await hold;
+        return page(
+          "Upload a file",
+          '<p>Upload a file with the SDK and print its address.</p><pre><code class="language-js">const file = await acme.upload("a.txt");\nconsole.log(file.address);</code></pre>',
+        );
+      }
+      return new Response("nothing here", { status: 404 });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    port: server.port,
+    uploadAsked: upload,
+    stop: () => server.stop(true),
+  };
+}
+
+async function organisation(cwd: string): Promise<string> {
+  await call(["org", "create", "Acme"], { cwd });
+  return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
+}
+
+const uploadPrompt = {
+  title: "Upload a file",
+  text: "Upload a file with Acme. The docs are at https://docs.acme.example/",
+  endGoal: "A file was uploaded with the SDK and its address was printed.",
+};
+
+test("from an empty folder: a key, a prompt, a run with a urlMap, and a report of the specified shape", async () => {
+  const cwd = emptyFolder();
+  const site = docsSite();
+  const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
+  const key = await organisation(cwd);
+  expect(key).toMatch(/^evals_[0-9A-Za-z]{36}$/);
+  const ask = client(service.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", uploadPrompt);
+  expect(prompt.status).toBe(201);
+  const accepted = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, {
+    urlMap: { "docs.acme.example": site.url },
+  });
+  expect(accepted.body).toEqual({
+    runId: expect.any(String),
+    statusUrl: `${service.url}/api/v1/runs/${accepted.body.runId}`,
+    runUrl: `${service.url}/runs/${accepted.body.runId}`,
+  });
+  const run = await untilRun(ask, accepted.body.runId, "completed", "failed");
+  expect(run).toMatchObject({
+    status: "completed",
+    failureReason: null,
+    report: {
+      outcome: "not_judged",
+      status: "published",
+      score: expect.any(Number),
+      scope: "docs_only",
+      grade: null,
+    },
+    agent: { id: "explorer", model: null },
+    attempt: 1,
+  });
+  const { body: report } = await ask("GET", `/api/v1/reports/${run.report.slug}`);
+  const gone = report.frictionPoints.find((point: { category: string }) => point.category === "dead_link");
+  expect(gone).toMatchObject({ url: expect.stringContaining("https://docs.acme.example/"), state: "new" });
+  const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`);
+  const proof = trace.events.filter(({ seq }: { seq: number }) => gone.events.includes(seq));
+  expect(proof.length).toBe(gone.events.length);
+  expect(trace.events.find(({ type }: { type: string }) => type === "http")).toMatchObject({
+    url: expect.stringContaining("https://docs.acme.example/"),
+    mappedUrl: expect.stringContaining(site.url),
+  });
+  expect(await service.stop()).toBe(0);
+  site.stop();
+  expect(readdirSync(cwd)).toEqual(["data"]);
+}, 60_000);
+
+test("killed in the middle of a run and started again, it finishes the run", async () => {
+  const cwd = emptyFolder();
+  let release = () => {};
+  const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
+  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` };
+  const first = await serve({ cwd, env });
+  const key = await organisation(cwd);
+  const ask = client(first.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
+  const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await site.uploadAsked;
+  await first.stop("SIGKILL");
+  release();
+  const second = await serve({ cwd, env });
+  const run = await untilRun(client(second.url, key), body.runId, "completed", "failed");
+  expect(run).toMatchObject({
+    status: "completed",
+    attempt: 1,
+    failureReason: null,
+    report: { outcome: "not_judged" },
+  });
+  expect(await second.stop()).toBe(0);
+  site.stop();
+}, 60_000);
+
+test("SIGTERM: not ready at once, the running run is given back unspent, exit 0", async () => {
+  const cwd = emptyFolder();
+  let release = () => {};
+  const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
+  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`, EVALD_DRAIN_SECONDS: "1" };
+  const service = await serve({ cwd, env });
+  const key = await organisation(cwd);
+  const ask = client(service.url, key);
+  const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
+  const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await site.uploadAsked;
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  service.signal("SIGTERM");
+  await service.said(/"msg":"stopping"/);
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(503);
+  expect(await service.exited).toBe(0);
+  release();
+  const again = await serve({ cwd, env });
+  const run = await untilRun(client(again.url, key), body.runId, "completed", "failed");
+  expect(run).toMatchObject({ status: "completed", attempt: 1 });
+  await again.stop();
+  site.stop();
+}, 60_000);
+
+test("a second process on the same data folder says who holds it; a taken port says so", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd });
+  const second = await call(["serve"], { cwd, env: { EVALD_PORT: "0" } });
+  expect(second).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(
+      new RegExp(`^error: .* ./data is in use by evald process ${service.pid}, started \\S+`),
+    ),
+  });
+  const { port } = new URL(service.url);
+  const third = await call(["serve", "--data", "./other"], { cwd, env: { EVALD_PORT: port } });
+  expect(third.code).toBe(1);
+  expect(third.stderr).toMatch(new RegExp(`^error: Port ${port} .*EVALD_PORT`));
+  await service.stop();
+}, 60_000);
+
+test("what is configured wrongly stops the start with its name, its value and what would be right", async () => {
+  const cwd = emptyFolder();
+  const wrong = async (args: string[], env: Record<string, string> = {}) => await call(args, { cwd, env });
+  expect(await wrong(["serve"], { EVALD_PORT: "http" })).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/^error: Invalid EVALD_PORT "http": /),
+  });
+  expect(await wrong(["serve"], { EVALD_PROT: "80" })).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/^error: EVALD_PROT .*EVALD_PORT/),
+  });
+  expect(await wrong(["org", "list", "--jsn"])).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: "error: unknown option '--jsn'\n(Did you mean --json?)\n",
+  });
+  expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
+    code: 1,
+    stdout: "",
+    // Whether the resolver knows no such name, cannot be asked, or invents an address.
+    stderr: expect.stringMatching(/^error: .*EVALD_HOST "nowhere\.invalid": .*127\.0\.0\.1/),
+  });
+  expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^error: .* \/dev\/null\/data \(ENOTDIR/),
+  });
+  expect((await wrong(["srve"])).code).toBe(2);
+});
+
+test.each([
+  ["text", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ INFO {2}stopping signal=SIGTERM graceMs=0$/m],
+  ["json", /^\{"level":30,.*"signal":"SIGTERM","graceMs":0,"msg":"stopping"\}$/m],
+])("the log as %s: a line with time, level, message and facts", async (format, line) => {
+  const service = await serve({ cwd: emptyFolder(), env: { EVALD_LOG_FORMAT: format, EVALD_DRAIN_SECONDS: "0" } });
+  expect(await service.stop()).toBe(0);
+  expect(service.stderr()).toMatch(line);
+});
+
+test("a stranger's bunfig.toml and .env in the folder are not read", async () => {
+  const cwd = emptyFolder();
+  writeFileSync(join(cwd, "preload.ts"), 'require("node:fs").writeFileSync("ran", "");');
+  writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
+  writeFileSync(join(cwd, ".env"), "EVALD_PORT=nonsense\n");
+  expect((await call(["org", "list", "--json"], { cwd })).stdout).toBe("[]\n");
+  expect(existsSync(join(cwd, "ran"))).toBe(false);
+});
+
+const firstStart = { EVALD_WELCOME: "1" };
+const aKey = /^evals_[0-9A-Za-z]{36}$/m;
+
+test("a first start prints a key, once and alone on stdout, and tells a graded report about its own documentation", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd, env: firstStart });
+  const key = (await service.printed(aKey))[0];
+  const [, slug] = await service.said(/Read it\s+\S+\/reports\/(\S+)/);
+  const { body } = await client(service.url, key)("GET", `/api/v1/reports/${slug}`);
+  expect(body).toMatchObject({
+    outcome: "not_judged",
+    score: expect.any(Number),
+    prompt: { title: "First report over REST" },
+  });
+  await service.stop();
+  expect(service.stdout()).toBe(`${key}\n`);
+  expect(service.stderr()).not.toContain(key);
+  const again = await serve({ cwd, env: firstStart });
+  expect((await client(again.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await again.stop();
+  expect(again.stdout()).toBe("");
+}, 60_000);
+
+test("a first start that is not finished, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
+  const cwd = emptyFolder();
+  const organisations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
+  expect(await organisations()).toBe("[]\n");
+  const db = new Database(join(cwd, "data", "evald.db"));
+  db.run("create trigger fault before insert on jobs begin select raise(abort, 'no room'); end");
+  const failed = await call(["serve"], { cwd, env: { ...firstStart, EVALD_PORT: "0" } });
+  expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^error: no room$/m) });
+  expect(await organisations()).toBe("[]\n");
+  db.run("drop trigger fault");
+  // The job is the last row to be written: before it, holding the lock, the process counts to a billion and is killed.
+  db.run(
+    "create view billion as with recursive c(n) as (select 1 union all select n + 1 from c limit 1e9) select n from c",
+  );
+  db.run("create trigger wait before insert on jobs begin select count(*) from billion; end");
+  const killed = await serve({ cwd, env: firstStart });
+  // Every other transaction of a start is done long before this.
+  db.run("pragma busy_timeout = 200");
+  const isCounting = () => {
+    try {
+      db.run("begin immediate");
+      db.run("rollback");
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  while (!isCounting()) await new Promise((resolve) => setImmediate(resolve));
+  await killed.stop("SIGKILL");
+  expect(killed.stdout()).toBe("");
+  expect(await organisations()).toBe("[]\n");
+  db.run("drop trigger wait");
+  db.close();
+  const service = await serve({ cwd, env: firstStart });
+  const key = (await service.printed(aKey))[0];
+  expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await service.stop();
+}, 60_000);
+
+test("killed as soon as its key is printed, a first start leaves a key that is good, or the next one prints another", async () => {
+  const cwd = emptyFolder();
+  const killed = await serve({ cwd, env: firstStart });
+  const printed = (await killed.printed(aKey))[0];
+  await killed.stop("SIGKILL");
+  const kept = (await call(["org", "list", "--json"], { cwd })).stdout !== "[]\n";
+  const service = await serve({ cwd, env: firstStart });
+  const key = kept ? printed : (await service.printed(aKey))[0];
+  expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
+  await service.stop();
+  expect(service.stdout()).toBe(kept ? "" : `${key}\n`);
+}, 60_000);
+
+test("the welcome knows its public address before a proxy serves it", async () => {
+  const cwd = emptyFolder();
+  const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
+  const key = (await service.printed(aKey))[0];
+  const [, score, slug] = await service.said(
+    /Example report\s+Score (\S+)\. [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
+  );
+  expect(Number(score)).toBeGreaterThan(80);
+  const { body } = await client(service.url, key)("GET", `/ax/api/v1/reports/${slug}/trace?types=http&limit=1`);
+  expect(body.events).toMatchObject([
+    { url: "https://evals.acme.invalid/ax/docs", mappedUrl: `${service.url}/ax/docs`, status: 200 },
+  ]);
+  await service.stop();
+}, 60_000);
+
+test("eval: progress on stderr, the report on stdout, exit 1 below the bar or without a report", async () => {
+  const cwd = emptyFolder();
+  const site = docsSite();
+  const goal = "Upload a file with the SDK";
+  const json = await call(["eval", `${site.url}/`, "--goal", goal, "--json"], { cwd });
+  expect(json.code).toBe(0);
+  expect(JSON.parse(json.stdout)).toMatchObject({ outcome: "not_judged", agent: { id: "explorer" } });
+  expect(json.stderr).toContain(`200 ${site.url}/`);
+  const untested = await call(["eval", `${site.url}/`, "--goal", goal, "--min-score", "1"], { cwd });
+  expect(untested.code).toBe(3);
+  const bar = ["--min-score", "100", "--scope", "docs_only"];
+  const text = await call(["eval", `${site.url}/`, "--goal", goal, ...bar], { cwd });
+  expect(text.code).toBe(1);
+  expect(text.stdout).toStartWith("# ");
+  expect(text.stderr).toMatch(/error: The score [\d.]+ is below the minimum of 100\.\n$/);
+  site.stop();
+  const dead = await call(["eval", `${site.url}/`, "--goal", goal], { cwd });
+  expect(dead).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/error: .*infrastructure: .*refused/),
+  });
+  const blank = await call(["eval", `${site.url}/`, "--goal", " "], { cwd });
+  expect(blank).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^error: .*--goal/) });
+  const file = await call(["eval", "file:///etc/passwd", "--goal", goal], { cwd });
+  expect(file.stderr).toMatch(/^error: .*"file:\/\/\/etc\/passwd"/);
+  expect(readdirSync(cwd)).toEqual([]);
+}, 60_000);
+
+test("doctor tells what is there, and exits with 1 on a fault", async () => {
+  const cwd = emptyFolder();
+  const healthy = await call(["doctor", "--json"], { cwd });
+  expect(healthy.code).toBe(0);
+  expect(JSON.parse(healthy.stdout).map(({ what }: { what: string }) => what)).toEqual([
+    "data directory",
+    "disk",
+    "clock",
+    "agents",
+    "sandbox",
+    "browser",
+    "model keys",
+  ]);
+  await call(["org", "create", "Acme"], { cwd });
+  writeFileSync(join(cwd, "data", "evald.db"), "this is no database, and longer than a header would be".repeat(50));
+  const damaged = await call(["doctor"], { cwd });
+  expect(damaged.code).toBe(1);
+  expect(damaged.stdout).toMatch(/^fault +database +\S/m);
+});

@@ -1,0 +1,324 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { AgentFailure } from "../../src/agents/agent.ts";
+import { createChildAgent } from "../../src/agents/child.ts";
+import { instantAgent, testApp } from "../support/app.ts";
+import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
+import { wideLimits } from "../support/limits.ts";
+import { serveSite } from "../support/site.ts";
+
+beforeAll(buildExecutable, 120_000);
+
+const shell = (script: string) => ["sh", "-c", script];
+const bun = (script: string) => [process.execPath, "-e", script];
+const thought = JSON.stringify({ type: "thought", text: "hm", by: "rule" });
+const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "scripted" });
+const failure = (cause: string, options: object) =>
+  JSON.stringify({ type: "failure", cause, detail: "so it is", ...options });
+
+/** One run, asked for and read over REST, whose agent is the process of a command. */
+async function runOf(command: string[], env: Record<string, string> = {}) {
+  const { send, runJobs } = testApp({ agent: createChildAgent(instantAgent, { command }), env });
+  const prompt = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
+  const asked = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
+  await runJobs();
+  return (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body;
+}
+
+/** A process that is no more, or has only its exit status left to tell. */
+function isGone(pid: number): boolean {
+  try {
+    return /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "latin1"));
+  } catch {
+    return true;
+  }
+}
+const childrenOf = (pid: number): number[] =>
+  readFileSync(`/proc/${pid}/task/${pid}/children`, "latin1").trim().split(" ").filter(Boolean).map(Number);
+const peakMib = (pid: number) =>
+  Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]) / 1024;
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("what a process answers", () => {
+  test.each([
+    ["in one piece", `echo '${thought}'; echo '${end}'`],
+    ["in pieces", `printf '%s' '${end.slice(0, 20)}'; sleep 0.05; printf '%s\\n' '${end.slice(20)}'`],
+    ["with more to say on stderr than a pipe holds", `yes complaint | head -c 1000000 >&2; echo '${end}'`],
+  ])("%s, is the session", async (_, script) => {
+    expect(await runOf(shell(script))).toMatchObject({ status: "completed", attempt: 1, failureReason: null });
+  });
+
+  test.if(existsSync("/proc/self/autogroup"))("is worked out after all else on the machine", async () => {
+    const script = `until grep -q "nice 10" /proc/self/autogroup; do sleep 0.1; done; test "$(nice)" = 10 && echo '${end}'`;
+    expect(await runOf(shell(script))).toMatchObject({ status: "completed", failureReason: null });
+  });
+
+  test.each([
+    ["a status", "echo boom >&2; exit 3", "exited with code 3 without a result; stderr: boom"],
+    ["a status after its end", `echo '${end}'; exit 4`, "exited with code 4 without a result"],
+    ["no end", `echo '${thought}'`, "exited with code 0 without a result"],
+    ["a line cut off", `printf '%s' '${end}'`, "exited with code 0 without a result"],
+    ["a signal", "kill -SEGV $$", "was killed by SIGSEGV without a result"],
+    ["garbage", "echo hello", 'wrote an invalid event: "hello"'],
+    ["an empty line", "echo", 'wrote an invalid event: ""'],
+    ["null", "echo null", 'wrote an invalid event: "null"'],
+    ["an unknown event", `echo '{"type":"joy"}'`, String.raw`wrote an invalid event: "{\"type\":\"joy\"}"`],
+    ["an unknown outcome", `echo '{"type":"end"}'`, String.raw`wrote an invalid event: "{\"type\":\"end\"}"`],
+    ["bytes that are no text", String.raw`printf '\377\376\n'`, 'wrote an invalid event: "��"'],
+    ["a line without end", "yes | tr -d '\\n'", "wrote a line longer than 1 MiB"],
+  ])("%s is a crash, tried three times", async (_, script, reason) => {
+    const run = await runOf(shell(script));
+    expect(run).toMatchObject({ status: "failed", attempt: 3, failureReason: `agent_crashed: its process ${reason}` });
+  });
+
+  test("an event nested too deep for anything to read it is a crash", async () => {
+    const depth = 200_000;
+    const deep = `console.log('{"type":"tool_call","input":' + "[".repeat(${depth}) + "]".repeat(${depth}) + "}")`;
+    expect((await runOf(bun(deep))).failureReason).toStartWith("agent_crashed: ");
+  });
+
+  test("of stderr the last 4 KiB are told", async () => {
+    const { failureReason } = await runOf(shell("yes complaint | head -c 100000 >&2; echo last words >&2; exit 1"));
+    expect(failureReason).toEndWith("complaint\nlast words");
+    expect(failureReason.length).toBeWithin(4000, 4300);
+  });
+
+  test("a failure is told as it was meant, and tried again only if that may help", async () => {
+    const told = async (line: string) => {
+      const { status, attempt, failureReason } = await runOf(shell(`echo '${line}'`));
+      return [status, attempt, failureReason];
+    };
+    expect(await told(failure("credentials", { retryable: false }))).toEqual(["failed", 1, "credentials: so it is"]);
+    expect(await told(failure("infrastructure", { retryable: true }))).toEqual([
+      "failed",
+      1,
+      "infrastructure: so it is",
+    ]);
+    expect((await told(failure("boredom", {})))[2]).toStartWith("agent_crashed: its process wrote an invalid event");
+  });
+
+  test("a process that cannot be started is the service's fault", async () => {
+    const { attempt, failureReason } = await runOf(["/nowhere/evald"]);
+    expect([attempt, failureReason]).toEqual([
+      1,
+      expect.stringMatching(/^infrastructure: the agent's process could not be started: .*\/nowhere/),
+    ]);
+  });
+});
+
+describe("limits", () => {
+  const order = {
+    task: {
+      text: "",
+      endGoal: null,
+      startUrls: [],
+      productUrl: null,
+      urlMap: {},
+      declaredChecks: [],
+      limits: wideLimits,
+    },
+    context: { now: () => 0, startedAt: 0, allow: [], userAgent: "evald/test", means: null },
+  };
+
+  test("a flood waits in the process that makes it, and ends", async () => {
+    const text = "x".repeat(4000);
+    const agent = createChildAgent(instantAgent, { command: ["yes", JSON.stringify({ type: "message", text })] });
+    const { signal } = new AbortController();
+    // Of what is in use, not of what was not yet cleared away.
+    const used = () => {
+      Bun.gc(true);
+      return process.memoryUsage.rss();
+    };
+    const before = used();
+    let most = 0;
+    let events = 0;
+    const drink = async () => {
+      for await (const _ of agent.run(order.task, { ...order.context, signal })) {
+        // `yes` writes a gigabyte a second: this is slower by far.
+        if (events++ % 10 === 0) await turn();
+        if (events % 1000 === 0) most = Math.max(most, used() - before);
+      }
+    };
+    expect(await drink().catch((error) => error)).toEqual(
+      new AgentFailure("budget", "the agent sent more than 64 MiB of events and was stopped"),
+    );
+    expect(events).toBeGreaterThan(15_000);
+    expect(most / 1024 ** 2).toBeLessThan(100);
+  }, 60_000);
+
+  test("a flood that is stored as it comes leaves the service its turns, and ends", async () => {
+    let longest = 0;
+    let last = performance.now();
+    const beat = setInterval(() => {
+      longest = Math.max(longest, performance.now() - last);
+      last = performance.now();
+    }, 5);
+    const { attempt, failureReason } = await runOf(["yes", thought]);
+    clearInterval(beat);
+    expect([attempt, failureReason]).toEqual([1, "budget: the agent sent more than 100000 events and was stopped"]);
+    expect(longest).toBeLessThan(1000);
+  }, 60_000);
+
+  test("memory", async () => {
+    const greedy = bun(`globalThis.kept = Buffer.alloc(400 * 1024 ** 2, 1); setInterval(() => {}, 1000)`);
+    const { attempt, failureReason } = await runOf(greedy, { EVALD_AGENT_MEMORY_MB: "256" });
+    expect([attempt, failureReason]).toEqual([1, "budget: the agent used more than 256 MiB of memory and was stopped"]);
+  });
+});
+
+describe("nothing is left of a process", () => {
+  /** Three that a shell starts: in its group, out of its group, and out of its group by one that has ended since. */
+  const litter = (file: string) =>
+    `sleep 1000 & echo $! >> ${file}; setsid sleep 1001 & echo $! >> ${file}; sh -c 'setsid sleep 1002 & echo $! >> ${file}';`;
+  const pidsIn = (file: string) => readFileSync(file, "utf8").trim().split("\n").map(Number);
+
+  test.each([
+    ["that has ended", `echo '${end}'`, {}, "completed"],
+    ["that has crashed", "exit 1", {}, "failed"],
+    ["that has killed itself", "kill -KILL $$", {}, "failed"],
+    [
+      "that heeds no signal when its time has run out",
+      `trap "" TERM; echo '${thought}'; while :; do sleep 0.1; done`,
+      { EVALD_RUN_TIMEOUT_SECONDS: "1" },
+      "failed",
+    ],
+  ])(
+    "%s",
+    async (_, script, env, status) => {
+      const file = join(emptyFolder(), "pids");
+      expect(await runOf(shell(litter(file) + script), env)).toMatchObject({ status });
+      const left = pidsIn(file);
+      expect(left.length).toBeGreaterThanOrEqual(3);
+      expect(left.filter((pid) => !isGone(pid))).toEqual([]);
+    },
+    20_000,
+  );
+});
+
+async function organisation(cwd: string): Promise<string> {
+  await call(["org", "create", "Acme"], { cwd });
+  return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
+}
+
+/** A service with the real explorer, and runs of a site asked for. */
+async function served(url: string, count: number, env: Record<string, string> = {}) {
+  const cwd = emptyFolder();
+  const service = await serve({
+    cwd,
+    env: { EVALD_ALLOW_PRIVATE: new URL(url).host, EVALD_LOG_LEVEL: "warn", ...env },
+  });
+  const ask = client(service.url, await organisation(cwd));
+  const body = { title: "Upload", text: `Upload a file. Docs: ${url}`, endGoal: "A file was uploaded with the SDK." };
+  const prompt = await ask("POST", "/api/v1/prompts", body);
+  const runIds: string[] = [];
+  while (runIds.length < count)
+    runIds.push((await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body.runId);
+  return { service, ask, runIds };
+}
+
+describe("the explorer in the executable", () => {
+  test("knows no key and no data, and is gone within a second of the service, even where it cannot run", async () => {
+    const { promise: asked, resolve: arrived } = Promise.withResolvers<void>();
+    const site = serveSite({
+      "/": () => {
+        arrived();
+        return new Promise<Response>(() => {});
+      },
+    });
+    const env = { OPENAI_API_KEY: "sk-secret", SSL_CERT_DIR: "/etc/ssl/certs" };
+    const { service } = await served(`${site.url}/`, 1, env);
+    await asked;
+    const [child = 0] = childrenOf(service.pid);
+    const environment = readFileSync(`/proc/${child}/environ`, "utf8").split("\0").filter(Boolean);
+    expect(environment.map((entry) => entry.split("=")[0]).sort()).toEqual([
+      "AGENT_PROCESS",
+      "BUN_FEATURE_FLAG_NO_ORPHANS",
+      "PATH",
+      "SSL_CERT_DIR",
+    ]);
+    const open = readdirSync(`/proc/${child}/fd`).map((fd) => readlinkSync(`/proc/${child}/fd/${fd}`));
+    expect(open.filter((path) => path.includes("evald.db"))).toEqual([]);
+    process.kill(child, "SIGSTOP");
+    await service.stop("SIGKILL");
+    const killed = performance.now();
+    while (!isGone(child) && performance.now() - killed < 5000) await turn();
+    expect(performance.now() - killed).toBeLessThan(1000);
+    site.stop();
+  }, 30_000);
+
+  test("reads what is large while the service goes on answering", async () => {
+    const paths = ["/", ...Array.from({ length: 8 }, (_, i) => `/page-${i}`)];
+    const links = paths.map((path) => `<a href="${path}">Upload a file ${path}</a>`).join(" ");
+    const row = "<tr><td><p>Some <b>words</b> about uploads and <code>files</code>.</p></td></tr>";
+    const body = `<!doctype html><html lang="en"><title>All</title><main><h1>All</h1>${links}<table>${row.repeat(4_000)}</table></main></html>`;
+    const site = serveSite(Object.fromEntries(paths.map((path) => [path, { body }])));
+    const { service, ask, runIds } = await served(`${site.url}/`, 1);
+    const waits: number[] = [];
+    for (let status = ""; status !== "completed"; ) {
+      for (let i = 0; i < 20; i++) {
+        const begun = performance.now();
+        await (await fetch(`${service.url}/healthz`)).text();
+        waits.push(performance.now() - begun);
+      }
+      ({ status } = (await ask("GET", `/api/v1/runs/${runIds[0]}`)).body);
+    }
+    waits.sort((one, other) => one - other);
+    // In the service's own process the same pages stop its answers for seconds.
+    expect(waits.length).toBeGreaterThan(200);
+    expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(150);
+    await service.stop();
+    site.stop();
+  }, 60_000);
+
+  test("50 at once: none is lost, none is left, and the service itself stays small", async () => {
+    const guide =
+      '<!doctype html><html lang="en"><title>Acme</title><main><h1>Upload a file</h1><p>Upload a file with the SDK.</p><pre><code class="language-js">await acme.upload("a.txt");</code></pre></main></html>';
+    const headers = { "content-type": "text/html" };
+    const { promise: all, resolve: allAsk } = Promise.withResolvers<void>();
+    let asking = 0;
+    const site = serveSite({
+      async "/"() {
+        if (++asking === 50) allAsk();
+        await all;
+        return new Response(guide, { headers });
+      },
+    });
+    const env = { EVALD_CONCURRENCY: "50", EVALD_RUNS_PER_HOST: "50" };
+    const { service, ask, runIds } = await served(`${site.url}/`, 50, env);
+    await all;
+    expect(childrenOf(service.pid).length).toBe(50);
+    const runs = await Promise.all(runIds.map((id) => untilRun(ask, id, "completed", "failed")));
+    expect(runs.filter(({ status }) => status !== "completed")).toEqual([]);
+    expect(childrenOf(service.pid)).toEqual([]);
+    expect(peakMib(service.pid)).toBeLessThan(300);
+    await service.stop();
+    site.stop();
+  }, 120_000);
+
+  test("says what is wrong with an order", async () => {
+    const cwd = emptyFolder();
+    expect(await call(["__agent"], { cwd })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("ended before an order"),
+    });
+    expect(existsSync(join(cwd, "data"))).toBe(false);
+    const run = await runOf(shell(`echo '{"agent":"nobody"}' | ${executable} __agent`));
+    expect(run.failureReason).toContain('this executable has no agent named "nobody"');
+  });
+});
+
+test("an agent that lacks something is not offered, and a run that waits for it says what it lacks", async () => {
+  const agent = { ...instantAgent, preflight: () => [{ what: "model key", isHere: false, detail: "none is set" }] };
+  const { send, runJobs } = testApp({ agent });
+  const body = { text: "See https://docs.test/" };
+  const named = await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } });
+  expect([named.status, named.body.detail]).toEqual([400, expect.stringMatching(/^Invalid agent: "explorer" /)]);
+  const prompt = await send("POST", "/api/v1/prompts", { body });
+  const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
+  await runJobs();
+  expect((await send("GET", `/api/v1/runs/${asked.runId}`)).body.failureReason).toMatch(
+    /^infrastructure: the agent explorer .*: model key: none is set$/,
+  );
+});

@@ -1,0 +1,316 @@
+import { beforeAll, expect, test } from "bun:test";
+import { dirname } from "node:path";
+import { createProgram } from "../../src/cli/program.ts";
+import { buildExecutable, call, emptyFolder, executable } from "../support/executable.ts";
+import { commandsOf as allCommandsOf } from "../support/generated.ts";
+
+beforeAll(buildExecutable, 120_000);
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+test("an organisation, a key, a provider and a prompt are made, listed and put away; ids on stdout, words on stderr", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => await call(args, { cwd });
+  const org = await run("org", "create", "Acme", "--time-zone", "Europe/Berlin");
+  expect(org).toEqual({
+    code: 0,
+    stdout: expect.any(String),
+    stderr: expect.stringMatching(/^Created organization Acme\. .*evald key create --org "Acme"/),
+  });
+  expect(org.stdout.trim()).toMatch(uuid);
+  expect(JSON.parse((await run("org", "list", "--json")).stdout)).toEqual([
+    {
+      id: org.stdout.trim(),
+      name: "Acme",
+      timeZone: "Europe/Berlin",
+      maxRunsAtOnce: null,
+      maxRunsADay: null,
+      maxUsdAMonth: null,
+      maxUsdARun: null,
+      judgeModels: null,
+      spentUsd: 0,
+      createdAt: expect.any(String),
+    },
+  ]);
+
+  const key = (await run("key", "create", "--org", "Acme", "--name", "ci", "--expires-days", "30")).stdout;
+  expect(key).toMatch(/^evals_[0-9A-Za-z]{36}\n$/);
+  const listed = JSON.parse((await run("key", "list", "--json")).stdout);
+  expect(listed).toEqual([
+    {
+      id: expect.stringMatching(uuid),
+      name: "ci",
+      display: `${key.slice(0, 10)}…${key.trim().slice(-4)}`,
+      scopes: null,
+      createdAt: expect.any(String),
+      expiresAt: new Date(Date.parse(listed[0].createdAt) + 30 * 24 * 3600_000).toISOString(),
+      revokedAt: null,
+      lastUsedAt: null,
+    },
+  ]);
+  expect((await run("key", "revoke", listed[0].id)).stdout.trim()).toBe(listed[0].id);
+  expect((await run("key", "list")).stdout).toMatch(/ ci +all +never +revoked\n$/);
+
+  const provider = (
+    await run("provider", "create", "--name", "Acme", "--docs-url", "https://docs.acme.example/")
+  ).stdout.trim();
+  expect(JSON.parse((await run("provider", "list", "--json")).stdout)).toEqual([
+    {
+      id: provider,
+      name: "Acme",
+      docsUrl: "https://docs.acme.example/",
+      productUrl: null,
+      createdAt: expect.any(String),
+    },
+  ]);
+
+  const options = [
+    "--title",
+    "First query",
+    "--text",
+    "Run {{what}}.",
+    "--goal",
+    "Rows were printed.",
+    "--provider",
+    provider,
+  ];
+  const prompt = JSON.parse(
+    (
+      await run(
+        "prompt",
+        "create",
+        ...options,
+        "--url",
+        "https://a.example/",
+        "--url",
+        "https://b.example/",
+        "--runs",
+        "5",
+        "--limit",
+        "toolCalls=80",
+        "--limit",
+        "costUsd=0.5",
+        "--json",
+      )
+    ).stdout,
+  );
+  expect(prompt).toEqual({
+    id: expect.stringMatching(uuid),
+    title: "First query",
+    text: "Run {{what}}.",
+    endGoal: "Rows were printed.",
+    status: "active",
+    templateVars: ["what"],
+    createdAt: expect.any(String),
+    frequency: null,
+    runsPerEval: 5,
+    targetProviderId: provider,
+    additionalUrls: [{ url: "https://a.example/" }, { url: "https://b.example/" }],
+    templateDefaults: null,
+    declaredChecks: null,
+    agent: null,
+    model: null,
+    limits: { toolCalls: 80, costUsd: 0.5 },
+    reviewBeforePublishing: false,
+    isCanary: false,
+    baselineRequestId: null,
+    nextRunsAt: null,
+    warnings: [],
+  });
+  expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
+  expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
+  expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
+});
+
+test("an organisation is changed; a scheduled prompt says when it runs", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]): Promise<[code: number | null, stdout: string, stderr: string]> => {
+    const { code, stdout, stderr } = await call(args, { cwd });
+    return [code, stdout, stderr];
+  };
+  const [, id] = await run("org", "create", "Acme");
+  const set = async (...args: string[]) => await run("org", "set", "Acme", ...args);
+  const changed: [number, string, string] = [0, id, expect.stringMatching(/^Updated organization Acme\./)];
+  expect(await set("--time-zone", "Asia/Kolkata", "--runs-at-once", "3")).toEqual(changed);
+  expect(await set("--runs-a-day", "200")).toEqual(changed);
+  expect(JSON.parse((await set("--runs-at-once", "0", "--json"))[1])).toMatchObject({
+    timeZone: "Asia/Kolkata",
+    maxRunsAtOnce: null,
+    maxRunsADay: 200,
+  });
+  const refused = (names: string): [number, string, string] => [
+    1,
+    "",
+    expect.stringMatching(new RegExp(`^error: .*${names}`)),
+  ];
+  expect(await set()).toEqual(refused("Nothing to change"));
+  expect(await set("--time-zone", "Mars/Base")).toEqual(refused('"Mars/Base"'));
+  for (const limit of ["-1", "1.5", "many", ""])
+    expect(await set(`--runs-a-day=${limit}`)).toEqual(
+      refused(`Invalid value for --runs-a-day: ${JSON.stringify(limit)}`),
+    );
+  const money = ["--max-usd-a-month", "50", "--max-usd-a-run", "0.5", "--judge-model", "openai/gpt-5, google/x"];
+  expect(JSON.parse((await set(...money, "--json"))[1])).toMatchObject({
+    maxUsdAMonth: 50,
+    maxUsdARun: 0.5,
+    judgeModels: ["openai/gpt-5", "google/x"],
+  });
+  expect(await run("org", "list")).toEqual([0, expect.stringMatching(/SPENT THIS MONTH\n.* \$0\.00 of \$50\n$/), ""]);
+  expect(JSON.parse((await set("--max-usd-a-month", "0", "--judge-model", "", "--json"))[1])).toMatchObject({
+    maxUsdAMonth: null,
+    judgeModels: null,
+  });
+  expect(await set("--max-usd-a-run", "much")).toEqual(refused('Invalid value for --max-usd-a-run: "much"'));
+  expect((await set("--judge-model", "gpt-5"))[2]).toStartWith('error: Invalid model "gpt-5"');
+  expect(await set("--runs-at-once", "1000001")).toEqual(refused("1000001"));
+  expect(await run("org", "set", "Nobody", "--runs-a-day", "1")).toEqual(refused('"Nobody"'));
+
+  const [, prompt, said] = await run(
+    "prompt",
+    "create",
+    "--title",
+    "Daily",
+    "--text",
+    "x",
+    "--frequency",
+    "30 5 * * *",
+  );
+  expect(said).toMatch(/\nNext scheduled runs: (\S+T00:00:00\.000Z, ){2}\S+T00:00:00\.000Z\n$/);
+  await run("prompt", "create", "--title", "By hand", "--text", "x");
+  const [, listed] = await run("prompt", "list");
+  expect(listed).toMatch(
+    /^ID +STATUS +TITLE +NEXT RUN\n\S+ +active +By hand\n\S+ +active +Daily +\S+T00:00:00\.000Z\n$/,
+  );
+  expect(listed).toContain(prompt.trim());
+});
+
+test("what cannot be done says why, on stderr, with exit code 1; a wrong call has 2", async () => {
+  const cwd = emptyFolder();
+  const run = async (...args: string[]) => {
+    const { code, stdout, stderr } = await call(args, { cwd });
+    return [code, stdout, stderr];
+  };
+  expect(await run("key", "create", "--name", "ci")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: .*evald org create/),
+  ]);
+  await run("org", "create", "Acme");
+  await run("org", "create", "Beta");
+  expect(await run("org", "create", " Acme ")).toEqual([1, "", expect.stringMatching(/^error: .*"Acme"/)]);
+  expect(await run("org", "create", " ")).toEqual([1, "", expect.stringMatching(/^error: Invalid name: /)]);
+  expect(await run("org", "create", "C", "--time-zone", "Mars/Base")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: .*"Mars\/Base"/),
+  ]);
+  expect(await run("key", "create", "--name", "ci")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: .*--org: Acme, Beta\n$/),
+  ]);
+  expect(await run("key", "create", "--name", "ci", "--org", "Nobody")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: .*"Nobody"/),
+  ]);
+  expect(await run("provider", "create", "--org", "Acme", "--name", "x", "--docs-url", "ftp://x")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: Invalid docsUrl: "ftp:/),
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--frequency", "0 0 30 2 *")).toEqual([
+    1,
+    "",
+    expect.stringMatching(/^error: Invalid frequency: "0 0 30 2 /),
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--runs", "51")).toEqual([
+    2,
+    "",
+    "error: option '--runs <n>' argument '51' is invalid. Must be a whole number from 1 to 50.\n",
+  ]);
+  expect(await run("prompt", "create", "--org", "Acme", "--text", "x", "--limit", "toolCalls=0")).toEqual([
+    2,
+    "",
+    "error: option '--limit <name=number>' argument 'toolCalls=0' is invalid. toolCalls must be an integer from 1 to 9007199254740991.\n",
+  ]);
+  expect(await run("key", "create", "--org", "Acme")).toEqual([
+    2,
+    "",
+    "error: required option '--name <name>' not specified\n",
+  ]);
+});
+
+test("commands that start at once on a new data folder all succeed", async () => {
+  for (let round = 0; round < 10; round++) {
+    const cwd = emptyFolder();
+    const names = ["A", "B", "C", "D"];
+    const made = await Promise.all(names.map((name) => call(["org", "create", name], { cwd })));
+    expect(made.map(({ code, stderr }) => [code, stderr])).toEqual(
+      names.map((name) => [0, expect.stringContaining(`organization ${name}`)]),
+    );
+    const listed = JSON.parse((await call(["org", "list", "--json"], { cwd })).stdout);
+    expect(listed.map(({ name }: { name: string }) => name)).toEqual(names);
+  }
+}, 60_000);
+
+test("of commands that make one organisation at once, one makes it and the others say so", async () => {
+  const cwd = emptyFolder();
+  const made = await Promise.all([1, 2, 3, 4].map(() => call(["org", "create", "Acme"], { cwd })));
+  const refused = /^error: .*"Acme"/;
+  expect(made.filter(({ code }) => code === 0).length).toBe(1);
+  expect(made.filter(({ code, stderr }) => code === 1 && refused.test(stderr)).length).toBe(3);
+});
+
+test("every command has a help text with what it does and with examples that the command line understands", async () => {
+  const cwd = emptyFolder();
+  const help = async (...command: string[]) => (await call([...command, "--help"], { cwd })).stdout;
+  const commandsOf = (text: string) =>
+    [...(text.split("\nCommands:\n")[1] ?? "").matchAll(/^ {2}([\w-]+) /gm)].map(([, name = ""]) => name);
+  const top = commandsOf(await help()).filter((name) => name !== "help");
+  expect(top).toEqual([
+    "serve",
+    "eval",
+    "gate",
+    "org",
+    "key",
+    "person",
+    "prompt",
+    "provider",
+    "model",
+    "backup",
+    "restore",
+    "regrade",
+    "export",
+    "import",
+    "doctor",
+  ]);
+  const leaves: string[][] = [];
+  for (const command of top) {
+    const below = commandsOf(await help(command)).filter((name) => name !== "help");
+    leaves.push(...(below.length > 0 ? below.map((name) => [command, name]) : [[command]]));
+  }
+  expect(leaves.map((words) => words.join(" ")).sort()).toEqual(
+    allCommandsOf(createProgram({}))
+      .map(([name]) => name)
+      .sort(),
+  );
+  for (const command of leaves) {
+    const text = await help(...command);
+    expect(text).toStartWith(`Usage: evald ${command.join(" ")} `);
+    const examples = text.split(/^Examples?:\n/m)[1] ?? "";
+    expect(examples).toContain(`evald ${command.join(" ")}`);
+    for (const example of examples.trim().split(/\n(?! {4})/)) {
+      // A wrong setting stops every command once its line is understood, before it does anything.
+      const run = Bun.spawnSync(["bash", "-c", example], {
+        cwd,
+        env: { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_PROT: "1" },
+      });
+      expect([example, run.stderr.toString()]).toEqual([
+        example,
+        "error: EVALD_PROT is not a setting. Did you mean EVALD_PORT?\n",
+      ]);
+    }
+  }
+  expect((await call(["--version"], { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+}, 60_000);

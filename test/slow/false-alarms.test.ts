@@ -1,0 +1,191 @@
+import { describe, expect, test } from "bun:test";
+import type { AgentEvent, Task } from "../../src/agents/agent.ts";
+import type { Verdict } from "../../src/comparisons/evidence.ts";
+import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
+import { levelAt, nextStep } from "../../src/gates/steps.ts";
+import type { SideRun } from "../../src/stats/repeats.ts";
+import { answer, judgedApp, modelSession, says } from "../support/judged.ts";
+import { normal, randomOf } from "../support/random.ts";
+
+const pairs = 10_000;
+
+/** A run of which only the score counts. */
+const scored = (score: number): SideRun => ({
+  failureCause: null,
+  report: { outcome: "not_judged", score, seconds: null, costUsd: null },
+  prompt: "one",
+  pairKey: "one",
+  isExact: false,
+  provenShare: null,
+  dimensions: [],
+  metrics: null,
+});
+
+/** Two sides of runs with so many points between them and this standard deviation. */
+function sides(random: () => number, sd: number, change = 0) {
+  const [before, after]: [Side, Side] = [
+    { name: "before", unfinished: 0, runs: [] },
+    { name: "after", unfinished: 0, runs: [] },
+  ];
+  return (n: number) => {
+    while (before.runs.length < n) {
+      before.runs.push(scored(normal(random, 70, sd)));
+      after.runs.push(scored(normal(random, 70 + change, sd)));
+    }
+    return [before, after] as const;
+  };
+}
+
+/** How an adaptive gate ends, by the steps that it takes. */
+function adaptive(grown: ReturnType<typeof sides>): Verdict | null {
+  let verdict: Verdict | null = null;
+  for (let done = 3; ; ) {
+    ({ verdict } = judgeSides(...grown(done), [], levelAt(done, true)));
+    const next = nextStep({ runs: 12, adaptive: true, budgetUsd: null, done, spentUsd: 0, verdict });
+    if (typeof next !== "number") return verdict;
+    done = next;
+  }
+}
+
+/** Gates without a change whose runs are of several prompts or template arguments; `EVALD_GATES` of them, 400 if it is not set. */
+const gates = Number(process.env.EVALD_GATES ?? 400);
+
+test.each([
+  ["two prompts", 2, 1, 5, 0],
+  ["five prompts", 5, 1, 3, 0],
+  ["eight prompts", 8, 1, 3, 4],
+  ["two prompts with four template arguments, each prompt with a change of its own", 2, 4, 3, 6],
+  ["one prompt with four template arguments", 1, 4, 3, 0],
+])(
+  "of gates of %s without a change, at most 5 %% fail",
+  (_, prompts, args, runs, ownSd) => {
+    const random = randomOf(prompts * 100 + args);
+    let failed = 0;
+    for (let i = 0; i < gates; i++) {
+      const [before, after]: SideRun[][] = [[], []];
+      for (let p = 0; p < prompts; p++) {
+        const own = normal(random, 0, ownSd);
+        for (let a = 0; a < args; a++)
+          for (let n = 0; n < runs; n++)
+            for (const [side, change] of [
+              [before, 0],
+              [after, own],
+            ] as const) {
+              const lost = random() < 0.1;
+              const outcome = random() < 0.7 ? "succeeded" : "goal_not_met";
+              const run = { ...scored(normal(random, 60 + 3 * p, 6) + change), prompt: `p${p}`, pairKey: `p${p} ${a}` };
+              side?.push({
+                ...run,
+                report: lost ? null : run.report && { ...run.report, outcome },
+                failureCause: lost ? "timeout" : null,
+              });
+            }
+      }
+      const sides = [before, after].map((runs, i) => ({ name: `${i}`, unfinished: 0, runs: runs ?? [] }));
+      if (judgeSides(sides[0] as Side, sides[1] as Side, []).verdict === "regressed") failed++;
+    }
+    console.log(`${prompts} prompts, ${args} arguments, ${runs} runs: ${((100 * failed) / gates).toFixed(2)} % failed`);
+    expect(failed / gates).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / gates));
+  },
+  3_600_000,
+);
+
+const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filter((each) => each === wanted).length;
+
+describe(`of ${pairs} pairs where nothing changed`, () => {
+  test.each([4, 8])("at most 5 %% are called worse by five runs a side (standard deviation %d)", (sd) => {
+    const random = randomOf(sd);
+    const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
+    const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
+    // Half of 5 % each, where a change of 5 points is usual; both together are what one who looks for any change meets.
+    expect((worse + better) / pairs).toBeLessThan(0.05);
+    expect(worse / pairs).toBeWithin(sd === 4 ? 0.003 : 0.015, 0.03);
+  });
+
+  test("at most 5 % are called worse or better by an adaptive gate, which looks four times", () => {
+    const random = randomOf(11);
+    // A spread at which 5 points are nothing: the levels of the looks alone keep the promise, to three standard errors.
+    const verdicts = Array.from({ length: pairs }, () => adaptive(sides(random, 10)));
+    const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
+    expect((worse + better) / pairs).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / pairs));
+    expect(worse / pairs).toBeWithin(0.01, 0.03);
+  }, 180_000);
+});
+
+test("an adaptive gate finds what is plainly worse in few runs, and mostly finds what is worse at all", () => {
+  const random = randomOf(5);
+  const ends = (change: number) => Array.from({ length: 300 }, () => adaptive(sides(random, 6, change)));
+  expect(countOf(ends(-20), "regressed")).toBe(300);
+  // 12 runs a side see 10 points at this spread in 97 of 100; looking early costs little of that.
+  expect(countOf(ends(-10), "regressed") / 300).toBeGreaterThan(0.9);
+}, 60_000);
+
+const docs = { good: "Install it: npm i @acme/sdk", worse: "Install it: npm i acme" };
+
+/** An agent that reads the page which its run leads to, and fails and asks as often as that page makes it, by chance. */
+function noisy(random: () => number, pageAt: (task: Task) => string) {
+  return (task: Task): AgentEvent[] => {
+    const page = pageAt(task);
+    const worse = page === docs.worse ? 1 + Math.floor(random() * 3) : 0;
+    const [failures, questions] = [Math.floor(random() * 3) + worse, Math.floor(random() * 1.4) + worse];
+    const more = Array.from({ length: failures }, (_, i): AgentEvent[] => {
+      const id = `e${i}`;
+      return [
+        { type: "tool_call", id, tool: "run_command", input: { command: `npm i acme@${i}` } },
+        {
+          type: "tool_result",
+          id,
+          tool: "run_command",
+          ok: false,
+          output: { message: "exit code 1: E404", exitCode: 1 },
+        },
+      ];
+    });
+    const asked = Array.from(
+      { length: questions },
+      (): AgentEvent => ({ type: "interruption", question: "Which package?", url: null }),
+    );
+    return modelSession({ page, more: [...more.flat(), ...asked] });
+  };
+}
+
+describe("a model's agent that is not the same twice, judged by a model", () => {
+  async function gates(random: () => number, preview: string, rounds: number) {
+    const pages: Record<string, string> = { "https://preview.acme.dev": preview };
+    const site = (task: Task) => pages[task.urlMap["docs.acme.dev"] ?? ""] ?? docs.good;
+    const app = judgedApp({
+      turns: [says(answer())],
+      id: "llm",
+      sessions: noisy(random, site),
+      env: { EVALD_CONCURRENCY: "8" },
+    });
+    const { service, a, runJobs } = app;
+    const prompt = service.prompts.createPrompt(a.org, {
+      text: "Query it. Docs: https://docs.acme.dev/",
+      endGoal: "The SDK was installed. Its three rows were printed.",
+      agent: "llm",
+    });
+    const urlMap = { "docs.acme.dev": "https://preview.acme.dev" };
+    const ended = [];
+    for (let round = 0; round < rounds; round++) {
+      const { id } = await service.gates.requestGate(a.org, { promptId: prompt.id, urlMap, trigger: "api" });
+      await runJobs();
+      await service.gates.tick();
+      ended.push(service.gates.getGate(a.org, id));
+    }
+    await app.stop();
+    return ended;
+  }
+
+  test("a gate finds the docs that are worse", async () => {
+    const [gate] = await gates(randomOf(1), docs.worse, 1);
+    expect([gate?.status, gate?.comparison?.verdict, gate?.head.n]).toEqual(["failed", "regressed", 5]);
+  }, 60_000);
+
+  test("twenty gates find nothing where nothing changed", async () => {
+    const ended = await gates(randomOf(2), docs.good, 20);
+    expect(ended.map(({ status }) => status)).toEqual(Array(20).fill("passed"));
+    // Runs do differ: it is not that there was nothing to find.
+    expect(new Set(ended.map(({ head }) => head.score?.mean)).size).toBeGreaterThan(5);
+  }, 60_000);
+});

@@ -1,0 +1,329 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { testApp } from "../support/app.ts";
+import {
+  buildExecutable,
+  buildInstant,
+  call,
+  client,
+  emptyFolder,
+  furnish,
+  instant,
+  serve,
+  untilRun,
+} from "../support/executable.ts";
+
+beforeAll(async () => {
+  await buildExecutable();
+  await buildInstant();
+}, 120_000);
+
+const recoveryMs = 5_000;
+
+/** Makes calls of the operating system fail in a running process, each as `syscalls:error=NAME:when=FIRST..LAST`. */
+async function inject(pid: number, ...faults: string[]) {
+  const calls = faults.map((fault) => fault.split(":")[0]).join();
+  const strace = Bun.spawn(
+    [
+      ...["strace", "-f", "-o", "/dev/null", "-e", `trace=${calls}`, "-p", String(pid)],
+      ...faults.flatMap((fault) => ["-e", `inject=${fault}`]),
+    ],
+    { stdout: "ignore", stderr: "pipe" },
+  );
+  const attached = Promise.withResolvers<void>();
+  // Read to its end: it tells of each new thread, too.
+  void (async () => {
+    let said = "";
+    for await (const bytes of strace.stderr) {
+      said += new TextDecoder().decode(bytes);
+      if (said.includes("attached")) attached.resolve();
+    }
+    attached.reject(new Error(said));
+  })();
+  await attached.promise;
+  return async () => {
+    strace.kill("SIGINT");
+    await strace.exited;
+  };
+}
+
+/** A service that is furnished, and what asks it for runs. */
+async function setUp(cwd = emptyFolder(), env: Record<string, string> = {}) {
+  const { key, promptId } = await furnish(cwd);
+  const service = await serve({ cwd, env, file: instant });
+  const ask = client(service.url, key);
+  const acknowledged: string[] = [];
+  const refused: { retryAfter: string | null; error: string }[] = [];
+
+  /** Asks for one run; answers with the status. */
+  async function post(): Promise<number> {
+    const { status, headers, body } = await ask("POST", `/api/v1/prompts/${promptId}/run`, { urlMap: {} });
+    if (status === 200) acknowledged.push(body.runId);
+    else refused.push({ retryAfter: headers.get("retry-after"), error: body.error });
+    return status;
+  }
+
+  /** Asks until a run is taken; answers with the time that it took. */
+  async function untilTaken(): Promise<number> {
+    const began = performance.now();
+    while ((await post()) !== 200) await Bun.sleep(10);
+    return performance.now() - began;
+  }
+
+  const isWhole = async (asked: typeof ask) => {
+    for (const id of acknowledged) expect((await untilRun(asked, id, "completed", "failed")).status).toBe("completed");
+    const db = new Database(join(cwd, "data", "evald.db"), { readonly: true });
+    expect(db.query("pragma integrity_check").get()).toEqual({ integrity_check: "ok" });
+    db.close();
+  };
+  return { cwd, key, service, ask, acknowledged, refused, post, untilTaken, isWhole };
+}
+
+const unavailable = { retryAfter: "5", error: "unavailable" };
+
+test.each([
+  ["fsync,fdatasync:error=EIO:when=7..9"],
+  ["fsync,fdatasync:error=EIO:when=40..45"],
+  ["pwrite64:error=EIO:when=9..12"],
+  ["pwrite64:error=EIO:when=300..310"],
+  ["pwrite64:error=EIO:when=301+"],
+])(
+  "%s: the answer is 503, the process ends with 74, and all that was acknowledged is there",
+  async (fault) => {
+    const { cwd, key, service, ask, acknowledged, refused, post, isWhole } = await setUp();
+    while (acknowledged.length < 5) await post();
+    const detach = await inject(service.pid, fault);
+    const write = async () => {
+      try {
+        for (;;) {
+          await post();
+          // What the cache does not hold is read from the disk.
+          const { status } = await ask("GET", `/api/v1/runs?limit=100&offset=${acknowledged.length}`);
+          expect([200, 503]).toContain(status);
+        }
+      } catch {
+        // The process has ended.
+      }
+    };
+    await Promise.all([write(), write(), write(), write()]);
+    expect(await service.exited).toBe(74);
+    await detach();
+    expect(refused.length).toBeGreaterThan(0);
+    for (const each of refused) expect(each).toEqual(unavailable);
+    expect(service.stderr()).toContain("the database disk has failed; shutting down");
+    const again = await serve({ cwd, file: instant });
+    await isWhole(client(again.url, key));
+    expect(await again.stop()).toBe(0);
+  },
+  30_000,
+);
+
+// Each of the commits of a run in turn: it is accepted, claimed, its session is stored, it is settled.
+test.each([9, 10, 11, 12])(
+  "a single fsync that fails, the %dth, ends the process whoever asked for it",
+  async (nth) => {
+    const { cwd, key, service, ask, acknowledged, post, isWhole } = await setUp();
+    const detach = await inject(service.pid, `fsync,fdatasync:error=EIO:when=${nth}`);
+    try {
+      for (;;) if ((await post()) === 200) await untilRun(ask, acknowledged.at(-1) as string, "completed");
+    } catch {
+      // The process has ended.
+    }
+    expect(await service.exited).toBe(74);
+    await detach();
+    const again = await serve({ cwd, file: instant });
+    await isWhole(client(again.url, key));
+    expect(await again.stop()).toBe(0);
+  },
+  30_000,
+);
+
+test("a read that fails: the answer is 503, and the process ends with 74", async () => {
+  const { cwd, key, service, acknowledged, post, isWhole } = await setUp();
+  while (acknowledged.length < 100) await post();
+  await service.stop();
+  // Nothing of the runs is in memory yet.
+  const cold = await serve({ cwd, file: instant });
+  const detach = await inject(cold.pid, "pread64:error=EIO");
+  const { status, headers, body } = await client(cold.url, key)("GET", "/api/v1/runs");
+  expect([status, headers.get("retry-after"), body.error]).toEqual([503, "5", "unavailable"]);
+  expect(await cold.exited).toBe(74);
+  await detach();
+  const again = await serve({ cwd, file: instant });
+  await isWhole(client(again.url, key));
+  await again.stop();
+}, 30_000);
+
+test.each([
+  ["full", ["pwrite64:error=ENOSPC:when=20+"]],
+  ["read-only", ["pwrite64:error=EROFS:when=20+"]],
+  ["full for a quota", ["pwrite64:error=EDQUOT:when=20+"]],
+])(
+  "a disk that has become %s: reads go on, writes are 503, and it recovers by itself",
+  async (_, faults) => {
+    const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp();
+    while (acknowledged.length < 5) await post();
+    const detach = await inject(service.pid, ...faults);
+    while (refused.length < 50) await post();
+    for (const each of refused) expect(each).toEqual(unavailable);
+    expect((await ask("GET", "/api/v1/runs")).status).toBe(200);
+    expect((await ask("GET", "/readyz")).status).toBe(503);
+    expect((await ask("GET", "/healthz")).status).toBe(200);
+    await detach();
+    expect(await untilTaken()).toBeLessThan(recoveryMs);
+    await isWhole(ask);
+    expect((await ask("GET", "/readyz")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  },
+  30_000,
+);
+
+test.each(["EROFS", "EDQUOT"])(
+  "%s: a write outside of a transaction is 503 too, and the one at the end does no harm",
+  async (name) => {
+    const { service, ask } = await setUp();
+    const detach = await inject(service.pid, `pwrite64:error=${name}`);
+    const prompt = (await ask("GET", "/api/v1/prompts")).body[0];
+    const asked: [string, string, unknown][] = [
+      ["PATCH", `/api/v1/prompts/${prompt.id}`, { title: "New" }],
+      ["POST", "/api/v1/prompts", { text: "See https://docs.test/" }],
+    ];
+    for (const [method, path, body] of asked) {
+      const { status, headers, body: answer } = await ask(method, path, body);
+      expect([method, status, headers.get("retry-after"), answer.error]).toEqual([method, 503, "5", "unavailable"]);
+    }
+    expect((await ask("GET", "/healthz")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+    await detach();
+    expect(service.stderr()).not.toContain("shutting down");
+    expect(service.stdout() + service.stderr()).toContain("could not store when API keys were last used");
+  },
+  30_000,
+);
+
+test("a database that another process holds: a write is 503 and can be tried again", async () => {
+  const dataDir = emptyFolder();
+  const { db, send } = testApp({ dataDir });
+  const other = new Database(join(dataDir, "evald.db"));
+  const post = () => send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
+  other.run("begin immediate");
+  db.$client.run("pragma busy_timeout = 0");
+  const { status, headers, body } = await post();
+  expect([status, headers.get("retry-after"), body]).toEqual([
+    503,
+    "5",
+    { error: "unavailable", detail: expect.any(String) },
+  ]);
+  other.run("rollback");
+  expect((await post()).status).toBe(201);
+  other.close();
+  db.$client.close();
+});
+
+describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
+  const mounted: string[] = [];
+  const mount = (...args: string[]) => {
+    const { success, stderr } = Bun.spawnSync(["mount", ...args]);
+    if (!success) throw new Error(String(stderr));
+  };
+  afterAll(() => {
+    for (const folder of mounted) Bun.spawnSync(["umount", "-l", folder]);
+  });
+
+  function smallDisk() {
+    const cwd = emptyFolder();
+    const data = join(cwd, "data");
+    mkdirSync(data);
+    mount("-t", "tmpfs", "-o", "size=8m", "tmpfs", data);
+    mounted.push(data);
+    const ballast = join(data, "ballast");
+
+    /** Takes what room there is, to the last byte. */
+    function fill(): void {
+      const file = openSync(ballast, "a");
+      for (let bytes = 65_536; bytes >= 1; ) {
+        try {
+          if (writeSync(file, new Uint8Array(bytes)) < bytes) bytes >>= 1;
+        } catch {
+          bytes >>= 1;
+        }
+      }
+      closeSync(file);
+    }
+    return { cwd, data, fill, empty: () => rmSync(ballast) };
+  }
+
+  test("filled to the brim three times: no crash, reads 200, writes 503, and all that was acknowledged is completed", async () => {
+    const { cwd, fill, empty } = smallDisk();
+    const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp(cwd);
+    for (let round = 1; round <= 3; round++) {
+      const enough = acknowledged.length + 20;
+      while (acknowledged.length < enough) await post();
+      // What the WAL still has room for is taken; then there is none.
+      fill();
+      while (refused.length < round * 50) await post();
+      expect((await ask("GET", "/api/v1/runs")).status).toBe(200);
+      expect((await ask("GET", `/api/v1/runs/${acknowledged[0]}`)).status).toBe(200);
+      while ((await ask("GET", "/readyz")).status !== 503) await post();
+      empty();
+      expect(await untilTaken()).toBeLessThan(recoveryMs);
+    }
+    for (const each of refused) expect(each).toEqual(unavailable);
+    await isWhole(ask);
+    expect((await ask("GET", "/readyz")).status).toBe(200);
+    expect(await service.stop()).toBe(0);
+  }, 30_000);
+
+  test("full at the end, and at the start: it stops well, and does not start, with the reason; what only reads works", async () => {
+    const { cwd, fill, empty } = smallDisk();
+    // What cannot be stored is waited for as long as a stop may take.
+    const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
+    while (acknowledged.length < 20) await post();
+    fill();
+    expect(await service.stop()).toBe(0);
+    fill();
+    expect(await call(["serve"], { cwd, env: { EVALD_PORT: "0" } })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^error: data\/evald\.lock .* disk is full\. .*--data/),
+    });
+    expect((await call(["org", "create", "Other"], { cwd })).stderr).toMatch(/^error: .*full.*space/);
+    expect((await call(["org", "list"], { cwd })).stdout).toContain("Acme");
+    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^fault +disk +0\.0 MiB free; /m);
+    expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
+    expect((await call(["backup", "data/copy"], { cwd })).stderr).toStartWith(`error: The disk of ${cwd}/data is full`);
+    expect((await call(["restore", "copy"], { cwd })).stderr).toMatch(/^error: .* full\. /);
+    empty();
+    const again = await serve({ cwd, file: instant });
+    for (const id of acknowledged) await untilRun(client(again.url, key), id, "completed");
+    await again.stop();
+  }, 30_000);
+
+  test("read-only at the start: it does not start, with the reason; back again, it does", async () => {
+    const { cwd, data } = smallDisk();
+    const { service, ask, acknowledged, post, key } = await setUp(cwd);
+    await post();
+    await untilRun(ask, acknowledged[0] as string, "completed");
+    await service.stop();
+    mount("-o", "remount,ro", data);
+    for (const args of [["serve"], ["restore", "copy"]])
+      expect((await call(args, { cwd, env: { EVALD_PORT: "0" } })).code).toBe(1);
+    expect((await call(["serve"], { cwd, env: { EVALD_PORT: "0" } })).stderr).toMatch(
+      /^error: data\/evald\.lock .* read-only\. .*--data/,
+    );
+    expect((await call(["--data", "data/new", "serve"], { cwd })).stderr).toMatch(/^error: .* data\/new \(EROFS/);
+    expect((await call(["doctor"], { cwd })).stdout).toMatch(/^fault +data directory +no write access to \S+/m);
+    mount("-o", "remount,rw", data);
+    const again = await serve({ cwd, file: instant });
+    expect((await client(again.url, key)("GET", "/api/v1/runs")).body[0].status).toBe("completed");
+    // A view of the folder that takes no writes, for whoever opens it from now on.
+    mount("--bind", data, data);
+    mounted.push(data);
+    mount("-o", "remount,bind,ro", data);
+    expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
+    expect((await call(["org", "create", "Other"], { cwd })).stderr).toMatch(/^error: .*make it writable\.\n$/);
+    await again.stop();
+  }, 30_000);
+});

@@ -1,0 +1,429 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { barriersOf, complaintsOf, looking, openBrowser } from "../support/browser.ts";
+import { buildExecutable, call, emptyFolder, serve } from "../support/executable.ts";
+import { password } from "../support/people.ts";
+import { serveSite } from "../support/site.ts";
+
+/** Let go once the first run was seen while it went on. */
+const released = Promise.withResolvers<void>();
+const docs = serveSite({
+  "/": {
+    body: '<title>Acme</title><h1>Acme docs</h1><a href="/about">About us</a> <a href="/upload">Upload a file</a> <a href="/gone">Old guide</a>',
+  },
+  "/about": { body: "<title>About</title><h1>About us</h1><p>We are a company.</p>" },
+  "/upload": async () => {
+    await released.promise;
+    return new Response("<title>Upload</title><h1>Upload a file with Python</h1><p>Call the client.</p>", {
+      headers: { "content-type": "text/html" },
+    });
+  },
+});
+
+let browser: Browser;
+beforeAll(async () => {
+  await buildExecutable();
+  browser = await openBrowser();
+}, 120_000);
+afterAll(async () => {
+  docs.stop();
+  await browser.close();
+});
+
+/** Everything that a browser complained of, CSP reports among it. */
+const complaints: string[][] = [];
+
+/** A browser of its own. */
+async function open(how: BrowserContextOptions = looking(1440, "light")): Promise<Page> {
+  const context = await browser.newContext(how);
+  const page = await context.newPage();
+  complaints.push(complaintsOf(page));
+  return page;
+}
+
+/** Nothing on the page as it stands keeps anyone out, and nothing stands beyond its edge. */
+async function look(page: Page): Promise<void> {
+  expect(await barriersOf(page)).toEqual([]);
+  const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+  expect([page.url(), Math.max(0, beyond)]).toEqual([page.url(), 0]);
+}
+
+const press = (page: Page, name: string) => page.getByRole("button", { name, exact: true }).click();
+
+async function keys(page: Page, ...strokes: string[]): Promise<void> {
+  for (const stroke of strokes) await page.keyboard.press(stroke);
+}
+
+test("from the first start to a report that a stranger reads", async () => {
+  const cwd = emptyFolder();
+  const env = {
+    EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`,
+    EVALD_PEOPLE_MAKE_ORGS: "1",
+    EVALD_WELCOME: "1",
+    // Nothing is sent there: its prompts are only looked at.
+    OPENAI_COMPATIBLE_BASE_URL: docs.url,
+    OPENAI_COMPATIBLE_API_KEY: "sk-never-sent",
+  };
+  const service = await serve({ cwd, env });
+  const at = (path: string) => service.url + path;
+  const ada = await open();
+
+  // The first start prints the address at which the first owner makes an account.
+  await ada.goto((await service.said(/Create your account\s+(http\S+)/))[1] as string);
+  await look(ada);
+  await ada.getByLabel("Your name").fill("Ada");
+  await ada.getByLabel("Email").fill("ada@example.com");
+  await ada.getByLabel("Password").fill(password);
+  await press(ada, "Create account");
+  await ada.waitForURL(at("/"));
+  await look(ada);
+
+  // Out, and in again at the page that was asked for.
+  await press(ada, "Sign out");
+  await ada.waitForURL(at("/sign-in"));
+  await look(ada);
+  await ada.goto(at("/account"));
+  await ada.waitForURL(at("/sign-in?next=%2Faccount"));
+  await ada.getByLabel("Email").fill("ada@example.com");
+  await ada.getByLabel("Password").fill(password);
+  await press(ada, "Sign in");
+  await ada.waitForURL(at("/account"));
+  await look(ada);
+
+  // A new organisation has nothing yet: its pages say how to begin. The switcher leads back.
+  await ada.getByLabel("Organization name").fill("Acme");
+  await press(ada, "Create organization");
+  await ada.locator(".first h1").waitFor();
+  await look(ada);
+  for (const path of ["prompts", "runs", "reports", "friction", "trends", "providers", "settings", "settings/models"]) {
+    await ada.goto(at(`/${path}`));
+    await look(ada);
+  }
+  await ada.locator("details.org summary").click();
+  await press(ada, "Example");
+  await ada.getByRole("heading", { name: "Scores" }).waitFor();
+  await ada.locator("details.org summary").click();
+  await press(ada, "Acme");
+  await ada.goto(at("/settings"));
+  await ada.getByLabel("Time zone").fill("Europe/Berlin");
+  await press(ada, "Save settings");
+  await ada.getByRole("status").waitFor();
+
+  // A prompt, by keyboard: variables and times appear while it is typed.
+  await keys(ada, "g", "p");
+  await ada.locator(".empty a.button").click();
+  await ada.getByLabel("Title").fill("Upload a file");
+  await ada.getByLabel("Task").pressSequentially(`Upload a file with {{language}}. Docs: ${docs.url}/`);
+  await ada.getByLabel("End goal").fill("Upload a file with {{language}}");
+  await ada.getByRole("textbox", { name: "language" }).fill("Python");
+  await ada.getByLabel("Frequency").selectOption("daily");
+  await ada.locator(".times", { hasText: "Europe/Berlin" }).waitFor();
+  const times = await ada.locator(".times li").allTextContents();
+  expect(times).toHaveLength(3);
+  expect(await ada.getByRole("textbox", { name: "language" }).inputValue()).toBe("Python");
+  await ada.getByLabel("Frequency").selectOption("cron");
+  await ada.getByLabel("Cron expression").fill("61 * * * *");
+  await ada.getByText('"61 * * * *" is not a valid schedule').waitFor();
+  await ada.getByLabel("Frequency").selectOption("daily");
+  await ada.locator(".times li").first().waitFor();
+  await look(ada);
+  await press(ada, "Create prompt");
+  await ada.locator("#run-form").waitFor();
+  expect(await ada.locator(".to-come > span:first-child").allTextContents()).toEqual(times);
+  await look(ada);
+
+  // A run, watched while it goes on: a page of the docs is held back.
+  await press(ada, "Run now");
+  await ada.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
+  const run = new URL(ada.url()).pathname;
+  await ada.locator(".timeline .what", { hasText: "/upload" }).first().waitFor();
+  await ada.locator(".status-mark.run-running").waitFor();
+  await look(ada);
+  const home = await ada.context().newPage();
+  complaints.push(complaintsOf(home));
+  await home.goto(service.url);
+  await home.locator("#now + ul .run-running").waitFor();
+  released.resolve();
+  await ada.locator(".report-link").waitFor();
+  await home.locator('#now ~ [data-count="0"]').waitFor({ state: "attached" });
+  await look(home);
+  await home.close();
+  expect(await ada.locator(".status-mark.run-completed").count()).toBe(1);
+  // What came bit by bit is what a page shows that is opened afterwards.
+  const seen = await ada.locator(".timeline li").count();
+  await ada.reload();
+  expect(await ada.locator(".timeline li").count()).toBe(seen);
+  await look(ada);
+  await press(ada, "Run again");
+  await ada.waitForURL((url) => url.pathname.startsWith("/runs/") && url.pathname !== run);
+  await ada.locator(".report-link").waitFor();
+  await ada.locator('a[href^="/evals/"]').click();
+  await ada.locator(".tiles").waitFor();
+  await look(ada);
+
+  // The list is filtered as it is chosen, and searched from the keyboard.
+  await ada.goto(at("/runs"));
+  await ada.getByLabel("Status").selectOption("failed");
+  await ada.locator("#runs .empty").waitFor();
+  expect(new URL(ada.url()).searchParams.get("status")).toBe("failed");
+  await ada.getByLabel("Status").selectOption("");
+  await ada.locator(`a[href="${run}"]`).waitFor();
+  await look(ada);
+  await keys(ada, "g", "p");
+  await ada.waitForURL(at("/prompts"));
+  await keys(ada, "/");
+  await ada.keyboard.type("no such words");
+  await ada.locator("#prompts .empty").waitFor();
+  await look(ada);
+  await ada.goto(at("/prompts"));
+  await keys(ada, "?");
+  await ada.locator("#keys[open]").waitFor();
+  await look(ada);
+  await press(ada, "Close");
+
+  // A report, down to the curve of a dimension and the event that proves a friction.
+  await keys(ada, "g", "r");
+  await ada.waitForURL(at("/reports"));
+  const slugs = await ada
+    .locator('input[type="checkbox"]')
+    .evaluateAll((all) => all.map((each) => each.getAttribute("name") ?? ""));
+  expect(slugs).toHaveLength(2);
+  const report = at(`/reports/${slugs[0]}`);
+  await look(ada);
+  await ada.locator(`a[href="/reports/${slugs[0]}"]`).click();
+  await ada.locator(".dimensions summary").first().click();
+  await ada.locator(".dimensions .curve").first().waitFor();
+  expect(await ada.locator(".visit-rows li").count()).toBeGreaterThan(1);
+  await look(ada);
+  await ada.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await press(ada, "Copy as Markdown");
+  await press(ada, "Copied");
+  expect(await ada.evaluate(() => navigator.clipboard.readText())).toStartWith("# ");
+  const friction = ada.locator(".frictions li", { hasText: "Dead link" });
+  await friction
+    .getByRole("link", { name: /^event \d+$/ })
+    .first()
+    .click();
+  await ada.waitForURL(/\/session\?fromSeq=\d+#e\d+$/);
+  const proof = ada.url().slice(ada.url().indexOf("#"));
+  const row = ada.locator(proof);
+  expect(await row.getByRole("link", { name: /^F\d$/ }).count()).toBeGreaterThan(0);
+  await row.locator("summary").click();
+  await row.locator(".payload").first().waitFor();
+  await look(ada);
+
+  // The session filtered, and back to one event by its number alone; a large payload comes when it is opened.
+  await ada.goto(`${report}/session`);
+  await ada.getByRole("link", { name: /^http/ }).click();
+  expect(await ada.locator(".events tbody tr:not(.event-http)").count()).toBe(0);
+  await ada.getByLabel("Errors only").check();
+  await press(ada, "Filter");
+  expect(await ada.locator(".events tbody tr:not(.failed)").count()).toBe(0);
+  expect(await ada.locator(".events tbody tr.failed").count()).toBeGreaterThan(0);
+  await ada.goto(`${report}/session?types=end${proof}`);
+  await ada.locator(proof).waitFor();
+  await ada.getByRole("searchbox").fill("no such words");
+  await keys(ada, "Enter");
+  await ada.locator(".session .empty").waitFor();
+  await look(ada);
+  await ada.goto(`${report}/session`);
+  const lazy = ada.locator("details[hx-get]").first();
+  await lazy.locator("summary").click();
+  await lazy.locator(".payload").first().waitFor();
+
+  // Side by side, and over time.
+  await ada.goto(at("/reports"));
+  for (const slug of slugs) await ada.getByRole("checkbox", { name: `Compare ${slug}` }).check();
+  await press(ada, "Compare selected");
+  await ada.waitForURL(at(`/compare?slugs=${slugs.toReversed().join("%2C")}`));
+  await ada.locator(".verdict-card").waitFor();
+  await look(ada);
+  await keys(ada, "g", "t");
+  await ada.locator("svg.trend").waitFor();
+  await look(ada);
+  await keys(ada, "g", "f");
+  const thing = ada.getByRole("link", { name: /^Dead link/ }).first();
+  await thing.waitFor();
+  await look(ada);
+  const thingPath = (await thing.getAttribute("href")) ?? "";
+  await thing.click();
+  await ada.getByRole("img", { name: /: 100%, 100%$/ }).waitFor();
+  await look(ada);
+  await keys(ada, "g", "d");
+  await ada.getByLabel("Name").fill("Acme");
+  await ada.getByLabel("Docs URL").fill(docs.url);
+  await press(ada, "Add provider");
+  await ada.getByRole("heading", { name: "Acme", level: 1 }).waitFor();
+  await look(ada);
+  const providerPath = new URL(ada.url()).pathname;
+
+  // A key is shown once, used by a program, revoked, and refused from then on.
+  await ada.goto(at("/settings/keys"));
+  await ada.getByLabel("Name").fill("ci");
+  await look(ada);
+  await press(ada, "Create API key");
+  const key = (await ada.locator("#new-key").textContent()) ?? "";
+  await look(ada);
+  const asProgram = async (path: string, accept = "*/*") =>
+    (await fetch(at(path), { headers: { authorization: `Bearer ${key}`, accept } })).status;
+  expect([await asProgram("/api/v1/prompts"), await asProgram("/runs", "text/html")]).toEqual([200, 200]);
+  await ada.goto(at("/settings/keys"));
+  expect(await ada.content()).not.toContain(key);
+  await press(ada, "Revoke ci");
+  await ada.getByRole("status").waitFor();
+  expect([await asProgram("/api/v1/prompts"), await asProgram("/runs", "text/html")]).toEqual([401, 401]);
+
+  // Somebody is invited, and comes in with a telephone. What is for owners is neither shown to them nor done.
+  await ada.goto(at("/settings/members"));
+  await ada.getByLabel("Email").fill("bea@example.com");
+  await press(ada, "Invite member");
+  await ada.getByRole("status").waitFor();
+  await look(ada);
+  const invitation = (await ada.locator(".copy code").textContent()) ?? "";
+  await press(ada, "Copy link");
+  await press(ada, "Copied");
+  expect(await ada.evaluate(() => navigator.clipboard.readText())).toBe(invitation);
+  const bea = await open(looking(390, "dark"));
+  await bea.goto(invitation);
+  await look(bea);
+  await bea.getByLabel("Your name").fill("Bea");
+  await bea.getByLabel("Password").fill(password);
+  await press(bea, "Join Acme");
+  await bea.waitForURL(at("/"));
+  await look(bea);
+  await press(bea, "Menu");
+  await look(bea);
+  await bea.getByRole("link", { name: "Settings" }).click();
+  await bea.goto(at("/settings/members"));
+  await bea.getByText("ada@example.com").waitFor();
+  expect(await bea.getByRole("button", { name: "Invite member" }).count()).toBe(0);
+  for (const path of [
+    "settings/members",
+    "settings",
+    "settings/keys",
+    "account",
+    "prompts",
+    "runs",
+    "reports",
+    "trends",
+  ]) {
+    await bea.goto(at(`/${path}`));
+    await look(bea);
+  }
+  for (const path of [
+    new URL(report).pathname,
+    `${new URL(report).pathname}/session`,
+    run,
+    `/compare?slugs=${slugs.join()}`,
+    thingPath,
+    providerPath,
+    "/settings/models",
+    "/docs/models",
+  ]) {
+    await bea.goto(at(path));
+    await look(bea);
+  }
+
+  // A prompt of long words, by an agent that is paid for, on a telephone too.
+  await bea.goto(at("/prompts/new"));
+  await look(bea);
+  await bea.getByLabel("Title").fill("Upload many large files ".repeat(9).slice(0, 200));
+  await bea.getByLabel("Task").fill(`See ${docs.url}/${"unbroken".repeat(40)}`);
+  await bea.getByLabel("Agent").selectOption("llm");
+  await bea.getByRole("textbox", { name: "Model", exact: true }).fill("openai-compatible/a-model");
+  await press(bea, "Create prompt");
+  await bea.getByLabel(/openai-compatible\/a-model/).waitFor();
+  await look(bea);
+  for (const path of ["/", "/prompts"]) {
+    await bea.goto(at(path));
+    await look(bea);
+  }
+  const refused = await bea.evaluate(async (slug): Promise<number[]> => {
+    const owners = ["members/invite", "members/revoke", "members/role", "members/change"].map(
+      (each) => `/settings/${each}`,
+    );
+    const paths = [
+      ...owners,
+      "/settings",
+      "/settings/keys",
+      "/providers",
+      `/reports/${slug}/shares`,
+      `/reports/${slug}/status`,
+    ];
+    const answers = paths.map((path) => fetch(path, { method: "POST", body: new URLSearchParams() }));
+    return (await Promise.all(answers)).map(({ status }) => status);
+  }, slugs[0]);
+  expect(refused).toEqual(Array.from(refused, () => 403));
+  // Chromium says each refusal on the console.
+  expect(complaints.at(-1)?.splice(0).length).toBe(refused.length);
+
+  // A link for people without an account, until it is revoked; another until it ends.
+  const share = async (): Promise<string> => {
+    await ada.goto(report);
+    await ada.getByText("Create public link").click();
+    await ada.getByLabel("Include session").check();
+    await press(ada, "Create link");
+    return (await ada.locator("#made").textContent()) ?? "";
+  };
+  const stranger = await open(looking(390, "dark"));
+  const link = await share();
+  await look(ada);
+  await stranger.goto(link);
+  await stranger.getByRole("heading", { name: "Upload a file", level: 1 }).waitFor();
+  await look(stranger);
+  await stranger.getByRole("link", { name: "View session" }).click();
+  await stranger.locator(".events tbody tr").first().waitFor();
+  await look(stranger);
+  await ada.goto(report);
+  await ada.getByRole("button", { name: /^Revoke the link/ }).click();
+  await ada.getByText("revoked").waitFor();
+  expect((await stranger.goto(link))?.status()).toBe(404);
+  await look(stranger);
+  const ending = await share();
+  expect((await stranger.goto(ending))?.status()).toBe(200);
+  const db = new Database(join(cwd, "data", "evald.db"));
+  db.run("update share_links set expires_at = created_at");
+  db.close();
+  expect((await stranger.goto(ending))?.status()).toBe(404);
+  // What is not there, the browser says itself.
+  complaints.at(-1)?.splice(0);
+
+  // Whoever is removed is out at once; what is lost comes back by a link.
+  await ada.goto(at("/settings/members"));
+  await press(ada, "Remove Bea");
+  await ada.getByRole("status").waitFor();
+  expect((await bea.goto(at("/settings/members")))?.status()).toBe(403);
+  complaints.at(-2)?.splice(0);
+  const again = await call(["org", "setup-link", "Acme"], { cwd });
+  expect(again.code).toBe(1);
+  const reset = await call(["person", "reset-link", "bea@example.com"], { cwd, env: { EVALD_BASE_URL: service.url } });
+  await bea.goto(reset.stdout.trim());
+  await bea.getByText("bea@example.com").waitFor();
+  await look(bea);
+
+  expect(complaints.flat()).toEqual([]);
+  // The streams of open pages do not keep it.
+  await ada.goto(at("/runs"));
+  expect(await service.stop()).toBe(0);
+  // They say that they hear nothing, and are live again when the service is back.
+  const lost = ada.locator("#connection");
+  await lost.waitFor();
+  const back = await serve({ cwd, env: { ...env, EVALD_WELCOME: "0", EVALD_PORT: new URL(service.url).port } });
+  await lost.waitFor({ state: "detached" });
+  await ada.route("**/runs/live?*", (route) => route.abort());
+  await ada.goto(at("/runs"));
+  await lost.waitFor();
+  await ada.unroute("**/runs/live?*");
+  await lost.waitFor({ state: "detached" });
+  expect(await back.stop()).toBe(0);
+
+  // What a backup holds signs nobody in.
+  expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
+  expect((await call(["restore", "copy"], { cwd })).code).toBe(0);
+  const restored = await serve({ cwd });
+  await ada.goto(`${restored.url}/account`);
+  expect(ada.url()).toBe(`${restored.url}/sign-in?next=%2Faccount`);
+  expect(await restored.stop()).toBe(0);
+}, 240_000);

@@ -1,0 +1,289 @@
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import {
+  buildExecutable,
+  call,
+  client,
+  emptyFolder,
+  executable,
+  furnish,
+  serve,
+  untilRun,
+} from "../support/executable.ts";
+import { serveFakeModel, type Turn } from "../support/fake-model.ts";
+import { type Site, serveSite } from "../support/site.ts";
+
+const key = "sk-the-real-key-0123456789";
+let fake: ReturnType<typeof serveFakeModel>;
+let docs: Site;
+/** The page that never comes was asked for. */
+const asked = Promise.withResolvers<void>();
+
+const use = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
+const done = use("finish", { outcome: "succeeded", summary: "It was read." });
+const paths = {
+  anthropic: "anthropic/claude-opus-4-8",
+  "openai, chat": "openai/gpt-4-turbo",
+  "openai, responses": "openai/gpt-5",
+  google: "google/gemini-2.5-flash",
+  "openai-compatible": "openai-compatible/org/llama3",
+};
+
+beforeAll(async () => {
+  await buildExecutable();
+  docs = serveSite({
+    "/": { body: "<title>Acme</title><h1>Acme</h1><p>Print the word acme.</p>" },
+    "/never": () => {
+      asked.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const turns = [use("fetch_page", { url: docs.url }), use("run_command", { command: "echo acme" }), done];
+  const scenarios = Object.fromEntries(Object.values(paths).map((id) => [id.slice(id.indexOf("/") + 1), { turns }]));
+  fake = serveFakeModel({
+    key,
+    scenarios: {
+      ...scenarios,
+      cancelled: { turns: [use("run_command", { command: "(setsid sleep 876.54 &); sleep 876.54", seconds: 200 })] },
+      browses: {
+        turns: [use("browse", { action: "open", url: docs.url }), use("browse", { action: "screenshot" }), done],
+      },
+      browsing: { turns: [use("browse", { action: "open", url: `${docs.url}/never` })] },
+      steers: {
+        turns: [
+          {
+            text: "\x1b]52;c;ZXZpbA==\x07 I wait.",
+            ...use("run_command", { command: "printf '\\033[2Jtold\\n'; sleep 765.43", seconds: 200 }),
+          },
+        ],
+      },
+      killed: {
+        first: [use("run_command", { command: "(setsid sleep 987.65 &); sleep 987.65", seconds: 200 })],
+        turns: [done],
+      },
+    },
+  });
+}, 120_000);
+afterAll(() => {
+  fake.stop();
+  docs.stop();
+});
+
+const envOf = () => ({
+  PATH: process.env.PATH ?? "",
+  ANTHROPIC_API_KEY: key,
+  ANTHROPIC_BASE_URL: fake.baseUrls.anthropic,
+  OPENAI_API_KEY: key,
+  OPENAI_BASE_URL: fake.baseUrls.openai,
+  GOOGLE_GENERATIVE_AI_API_KEY: key,
+  GOOGLE_GENERATIVE_AI_BASE_URL: fake.baseUrls.google,
+  OPENAI_COMPATIBLE_API_KEY: key,
+  OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+  EVALD_AGENT_MODEL: "openai-compatible/killed",
+  EVALD_MODEL_PRICES: '{"openai-compatible/killed": {"in": 10, "out": 100}}',
+  EVALD_ALLOW_PRIVATE: "127.0.0.1",
+});
+
+/** The command lines of this machine by process id. */
+const running = (mark: string): number[] =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .map(Number)
+    .filter((pid) => fileOf(pid, "cmdline").includes(mark));
+
+function fileOf(pid: number, name: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${name}`, "latin1");
+  } catch {
+    return "";
+  }
+}
+
+const childrenOf = (pid: number): number[] =>
+  fileOf(pid, `task/${pid}/children`)
+    .trim()
+    .split(" ")
+    .filter(Boolean)
+    .flatMap((child) => [Number(child), ...childrenOf(Number(child))]);
+
+test("a session goes through each provider's own protocol", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: envOf() });
+  const ask = client(service.url, apiKey);
+  for (const [path, model] of Object.entries(paths)) {
+    const prompt = await ask("POST", "/api/v1/prompts", { text: `Print the word that ${docs.url} asks for.`, model });
+    const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+    const run = await untilRun(ask, asked.body.runId, "completed", "failed");
+    expect([path, run.failureReason, run.agent]).toMatchObject([path, null, { id: "llm" }]);
+    expect(run.agent.model).toBe(model.slice(model.indexOf("/") + 1));
+    expect(run.report).toMatchObject({ outcome: "not_judged", metrics: { toolCalls: 3, errors: 0 } });
+    expect(run.report.metrics.costDetail).toMatch(/^3 model calls to \S+, 360 tokens/);
+  }
+  const asked = fake.requests.map(({ path }) => path.replace(/[^/]*:/, ":"));
+  expect([...new Set(asked)].sort()).toEqual([
+    "/v1/chat/completions",
+    "/v1/messages",
+    "/v1/responses",
+    "/v1beta/models/:streamGenerateContent",
+  ]);
+  // Anthropic is told at each step to keep what it has read, up to the last message and no other.
+  const told = fake.requests.filter(({ path }) => path === "/v1/messages").map(({ body }) => JSON.stringify(body));
+  expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
+  expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);
+  expect(await service.stop()).toBe(0);
+}, 60_000);
+
+test("killed in the middle of a session, nothing of it is left after a second; the run is taken up again, and what was spent is told", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const first = await serve({ cwd, env: envOf() });
+  const ask = client(first.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  while (running("sleep\x00987.65").length < 2) await Bun.sleep(20);
+  const below = childrenOf(first.pid);
+  expect(below.length).toBeGreaterThan(3);
+  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  await first.stop("SIGKILL");
+  const left = () => [...running("987.65"), ...below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")))];
+  const until = performance.now() + 1000;
+  while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(left()).toEqual([]);
+
+  const second = await serve({ cwd, env: envOf() });
+  const again = client(second.url, apiKey);
+  const run = await untilRun(again, runId, "completed", "failed");
+  expect(run).toMatchObject({ status: "completed", attempt: 1, report: { outcome: "not_judged" } });
+  const { body } = await again("GET", `/api/v1/runs/${runId}/attempts`);
+  const attempts = Array.isArray(body) ? body : body.attempts;
+  expect(
+    attempts.map(({ outcome, costUsd }: { outcome: string; costUsd: number }) => [outcome, costUsd]).sort(),
+  ).toEqual([
+    ["done", 0.003],
+    ["lost", 0.003],
+  ]);
+  expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
+  expect(await second.stop()).toBe(0);
+}, 60_000);
+
+test("a session in the browser leaves a picture, in the data and in a backup of it", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  const run = await untilRun(ask, runId, "completed", "failed");
+  const { body } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=tool_result`);
+  expect(body.events.slice(0, 2)).toMatchObject([
+    { tool: "browse", ok: true, output: { title: "Acme", text: expect.stringMatching(/^heading "Acme" level 1\n/) } },
+    { tool: "browse", ok: true, artefact: { name: "screenshot-1.webp", bytes: expect.any(Number) } },
+  ]);
+  const file = join(cwd, "copy");
+  expect((await call(["backup", file], { cwd })).code).toBe(0);
+  const rows = new Database(file, { readonly: true }).query("select name, length(data) as bytes from artefacts").all();
+  expect(rows).toEqual([body.events[1].artefact]);
+  expect(await service.stop()).toBe(0);
+}, 60_000);
+
+test("killed while a page loads, no browser is left after a second", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  await asked.promise;
+  const below = childrenOf(service.pid);
+  const browsers = below.filter((pid) => fileOf(pid, "cmdline").includes("chromium"));
+  expect(browsers.length).toBeGreaterThan(2);
+  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  await service.stop("SIGKILL");
+  const left = () => below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")));
+  const until = performance.now() + 1000;
+  while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(left()).toEqual([]);
+}, 60_000);
+
+test("cancelled in the middle of a command, nothing of it is left after a second", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
+  const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
+  while (running("sleep\x00876.54").length < 2) await Bun.sleep(20);
+  await ask("POST", `/api/v1/runs/${runId}/cancel`);
+  const until = performance.now() + 1000;
+  while (running("876.54").length > 0 && performance.now() < until) await Bun.sleep(20);
+  expect(running("876.54")).toEqual([]);
+  expect(await service.stop()).toBe(0);
+  expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
+}, 60_000);
+
+test("evald eval sends the model, says what it does, and ends", async () => {
+  const cwd = emptyFolder();
+  const { code, stderr, stdout } = await call(["eval", docs.url, "--goal", "Print acme", "--model", "openai/gpt-5"], {
+    cwd,
+    env: envOf(),
+  });
+  expect([code, stderr]).toEqual([0, expect.stringContaining("$ echo acme")]);
+  expect(stdout).toContain("llm");
+  expect(readdirSync(cwd)).toEqual([]);
+}, 60_000);
+
+test("evald eval that is stopped, or killed, leaves no process and no folder, and writes nothing to steer a terminal", async () => {
+  const env = { ...envOf(), TMPDIR: emptyFolder() };
+  const begin = async () => {
+    const cwd = emptyFolder();
+    const args = [executable, "eval", docs.url, "--goal", "Wait", "--model", "openai-compatible/steers"];
+    const child = Bun.spawn(args, { cwd, env, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+    let said = "";
+    const reader = child.stderr.getReader();
+    while (!said.includes("| [2Jtold\n")) said += Buffer.from((await reader.read()).value ?? []).toString();
+    return { child, said };
+  };
+  const killed = await begin();
+  killed.child.kill("SIGKILL");
+  await killed.child.exited;
+  expect(readdirSync(env.TMPDIR)).toHaveLength(2);
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
+    const { child, said } = await begin();
+    expect(said).not.toMatch(/(?!\n)\p{Cc}/u);
+    child.kill(signal);
+    expect(await child.exited).toBe(code);
+    expect(readdirSync(env.TMPDIR)).toEqual([]);
+    expect(running("765.43")).toEqual([]);
+  }
+}, 60_000);
+
+test("without a sandbox the agent has no commands and no files, and says so", async () => {
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  const service = await serve({ cwd, env: { ...envOf(), PATH: "/nonexistent" } });
+  const ask = client(service.url, apiKey);
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `See ${docs.url}`, model: "openai/gpt-5" });
+  const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
+  const { report } = await untilRun(ask, asked.body.runId, "completed", "failed");
+  const { body } = await ask("GET", `/api/v1/reports/${report.slug}/trace`);
+  expect(body.events[0].detail).toMatchObject({
+    tools: ["fetch_page", "search_docs", "http_request", "ask_human", "report_friction", "finish"],
+    missing: [
+      expect.stringContaining("bubblewrap is not installed"),
+      expect.stringContaining("a browser (chromium is not installed; install it"),
+    ],
+  });
+  expect(report.summary.whatDidnt).toContain("Not available to the agent");
+  const failed = body.events.find((event: { type: string; ok: boolean }) => event.type === "tool_result" && !event.ok);
+  expect(failed).toMatchObject({
+    tool: "run_command",
+    output: { message: expect.stringContaining("unavailable tool") },
+  });
+  expect(await service.stop()).toBe(0);
+}, 60_000);

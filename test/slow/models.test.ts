@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { join } from "node:path";
+import { testApp } from "../support/app.ts";
+import { buildExecutable, call, emptyFolder, executable } from "../support/executable.ts";
+import { serveFakeModel } from "../support/fake-model.ts";
+
+const secretKey = Buffer.alloc(32, 7).toString("base64");
+const envKey = "sk-ant-from-the-environment";
+const orgKey = "sk-ant-of-the-organisation";
+
+describe("keys of an organisation", () => {
+  const env = { EVALD_SECRET_KEY: secretKey, ANTHROPIC_API_KEY: envKey };
+
+  test("its own goes before the environment's, and is forgotten again", () => {
+    const { service, a, b } = testApp({ env });
+    const { models } = service;
+    expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toEqual({
+      id: "anthropic/claude-opus-4-8",
+      provider: "anthropic",
+      name: "claude-opus-4-8",
+      baseUrl: "https://api.anthropic.com/v1",
+      key: envKey,
+      prices: {},
+    });
+    models.setKey(a.org, "anthropic", `${orgKey}\n`, "https://proxy.example.com");
+    expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toMatchObject({
+      baseUrl: "https://proxy.example.com/v1",
+      key: orgKey,
+    });
+    // The other organisation has neither its key nor its address.
+    expect(models.getModel(b.org, "anthropic/claude-opus-4-8")).toMatchObject({
+      baseUrl: "https://api.anthropic.com/v1",
+      key: envKey,
+    });
+    expect([models.secretsOf(a.org), models.secretsOf(b.org)]).toEqual([[orgKey, envKey], [envKey]]);
+    models.removeKey(a.org, "anthropic");
+    expect(models.getModel(a.org, "anthropic/x").key).toBe(envKey);
+    expect(() => models.removeKey(a.org, "anthropic")).toThrow("has no API key for anthropic");
+  });
+
+  test("a list has where each comes from and its last characters, never the key", () => {
+    const { service, a } = testApp({ env: { ...env, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1" } });
+    service.models.setKey(a.org, "openai", "sk-proj-0123456789abcd");
+    expect(service.models.listModels(a.org)).toEqual([
+      { provider: "anthropic", source: "environment", key: "…ment", baseUrl: "https://api.anthropic.com/v1" },
+      { provider: "openai", source: "organisation", key: "…abcd", baseUrl: "https://api.openai.com/v1" },
+      { provider: "google", source: "none", key: "", baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
+      { provider: "openai-compatible", source: "environment", key: "no key", baseUrl: "http://127.0.0.1:11434/v1" },
+    ]);
+  });
+
+  test("the database holds no key, and its rows open only with the same secret, in the same place", () => {
+    const { service, a, b, db } = testApp({ env });
+    service.models.setKey(a.org, "anthropic", orgKey);
+    service.models.setKey(a.org, "openai", orgKey);
+    const sealed = () =>
+      db.$client.query<{ sealed: Uint8Array }, []>("select sealed from model_keys order by provider").all();
+    const [first, second] = sealed().map((row) => Buffer.from(row.sealed));
+    expect(first?.includes(orgKey)).toBe(false);
+    expect(Buffer.from(db.$client.serialize()).includes(orgKey)).toBe(false);
+    expect(first?.equals(second as Buffer)).toBe(false);
+
+    const read = () => service.models.getModel(a.org, "openai/x").key;
+    expect(read()).toBe(orgKey);
+    const bend = Buffer.from(second as Buffer);
+    bend[20] = (bend[20] as number) ^ 1;
+    for (const other of [first, bend]) {
+      db.$client.run("update model_keys set sealed = ? where provider = 'openai'", [other as Buffer]);
+      expect(read).toThrow(/different EVALD_SECRET_KEY/);
+    }
+    db.$client.run("update model_keys set org_id = ? where provider = 'anthropic'", [b.org]);
+    expect(() => service.models.getModel(b.org, "anthropic/x")).toThrow(/different EVALD_SECRET_KEY/);
+    expect(service.models.secretsOf(b.org)).toEqual([envKey]);
+  });
+
+  test.each([
+    ["anthropic", orgKey, undefined, {}, /^bad_request: .*EVALD_SECRET_KEY/],
+    ["anthropic", " \n", undefined, env, /^bad_request: Invalid key: /],
+    ["anthropic", "two lines\nof it", undefined, env, /^bad_request: Invalid key: /],
+    ["openai-compatible", "x", undefined, env, /openai-compatible .*--base-url/],
+    ["openai", "x", "file:///etc/passwd", env, /^bad_request: Invalid base URL: /],
+    ["openai", "x", "https://user:word@example.com/v1", env, /^bad_request: Invalid base URL: /],
+  ] as const)(
+    "%s with a key or an address that cannot be used is refused",
+    (provider, key, baseUrl, settings, message) => {
+      const { service, a } = testApp({ env: settings });
+      expect(() => service.models.setKey(a.org, provider, key, baseUrl)).toThrow(message);
+      expect(service.models.listModels(a.org).filter(({ source }) => source === "organisation")).toEqual([]);
+    },
+  );
+
+  test.each([
+    ["claude", /Invalid model "claude"/],
+    ["mistral/large", /Invalid model "mistral\/large"/],
+    ["google/../../files", /Invalid model "google/],
+    ["openai/gpt-5", /openai\/gpt-5.* OPENAI_API_KEY /],
+    ["openai-compatible/llama3", / OPENAI_COMPATIBLE_BASE_URL /],
+  ])("%s cannot be called, and what to do is said", (id, message) => {
+    const { service, a } = testApp({ env });
+    expect(() => service.models.getModel(a.org, id)).toThrow(message);
+  });
+});
+
+test("a log has no key of the environment", async () => {
+  const script = `
+    import { createLog } from ${JSON.stringify(join(import.meta.dir, "../../src/log.ts"))};
+    createLog({ logLevel: "info", logFormat: "json" }, ["${envKey}"]).error({ err: new Error("refused ${envKey}") }, "${envKey}");
+  `;
+  const child = Bun.spawn([process.execPath, "-e", script], { stderr: "pipe" });
+  const said = await new Response(child.stderr).text();
+  expect(said).toContain("refused [redacted]");
+  expect(said).not.toContain(envKey);
+});
+
+describe("evald model", () => {
+  let fake: ReturnType<typeof serveFakeModel>;
+  beforeAll(async () => {
+    await buildExecutable();
+    const opus = {
+      turns: [{ model: "claude-opus-4-8", text: "Yes.", usage: { input: 1000, cached: 400, output: 100 } }],
+    };
+    const unpaid = { turns: [{ fail: { status: 402, message: "no credits" } }] };
+    fake = serveFakeModel({ key: orgKey, scenarios: { opus, unpaid } });
+  }, 120_000);
+  afterAll(() => fake.stop());
+
+  const withKey = async (
+    args: string[],
+    { cwd, env, stdin }: { cwd: string; env: Record<string, string>; stdin: string },
+  ) => {
+    const child = Bun.spawn([executable, ...args], {
+      cwd,
+      env,
+      stdin: new Blob([stdin]),
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
+    return { code: await child.exited, stdout, stderr };
+  };
+
+  test("a key is set from stdin, listed, tried over each protocol, and removed; it is never printed", async () => {
+    const cwd = emptyFolder();
+    const env = {
+      EVALD_SECRET_KEY: secretKey,
+      EVALD_MODEL_PRICES: '{"openai/text": {"in": 10, "out": 100, "cached": 1}}',
+    };
+    await call(["org", "create", "Acme"], { cwd });
+    let said = "";
+    for (const [provider, baseUrl] of Object.entries(fake.baseUrls)) {
+      const set = await withKey(["model", "set-key", provider, "--base-url", baseUrl], {
+        cwd,
+        env,
+        stdin: `${orgKey}\n`,
+      });
+      expect([set.code, set.stdout, set.stderr]).toEqual([
+        0,
+        `${provider}\n`,
+        expect.stringContaining(`${provider} (…tion)`),
+      ]);
+      const tried = await call(["model", "test", `${provider}/text`, "--json"], { cwd, env });
+      expect([tried.code, tried.stderr]).toEqual([
+        0,
+        expect.stringMatching(/^text answered after \d+ ms: 100 tokens in, 20 out, /),
+      ]);
+      expect(JSON.parse(tried.stdout)).toMatchObject({
+        model: "text",
+        costUsd: provider === "openai" ? 0.00264 : null,
+      });
+      said += set.stderr + tried.stdout + tried.stderr;
+    }
+    const priced = await call(["model", "test", "anthropic/opus"], { cwd, env });
+    expect(priced.stderr).toMatch(/^claude-opus-4-8 answered after \d+ ms: 1000 tokens in, 100 out, \$0\.005700\.\n$/);
+    const list = await call(["model", "list"], { cwd, env });
+    expect(list.stdout).toMatch(/^PROVIDER +SOURCE +KEY +BASE URL\nanthropic +organisation +…tion +http:/);
+    const refused = await call(["model", "test", "openai/unauthorized"], { cwd, env });
+    expect([refused.code, refused.stdout]).toEqual([1, ""]);
+    expect(refused.stderr).toMatch(
+      /^error: .*openai .*\(401\): invalid key; .*OPENAI_API_KEY.* evald model set-key openai/,
+    );
+    // As an agent calls it: with a tool, and OpenAI by its newer protocol.
+    const [first] = fake.requests.filter(({ path }) => path === "/v1/responses");
+    expect(first?.body).toMatchObject({ model: "text", tools: [{ type: "function" }], stream: true });
+    const refusals = {
+      "openai/nosuch": ["openai", "404", "the model nosuch does not exist", fake.baseUrls.openai],
+      "openai-compatible/garbage": ["openai-compatible", fake.baseUrls.openai],
+      "openai-compatible/half": ["openai-compatible", "ECONNRESET: The socket connection was closed unexpectedly"],
+      "openai-compatible/unpaid": ["openai-compatible", "402", "no credits"],
+    };
+    for (const [model, facts] of Object.entries(refusals)) {
+      const { code, stdout, stderr } = await call(["model", "test", model], { cwd, env });
+      expect([code, stdout, stderr.startsWith("error: ")]).toEqual([1, "", true]);
+      for (const fact of facts) expect(stderr).toContain(fact);
+    }
+    expect((await call(["model", "test", "google/uncounted"], { cwd, env })).stderr).toMatch(
+      /^uncounted answered after \d+ ms\. .*token usage/,
+    );
+    const gone = await call(["model", "remove-key", "openai"], { cwd, env });
+    expect([gone.code, gone.stdout]).toEqual([0, "openai\n"]);
+    const after = await call(["model", "test", "openai/text"], { cwd, env });
+    expect([after.code, after.stderr]).toEqual([1, expect.stringMatching(/openai\/text.* OPENAI_API_KEY/)]);
+    expect(said + list.stdout + refused.stderr).not.toContain(orgKey);
+  }, 30_000);
+});

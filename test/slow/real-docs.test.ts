@@ -1,0 +1,209 @@
+import { beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { buildExecutable, call, emptyFolder } from "../support/executable.ts";
+import { realDocs } from "../support/real-docs.ts";
+
+type Point = { title: string; description: string; severity: string; quote: string | null; url: string | null };
+type Report = {
+  slug: string;
+  score: number;
+  outcome: string;
+  coverage: number;
+  keyFinding: string;
+  verdict: string;
+  dimensions: { name: string; score: number }[];
+  metrics: { toolCalls: number };
+  frictionPoints: Point[];
+  recommendations: { title: string; action: string }[];
+};
+type Name = keyof typeof realDocs;
+
+const folders: Record<Name, string> = {
+  sqlite: "/usr/share/doc/sqlite3",
+  git: "/usr/share/doc/git-doc",
+  bun: join(import.meta.dir, "..", "..", "node_modules", "bun-types", "docs"),
+};
+const site = "http://docs";
+const reports = {} as Record<Name, [Report, Report]>;
+const seconds = {} as Record<Name, number>;
+/** What the servers of these tests say of one page, asked without our own code. */
+const answers = {} as Record<Name, { type: string | null; cache: string | null }>;
+
+beforeAll(async () => {
+  await buildExecutable();
+  for (const name of Object.keys(realDocs) as Name[]) {
+    const { serve, start, goal } = realDocs[name];
+    const server = serve();
+    const run = async () => {
+      const { code, stdout, stderr } = await call(["eval", server.url + start, "--goal", goal, "--json"], {
+        cwd: emptyFolder(),
+      });
+      if (code !== 0) throw new Error(stderr);
+      return JSON.parse(stdout.replaceAll(server.url, site)) as Report;
+    };
+    const begun = performance.now();
+    const first = await run();
+    seconds[name] = (performance.now() - begun) / 1000;
+    reports[name] = [first, await run()];
+    const { headers } = await fetch(server.url + start, { headers: { accept: "text/markdown" } });
+    answers[name] = { type: headers.get("content-type"), cache: headers.get("cache-control") };
+    server.stop();
+  }
+}, 180_000);
+
+/** The file that an address stands for, found by the rules of a web server and nothing of ours. */
+function fileOf(name: Name, address: string): string {
+  const path = decodeURIComponent(new URL(address).pathname);
+  if (name === "bun") return join(folders.bun, `${path.replace(/^\/docs/, "") || "/index"}.mdx`);
+  return join(folders[name], path.endsWith("/") ? `${path}index.html` : path);
+}
+const textOf = (name: Name, address: string) => readFileSync(fileOf(name, address), "utf8");
+const isThere = (name: Name, address: string) => existsSync(fileOf(name, address));
+
+/** Looks each kind of finding up on the disk. A kind that is not listed here fails the test. */
+const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: RegExpExecArray) => void][] = [
+  [
+    /^Site conventions for agents: /,
+    (name, { description, severity }) => {
+      expect(severity).toBe("low");
+      const files = (pattern: string) => [...new Bun.Glob(pattern).scanSync(folders[name])];
+      if (description.includes("no llms.txt")) expect(files("**/llms*.txt")).toEqual([]);
+      if (description.includes("no Markdown form")) expect(files("**/*.{md,mdx,markdown}")).toEqual([]);
+      if (description.includes("does not return Markdown")) expect(answers[name].type).toStartWith("text/html");
+      if (description.includes("cache headers")) expect(answers[name].cache).toBeNull();
+    },
+  ],
+  [
+    /^No page clearly answers the goal\. Closest: “([^”]+)” on /,
+    (name, { url }, [, heading]) => expect(plain(textOf(name, url))).toContain(bare(heading!).slice(0, 40)),
+  ],
+  [/^Stopped at a limit: pages, 25 pages$/, (_name, { severity }) => expect(severity).toBe("low")],
+  [
+    /^Code sample does not parse: .*, line (\d+)$/,
+    (name, { url, quote }, [, line]) => {
+      expect(textOf(name, url).split("\n").length).toBeGreaterThan(Number(line));
+      expect(quote).not.toBeNull();
+    },
+  ],
+  [
+    /^Dead link on .*: (\S+) \(404\)$/,
+    (name, { url }, [, path]) => {
+      // Whether a page of another site is there, this test cannot know; that the link stands there it can.
+      if (!path!.startsWith("/")) return expect(textOf(name, url)).toContain(`//${path}`);
+      expect(isThere(name, `${site}${path}`)).toBe(false);
+      expect(textOf(name, url)).toContain(
+        `href="${path!.slice(dirname(new URL(url).pathname).length).replace(/^\//, "")}"`,
+      );
+    },
+  ],
+  [
+    /^Link to a missing section on .*: (\S+)#(\S+)$/,
+    (name, { url }, [, path, part]) => {
+      expect(textOf(name, `${site}${path}`)).not.toMatch(
+        new RegExp(`\\b(id|name)=["']?${RegExp.escape(part!)}["'\\s>]`),
+      );
+      expect(textOf(name, url)).toContain(`#${part}"`);
+    },
+  ],
+];
+
+describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name) => {
+  test("is told nothing that does not stand on the disk", () => {
+    for (const point of reports[name][0].frictionPoints) {
+      const found = evidence
+        .map(([title, check]) => ({ match: title.exec(point.title), check }))
+        .find(({ match }) => match);
+      if (!found) throw new Error(`Nobody verifies “${point.title}”`);
+      found.check(name, { ...point, url: point.url ?? "" }, found.match!);
+      const file = point.url === null ? null : fileOf(name, point.url);
+      if (file !== null && point.quote !== null && statSync(file).isFile())
+        expect(plain(readFileSync(file, "utf8"))).toContain(bare(point.quote).slice(0, 60));
+    }
+  });
+
+  test("has the same report a second time, but for times and ids", () => {
+    expect(stripped(reports[name][1])).toEqual(stripped(reports[name][0]));
+  });
+
+  test("is evaluated in a few seconds", () => {
+    expect(seconds[name]).toBeLessThan(20);
+  });
+});
+
+/** The words of an HTML or Markdown file without white space; a quote has them in the same order. */
+const plain = (html: string) =>
+  bare(html.replace(/<\/?[a-z][^>]*>/gi, ""))
+    .replace(/&lt;/g, "<")
+    .replace(/&gt;/g, ">")
+    .replace(/&quot;/g, '"')
+    .replace(/&#39;/g, "'")
+    .replace(/&#8217;/g, "’")
+    .replace(/&amp;/g, "&");
+const bare = (text: string) => text.replace(/\s+/g, "");
+
+/** A report without times; ids and the slug, which are made anew, are numbered in the order in which they stand in it. */
+function stripped({ slug, ...report }: Report): unknown {
+  const ids = new Map<string, string>();
+  const text = JSON.stringify(report, (key, value) => {
+    if (value?.unit === "seconds") return { ...value, value: undefined };
+    return /^(createdAt|startedAt|completedAt|time|timeDetail|timeSeconds|lostSeconds)$/.test(key) ? undefined : value;
+  });
+  return JSON.parse(
+    text
+      .replaceAll(slug, "slug")
+      .replace(/<?[\d.]+s for each request answered/g, "so long for each request answered")
+      .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, (id) => {
+        if (!ids.has(id)) ids.set(id, `#${ids.size}`);
+        return ids.get(id)!;
+      }),
+  );
+}
+
+test("each goal is found on the page that answers it, or among the nearest", () => {
+  const of = (name: Name) => [
+    reports[name][0].keyFinding,
+    ...reports[name][0].frictionPoints.map((point) => point.description),
+  ];
+  expect(of("sqlite")[0]).toContain("“5.2. Sorting by Auxiliary Function Results” on SQLite FTS5 Extension");
+  expect(of("git").join()).toContain("git-reset(1)");
+  expect(of("bun")[0]).toStartWith("The answer is probably under");
+  // And that is true of the pages themselves.
+  expect(textOf("sqlite", `${site}/fts5.html`)).toMatch(/Sorting by Auxiliary Function Results[\s\S]{1,1500}bm25/);
+  expect(textOf("git", `${site}/git-reset.html`)).toMatch(
+    /Undo a commit, making it a topic branch[\s\S]{1,300}\$ git reset --hard HEAD~3/,
+  );
+  expect(textOf("bun", `${site}/docs/runtime/http/server`)).toMatch(
+    /Practical example: REST API[\s\S]{1,600}bun:sqlite/,
+  );
+});
+
+test("three sites get three reports, each for its own reasons", () => {
+  const of = (name: Name) => {
+    const { outcome, coverage, score, dimensions, frictionPoints, recommendations } = reports[name][0];
+    const scoreOf = (dimension: string) => dimensions.find((each) => each.name === dimension)?.score ?? 0;
+    return {
+      outcome,
+      coverage,
+      score,
+      discoverability: scoreOf("Docs discoverability"),
+      quality: scoreOf("Docs quality"),
+      efficiency: scoreOf("Efficiency"),
+      titles: frictionPoints.map(({ title }) => title),
+      advice: recommendations.length,
+    };
+  };
+  const [sqlite, git, bun] = [of("sqlite"), of("git"), of("bun")];
+  for (const each of [sqlite, git, bun]) expect(each).toMatchObject({ outcome: "not_judged", coverage: 0.45 });
+  // Markdown with labelled samples against HTML without a label.
+  expect(bun.quality).toBeGreaterThan(90);
+  expect(sqlite.quality).toBeLessThan(75);
+  expect(git.quality).toBeLessThan(75);
+  // One answer is likely and near, the others are unclear.
+  expect(bun.discoverability).toBeGreaterThan(sqlite.discoverability + 15);
+  expect(bun.discoverability).toBeGreaterThan(git.discoverability + 15);
+  expect(bun.score).toBeGreaterThan(Math.max(sqlite.score, git.score) + 5);
+  expect(git.titles).toContain("Dead link on git(1): /git-p4.html (404)");
+  expect(sqlite.titles).toContain("Link to a missing section on SQLite FTS5 Extension: /fts5.html#data_doclist_index");
+  for (const each of [sqlite, git, bun]) expect(each.advice).toBeGreaterThan(0);
+});

@@ -1,0 +1,460 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Egress, type EgressSession, startEgress } from "../../src/agents/egress/egress.ts";
+import { compiledProgram, detectSandbox, runSandboxed, type Sandboxed } from "../../src/agents/sandbox/sandbox.ts";
+import { buildExecutable, call, executable } from "../support/executable.ts";
+import { inSandbox } from "../support/sandboxed.ts";
+import { type Site, serveSite } from "../support/site.ts";
+
+const root = join(import.meta.dir, "..", "..");
+const asRoot = process.getuid?.() === 0;
+const MiB = 1024 ** 2;
+const canary = `canary-${crypto.randomUUID()}`;
+let folder = "";
+let site: Site;
+let egress: Egress;
+let session: EgressSession;
+
+beforeAll(async () => {
+  await buildExecutable();
+  folder = mkdtempSync(join(tmpdir(), "evald-sandbox-"));
+  site = serveSite({ "/": { body: `<title>old</title><script>document.title = "new"</script>${canary}` } });
+  egress = await startEgress({ socketPath: join(folder, "egress.sock"), operatorHosts: [], now: () => 0 });
+  session = egress.open({
+    addresses: [],
+    docsAddresses: ["http://docs.test/"],
+    urlMap: { "docs.test": site.url },
+    allowPrivate: [
+      { host: "127.0.0.1", port: site.port },
+      { host: "registry.npmjs.org", port: 443 },
+    ],
+    onEvent: () => {},
+  });
+});
+afterAll(async () => {
+  session.close();
+  await egress.close();
+  site.stop();
+  rmSync(folder, { recursive: true });
+});
+
+const workspace = () => mkdtempSync(join(folder, "workspace-"));
+const python = (code: string) => ["python3", "-c", code];
+const shell = (code: string) => ["sh", "-c", code];
+
+/** What runs on this machine and has a text on its command line. */
+function running(mark: string): string[] {
+  return readdirSync("/proc").filter((name) => {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;
+    try {
+      return readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").includes(mark);
+    } catch {
+      return false;
+    }
+  });
+}
+
+async function untilGone(mark: string): Promise<number> {
+  const begun = performance.now();
+  while (running(mark).length > 0 && performance.now() - begun < 5000) await Bun.sleep(5);
+  return performance.now() - begun;
+}
+
+describe("the level", () => {
+  const sandboxOf = (findings: string) =>
+    JSON.parse(findings).find(({ what }: { what: string }) => what === "sandbox") as { state: string; detail: string };
+
+  test("is found by running bubblewrap, and the doctor tells it", async () => {
+    expect(await detectSandbox()).toEqual({
+      level: "bubblewrap",
+      detail: expect.stringMatching(/\/bwrap; memory and processes limited by (a control group|rlimits)$/),
+    });
+    const { stdout } = await call(["doctor", "--json"], { cwd: folder });
+    expect(sandboxOf(stdout).state).toBe("ok");
+  });
+
+  test("without bubblewrap, and where user namespaces are shut, there is none, and the doctor says why", async () => {
+    const missing = await call(["doctor", "--json"], { cwd: folder, env: { PATH: "/nonexistent" } });
+    expect(sandboxOf(missing.stdout)).toEqual({
+      what: "sandbox",
+      state: "missing",
+      detail: expect.stringContaining("apt-get install bubblewrap"),
+    } as never);
+    const shut = Bun.spawnSync(
+      ["bwrap", "--unshare-user", "--disable-userns", "--dev-bind", "/", "/", executable, "doctor", "--json"],
+      { cwd: folder },
+    );
+    expect(sandboxOf(shut.stdout.toString())).toMatchObject({
+      state: "missing",
+      detail: expect.stringContaining("namespaces ("),
+    });
+  });
+});
+
+test("where there is a sandbox and no browser, the doctor says what helps", async () => {
+  const bare = mkdtempSync(join(tmpdir(), "evald-bare-"));
+  for (const name of ["bwrap", "true"]) symlinkSync(Bun.which(name) ?? "", join(bare, name));
+  const { stdout } = await call(["doctor", "--json"], { cwd: folder, env: { PATH: bare } });
+  rmSync(bare, { recursive: true });
+  const findings: { what: string; state: string; detail: string }[] = JSON.parse(stdout);
+  expect(findings.filter(({ what }) => what === "sandbox" || what === "browser")).toEqual([
+    { what: "sandbox", state: "ok", detail: expect.any(String) },
+    {
+      what: "browser",
+      state: "missing",
+      detail: expect.stringContaining("apt-get install chromium"),
+    },
+  ]);
+});
+
+describe("no escape", () => {
+  let host: Record<string, string> = {};
+  let victim: ReturnType<typeof Bun.spawn>;
+  let listener: { stop(): void };
+  beforeAll(() => {
+    // Open to everyone on the machine: it must be the sandbox that keeps them apart.
+    chmodSync(folder, 0o755);
+    const data = join(folder, "data");
+    mkdirSync(data);
+    writeFileSync(join(data, "evald.db"), canary, { mode: 0o644 });
+    const other = workspace();
+    chmodSync(other, 0o755);
+    writeFileSync(join(other, "secret"), canary, { mode: 0o644 });
+    victim = Bun.spawn(["sleep", "86400"]);
+    const unix = join(folder, "host.sock");
+    listener = Bun.listen({ unix, socket: { data: () => {} } });
+    chmodSync(unix, 0o777);
+    process.env.EVALD_TEST_CANARY = canary;
+    host = { DATA: data, OTHER: other, PORT: String(site.port), VICTIM: String(victim.pid), UNIX: unix };
+  });
+  afterAll(() => {
+    delete process.env.EVALD_TEST_CANARY;
+    victim.kill();
+    listener.stop();
+  });
+
+  const connect = (kind: string, to: string, send = "") =>
+    python(
+      `import os, socket\ns = socket.socket(${kind})\ns.settimeout(2)\ns.connect(${to})\n${send && `s.send(${send}); s.recv(1)`}`,
+    );
+
+  // Each exits with 0 where it succeeds: an escape.
+  test.each<[string, string[]]>([
+    ["read the passwords of the machine", shell("cat /etc/shadow")],
+    ["read the home of root", shell("ls /root || ls /home | grep -v '^agent$'")],
+    ["read another run's workspace", shell('cat "$OTHER/secret" || ls "$OTHER"')],
+    ["read the data folder", shell('cat "$DATA/evald.db" || ls "$DATA"')],
+    ["read keys of TLS servers", shell("ls /etc/ssl/private")],
+    [
+      "write outside",
+      shell("for to in / /usr /etc /bin /lib /dev /run /run/evald /proc; do touch $to/x && exit 0; done; exit 1"),
+    ],
+    [
+      "change the kernel's settings",
+      shell("echo core >/proc/sys/kernel/core_pattern || echo 1 >/proc/sys/vm/drop_caches"),
+    ],
+    ["reach the loopback of the machine", connect("", '("127.0.0.1", int(os.environ["PORT"]))')],
+    ["reach cloud metadata", connect("", '("169.254.169.254", 80)')],
+    ["reach cloud metadata by the proxy", shell("curl -sf http://169.254.169.254/")],
+    [
+      "reach the loopback of the machine by the proxy",
+      shell('curl -sf --noproxy "" "http://127.0.0.1:$PORT/" || curl -sfp --noproxy "" "http://127.0.0.1:$PORT/"'),
+    ],
+    ["open a TCP connection out", connect("", '("203.0.113.80", 443)')],
+    ["send UDP out", connect("socket.AF_INET, socket.SOCK_DGRAM", '("8.8.8.8", 53)', 'b"x"')],
+    ["resolve a name", python("import socket; socket.getaddrinfo('registry.npmjs.org', 443)")],
+    ["reach a unix socket of the machine", connect("socket.AF_UNIX", 'os.environ["UNIX"]')],
+    ["open a raw socket", connect("socket.AF_INET, socket.SOCK_RAW, 1", '("127.0.0.1", 0)')],
+    ["close the way out to others", shell("chmod 0 /run/evald/egress.sock || rm /run/evald/egress.sock")],
+    ["kill or see a process of the machine", shell('kill -9 "$VICTIM" || ls "/proc/$VICTIM"')],
+    [
+      "trace a process of the machine",
+      python("import ctypes, os, sys; sys.exit(ctypes.CDLL(None).ptrace(16, int(os.environ['VICTIM']), 0, 0) != 0)"),
+    ],
+    ["mount", shell("mount -t tmpfs x /tmp || mount -o remount,rw /usr || umount /usr")],
+    ["make a user namespace", shell("unshare --user --map-root-user true")],
+    ["become root", shell("setpriv --reuid 0 true || su -c true || sudo -n true")],
+    [
+      "find a secret of the service",
+      shell(`cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep [E]VALD_TEST_CANARY`),
+    ],
+    ["find an open file of the service", shell("ls /proc/self/fd | grep -v '^[0123]$'")],
+  ])("%s", async (_, argv) => {
+    const probe = {
+      argv,
+      env: host,
+      workspace: workspace(),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+    };
+    const { exitCode, out } = await inSandbox({ ...probe, program: compiledProgram(executable) });
+    expect({ escaped: exitCode === 0, sawSecret: out.includes(canary) }).toEqual({ escaped: false, sawSecret: false });
+  });
+
+  test("what cannot be killed from inside still runs", () => {
+    expect(victim.exitCode).toBeNull();
+  });
+
+  test("the token of the run is on no command line", async () => {
+    const sandboxed = runSandboxed({
+      argv: shell("echo up; read line"),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    await sandboxed.stdout.getReader().read();
+    const lines = readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .map((name) => Bun.spawnSync(["cat", `/proc/${name}/cmdline`]).stdout.toString());
+    sandboxed.kill();
+    await sandboxed.ended;
+    expect(lines.filter((line) => line.includes(session.token))).toEqual([]);
+    expect(lines.some((line) => line.includes("bwrap"))).toBe(true);
+  });
+});
+
+describe("bounds", () => {
+  const hogs = {
+    memory: python("held = []\nwhile True: held.append(bytearray(8 << 20))"),
+    processes: python(
+      "import os, signal\nn = 0\ntry:\n  while True:\n    if os.fork() == 0: signal.pause()\n    n += 1\nexcept OSError: print(n)",
+    ),
+  };
+
+  test("a memory hog is ended", async () => {
+    const { exitCode, limit } = await inSandbox({ argv: hogs.memory, limits: { memoryBytes: 256 * MiB } });
+    expect({ exitCode, limit }).toEqual({
+      exitCode: 137,
+      limit: { limit: "memory", value: 256 * MiB, unit: "bytes" },
+    });
+  });
+
+  test("folders in memory are bounded", async () => {
+    const { out } = await inSandbox({
+      argv: shell(
+        'for at in /tmp /home /dev/shm; do head -c 100M /dev/zero 2>/dev/null >"$at/x"; wc -c <"$at/x"; rm "$at/x"; done',
+      ),
+      limits: { memoryBytes: 128 * MiB },
+    });
+    expect(out).toBe(`${32 * MiB}\n`.repeat(3));
+  });
+
+  test("a fork bomb is held", async () => {
+    const { exitCode, out } = await inSandbox({ argv: hogs.processes, limits: { processes: 64 } });
+    expect(exitCode).toBe(0);
+    expect(Number(out)).toBeGreaterThan(30);
+    expect(Number(out)).toBeLessThan(64);
+  });
+
+  test("a filler of the disk is ended, with many files and with one", async () => {
+    const limits = { workspaceBytes: 20 * MiB };
+    const limit = { limit: "workspace_bytes", value: 20 * MiB, unit: "bytes" } as const;
+    const many = await inSandbox({
+      argv: shell("i=0; while :; do i=$((i + 1)); head -c 3M /dev/zero >$i; done"),
+      workspace: workspace(),
+      limits,
+    });
+    expect({ ...many, err: "" }).toMatchObject({ exitCode: 137, limit });
+    const empty = await inSandbox({
+      argv: python("n = 0\nwhile True:\n  n += 1\n  open(str(n), 'w').close()"),
+      workspace: workspace(),
+      limits: { workspaceBytes: 4 * MiB },
+    });
+    expect(empty).toMatchObject({ exitCode: 137, limit: { ...limit, value: 4 * MiB } });
+    const one = await inSandbox({ argv: shell("head -c 40M /dev/zero >one"), workspace: workspace(), limits });
+    expect(one).toMatchObject({ exitCode: 153, limit });
+  });
+
+  test("where control groups cannot be written, rlimits and a watch hold", async () => {
+    const run = (argv: string[]) => {
+      const script = [process.execPath, join(root, "test/support/sandboxed.ts")];
+      const limits = { memoryBytes: 256 * MiB, processes: 64 };
+      const shown = "--dev-bind / / --ro-bind /sys/fs/cgroup /sys/fs/cgroup --cap-add ALL --".split(" ");
+      const ran = Bun.spawnSync(["bwrap", ...shown, ...script, JSON.stringify({ argv, limits })]);
+      return JSON.parse(ran.stdout.toString());
+    };
+    expect(run(hogs.memory)).toMatchObject({
+      boundBy: "rlimits",
+      exitCode: 137,
+      limit: { limit: "memory", value: 256 * MiB, unit: "bytes" },
+    });
+    const { out } = run(hogs.processes);
+    expect(Number(out)).toBeGreaterThan(30);
+    expect(Number(out)).toBeLessThan(64);
+  });
+});
+
+describe("the end", () => {
+  /** Seconds of sleep by which a process is found again, no other run's. */
+  const marks = [1, 2, 3, 4].map((n) => String(process.pid * 10 + 1_000_000 + n)) as [string, string, string, string];
+
+  test("what a command leaves behind with setsid dies with it", async () => {
+    const { exitCode, out } = await inSandbox({ argv: shell(`setsid sleep ${marks[0]} & sleep 0.1; pgrep -c sleep`) });
+    expect({ exitCode, out }).toEqual({ exitCode: 0, out: "1\n" });
+    expect(await untilGone(marks[0])).toBeLessThan(1000);
+  });
+
+  test.each([
+    ["a kill", marks[1], (sandboxed: Sandboxed, _abort: AbortController) => sandboxed.kill()],
+    ["an abort", marks[2], (_sandboxed: Sandboxed, abort: AbortController) => abort.abort()],
+  ])("%s ends everything inside", async (_, mark, end) => {
+    const abort = new AbortController();
+    const sandboxed = runSandboxed({ argv: shell(`setsid sleep ${mark} & echo up; wait`), signal: abort.signal });
+    await sandboxed.stdout.getReader().read();
+    end(sandboxed, abort);
+    expect(await sandboxed.ended).toEqual({ exitCode: 137, limit: null });
+    expect(await untilGone(mark)).toBeLessThan(1000);
+  });
+
+  test("a kill of the service ends everything below it", async () => {
+    const run = { argv: shell(`setsid sleep ${marks[3]} & echo up; wait`), workspace: workspace() };
+    const service = Bun.spawn(
+      [process.execPath, join(root, "test/support/sandboxed.ts"), JSON.stringify(run), "follow"],
+      { stdout: "pipe" },
+    );
+    await service.stdout.getReader().read();
+    expect(running(marks[3]).length).toBe(1);
+    service.kill("SIGKILL");
+    expect(await untilGone(marks[3])).toBeLessThan(1000);
+  });
+
+  test("no control group stays behind", async () => {
+    await inSandbox({ argv: ["true"] });
+    const left = Bun.spawnSync(["find", "/sys/fs/cgroup", "-name", `evald-${process.pid}-*`]);
+    expect(left.stdout.toString()).toBe("");
+  });
+
+  test.each([
+    ["alone", false],
+    ["behind the bridge", true],
+  ])("%s, a command gets signals, input and arguments, and gives its exit code", async (_, bridged) => {
+    const sockets = bridged ? { egress: { path: egress.socketPath, token: session.token } } : undefined;
+    const run = (argv: string[]) => inSandbox({ argv, sockets, program: compiledProgram(executable) });
+    expect((await run(shell("exit 7"))).exitCode).toBe(7);
+    expect((await run(shell("kill -9 $$"))).exitCode).toBe(137);
+    expect((await run(["printf", "%s|", "--help", "a b", "--", "$HOME"])).out).toBe("--help|a b|--|$HOME|");
+    const sandboxed = runSandboxed({
+      argv: shell("trap 'echo told; exit 3' TERM; read line; echo \"$line\"; while :; do sleep 0.05; done"),
+      sockets,
+      program: compiledProgram(executable),
+    });
+    sandboxed.stdin.write("hello\n");
+    sandboxed.stdin.flush();
+    const reader = sandboxed.stdout.getReader();
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe("hello\n");
+    sandboxed.signal("SIGTERM");
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe("told\n");
+    expect((await sandboxed.ended).exitCode).toBe(3);
+  });
+
+  test("what a command says after it has used its way out is whole, however much it is", async () => {
+    const { exitCode, out, err } = await inSandbox({
+      argv: shell("curl -s http://docs.test/ >&2; head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2"),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    expect([exitCode, out.length]).toEqual([0, 5_000_000]);
+    expect(err.length).toBeGreaterThan(3_000_000);
+  });
+
+  test("the bridge ends with its command, whatever that left open", async () => {
+    const hold =
+      "import socket, time; s = socket.create_connection(('127.0.0.1', 3128)); print('up', flush=True); time.sleep(60)";
+    const { exitCode } = await inSandbox({
+      argv: ["bash", "-c", `exec 3< <(exec python3 -c "${hold}"); read -u 3 line`],
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: compiledProgram(executable),
+    });
+    expect(exitCode).toBe(0);
+  });
+
+  test("a program that is not there is told by name", async () => {
+    const sockets = { egress: { path: egress.socketPath, token: session.token } };
+    const { exitCode, err } = await inSandbox({ argv: ["no-such-program"], sockets });
+    expect({ exitCode, err }).toEqual({ exitCode: 127, err: expect.stringContaining("no-such-program cannot be run") });
+  });
+});
+
+describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
+  const run = (code: string) =>
+    inSandbox({
+      argv: shell(code),
+      workspace: workspace(),
+      sockets: { egress: { path: egress.socketPath, token: session.token } },
+      program: how === "compiled" ? compiledProgram(executable) : undefined,
+    });
+
+  test("a package of npm is installed through the proxy, and node, python and git run", async () => {
+    const { exitCode, out, err } = await run(
+      "npm install --no-audit --no-fund --no-update-notifier ms@2.1.3 >&2 && node -p 'require(\"ms\")(1000)' && python3 -c 'print(6 * 7)' && git init -q . && ls -d .git && id -un",
+    );
+    expect({ exitCode, out, err: exitCode === 0 ? "" : err }).toEqual({
+      exitCode: 0,
+      out: "1s\n42\n.git\nagent\n",
+      err: "",
+    });
+  }, 60_000);
+
+  // Who is not root may ask for it ten times a second on the whole machine.
+  test.if(existsSync("/proc/self/autogroup"))(
+    "what runs gives way to the rest of the machine",
+    async () => {
+      const { out } = await run('until grep "nice 10" /proc/self/autogroup; do sleep 0.1; done; nice');
+      expect(out).toMatch(/^\/autogroup-\d+ nice 10\n10\n$/);
+    },
+    30_000,
+  );
+
+  test("a browser reads a page of the run", async () => {
+    const { out } = await run(
+      "chromium --headless --no-sandbox --disable-gpu --disable-background-networking --disable-component-update --no-first-run --proxy-server=http://127.0.0.1:3128 --dump-dom http://docs.test/",
+    );
+    expect(out).toContain("<title>new</title>");
+    expect(out).toContain(canary);
+  }, 60_000);
+});
+
+/** What came of a command in the sandbox of an ordinary user. */
+function byUser(argv: string[], limits: object = {}) {
+  const program = [process.execPath, root].map((path) => realpathSync(path));
+  const code = `
+    import { mkdtempSync } from "node:fs";
+    const { inSandbox } = await import("/run/evald/test/support/sandboxed.ts");
+    const workspace = mkdtempSync("/tmp/evald-user-");
+    const ran = await inSandbox({ argv: ${JSON.stringify(argv)}, workspace, limits: ${JSON.stringify(limits)} });
+    console.log(JSON.stringify({ uid: process.getuid(), ...ran }));
+  `;
+  const places = `--dev-bind / / --tmpfs /run --size ${32 * MiB} --tmpfs /tmp --chmod 1777 /tmp`.split(" ");
+  const ran = Bun.spawnSync([
+    ...["bwrap", "--cap-add", "ALL", ...places],
+    ...["--ro-bind", program[0] ?? "", "/run/bun", "--ro-bind", program[1] ?? "", "/run/evald"],
+    ...["--", "setpriv", "--reuid", "65533", "--regid", "65533", "--clear-groups", "--", "/run/bun", "-e", code],
+  ]);
+  return JSON.parse(ran.stdout.toString());
+}
+
+describe.if(asRoot)("an ordinary user", () => {
+  test("has a sandbox too", () => {
+    const ran = byUser(shell("id -u; touch here; ls; cat /etc/shadow ; true"));
+    expect(ran).toMatchObject({ uid: 65533, exitCode: 0, out: "1000\nhere\n", limit: null });
+  });
+
+  test("has one that nothing can be hidden in: what fills a closed folder is ended as well", () => {
+    const limit = { limit: "workspace_bytes", value: 4 * MiB, unit: "bytes" };
+    const fill = "mkdir -p a/b; chmod 300 a/b a; head -c 3M /dev/zero >a/b/1; head -c 3M /dev/zero >a/b/2; sleep 20";
+    expect(byUser(shell(fill), { workspaceBytes: 4 * MiB })).toMatchObject({ uid: 65533, exitCode: 137, limit });
+    const close = "mkdir a; echo kept >a/1; chmod 0 a; sleep 1; cat a/1";
+    expect(byUser(shell(close))).toMatchObject({ exitCode: 0, out: "kept\n", limit: null });
+  });
+});

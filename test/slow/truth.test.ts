@@ -1,0 +1,22 @@
+import { expect, test } from "bun:test";
+import { goalFiles, listUnproven, readGoals } from "../truth/goals.ts";
+import { measureRecall } from "../truth/truth.ts";
+
+test("planted defects are found, clean sites have none, and each defect costs points", async () => {
+  const { recall, falls, clean } = await measureRecall(3);
+  const missed = [...recall.values()].flatMap((tally) => tally.missed);
+  const planted = [...recall.values()].reduce((sum, tally) => sum + tally.planted, 0);
+  expect(planted).toBeGreaterThan(12);
+  expect(missed.length / planted).toBeLessThanOrEqual(0.08);
+  expect(clean.flatMap(({ inventions }) => inventions)).toEqual([]);
+  expect(falls.fell / falls.added).toBeGreaterThanOrEqual(0.9);
+}, 240_000);
+
+test("the goals about real docs are enough, of every kind, and their answers are where they are expected", () => {
+  const all = goalFiles.flatMap(readGoals);
+  const share = (kind: string) => all.filter((goal) => goal.kind === kind).length / all.length;
+  expect(all.length).toBeGreaterThanOrEqual(60);
+  expect(new Set(all.map(({ corpus }) => corpus)).size).toBeGreaterThanOrEqual(8);
+  expect([share("synonyms") > 0.28, share("none") > 0.28]).toEqual([true, true]);
+  expect(listUnproven(all)).toEqual([]);
+});

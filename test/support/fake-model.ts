@@ -1,0 +1,210 @@
+// A model that says what a scenario scripts, over the protocols of real providers. `bun test/support/fake-model.ts [scenarios.json]` serves it
+// alone and says where on stderr; GET /requests then lists what it was asked, POST /release?model=… lets held answers go on.
+import { formats, type Said } from "./fake-formats.ts";
+
+/** One turn of a scripted model: what it says, and what goes wrong with it. */
+export type Turn = Partial<Omit<Said, "toolCalls">> & {
+  /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
+  toolCalls?: { name: string; input: Record<string, unknown> }[];
+  /** Its text, made of every text that it was sent. */
+  says?: (asked: string) => string;
+  /** An error instead of an answer. */
+  fail?: { status: number; message?: string; headers?: Record<string, string> };
+  /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if that were all. */
+  cut?: "half" | "end";
+  /** What is sent in place of an answer. */
+  garbage?: string;
+  /** Nothing is ever sent. */
+  silent?: boolean;
+  /** The first half is sent, the rest when it is released. */
+  hold?: boolean;
+  /** Time before each block of a stream. */
+  paceMs?: number;
+};
+
+/** Turns in order: the next one once the tools of those before have results. `first`: what the first calls get instead, one each. */
+type Scenario = {
+  first?: Turn[];
+  turns: Turn[];
+  /** What is longer is refused, as by a model of a small context. */
+  maxChars?: number;
+};
+
+const usage = { input: 100, cached: 40, output: 20, reasoning: 5 };
+const turns = (...all: Turn[]): Scenario => ({ turns: all });
+const fail = (status: number, message: string, headers = {}): Turn => ({ fail: { status, message, headers } });
+
+/** By the name of the model. */
+const scenarios: Record<string, Scenario> = {
+  text: turns({ text: "Hello from the model.", usage }),
+  think: turns({ reasoning: "Let me think.", text: "I thought.", usage }),
+  tool: turns(
+    { reasoning: "I need the weather.", toolCalls: [{ name: "weather", input: { city: "Bern" } }], usage },
+    { text: "It is sunny in Bern.", usage: { input: 200, cached: 150, output: 10 } },
+  ),
+  unauthorized: turns(fail(401, "invalid key")),
+  forbidden: turns(fail(403, "this key may not use the model")),
+  limited: turns(fail(429, "slow down", { "retry-after": "7" })),
+  broken: turns(fail(500, "something broke")),
+  recovers: { first: [fail(500, "once"), fail(529, "twice")], turns: [{ text: "At last.", usage }] },
+  half: turns({ text: "This will be cut.", usage, cut: "half" }),
+  endless: turns({ text: "This has no end.", usage, cut: "end" }),
+  garbage: turns({ garbage: "<html>It works!</html>" }),
+  silent: turns({ silent: true }),
+  held: turns({ text: "First half, second half.", usage, hold: true }),
+  slow: turns({ text: "Slowly.", usage, paceMs: 20 }),
+  uncounted: turns({ text: "Nobody counts.", usage: null }),
+};
+
+type Options = {
+  scenarios?: Record<string, Scenario>;
+  /** The only key that is taken; what else comes is told back in the error, as careless servers do. */
+  key?: string;
+};
+
+type Asked = { path: string; model: string; headers: Record<string, string>; body: unknown };
+
+/** Serves the scenarios on a free loopback port. */
+export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
+  const all = { ...scenarios, ...own };
+  const requests: Asked[] = [];
+  const calls = new Map<string, number>();
+  const held = new Map<string, (() => void)[]>();
+  const left = Promise.withResolvers<void>();
+
+  function release(model: string): void {
+    for (const go of held.get(model) ?? []) go();
+    held.delete(model);
+  }
+  const released = (model: string) =>
+    new Promise<void>((resolve) => held.set(model, [...(held.get(model) ?? []), resolve]));
+
+  async function* send(blocks: string[], turn: Turn, model: string) {
+    for (const [i, block] of blocks.entries()) {
+      if (turn.paceMs) await Bun.sleep(turn.paceMs);
+      if (i === Math.ceil(blocks.length / 2)) {
+        if (turn.cut === "end") return;
+        // What was sent before must have left, or the cut comes before the answer.
+        if (turn.cut === "half") await Bun.sleep(20);
+        if (turn.cut === "half") throw undefined;
+        if (turn.hold) await released(model);
+      }
+      yield block;
+    }
+  }
+
+  async function answer(request: Request): Promise<Response> {
+    const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/requests") return Response.json(requests);
+    if (pathname === "/release") {
+      release(searchParams.get("model") ?? "");
+      return new Response();
+    }
+    const format = formats.find(({ path }) => path.test(pathname));
+    if (!format || request.method !== "POST") return new Response("nothing is here", { status: 404 });
+    const body = await request.json();
+    const model = format.model(body, pathname);
+    requests.push({ path: pathname, model, headers: Object.fromEntries(request.headers), body });
+    const error = (status: number, message: string, headers = {}) =>
+      Response.json(format.error(status, message), { status, headers });
+    const sent =
+      request.headers.get("x-api-key") ??
+      request.headers.get("x-goog-api-key") ??
+      request.headers.get("authorization")?.replace("Bearer ", "");
+    if (key !== undefined && sent !== key) return error(401, `the key ${sent} is not known`);
+    const scenario = all[model];
+    if (!scenario) return error(404, `the model ${model} does not exist`);
+
+    if (JSON.stringify(body).length > (scenario.maxChars ?? Number.POSITIVE_INFINITY))
+      return error(400, "This model's maximum context length is 32768 tokens. However, you requested 40000.");
+
+    const nth = calls.get(model) ?? 0;
+    calls.set(model, nth + 1);
+    const turn = scenario.first?.[nth] ?? turnAfter(scenario.turns, format.toolResults(body));
+    if (turn.silent) return new Promise(() => {});
+    if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
+    if (turn.garbage !== undefined) return new Response(turn.garbage, { headers: { "content-type": "text/html" } });
+    const toolCalls = turn.toolCalls?.map(({ name, input }, i) => {
+      const id = `call_${nth}_${i}`;
+      return { id, name, input: typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input };
+    });
+    const text = turn.says ? turn.says(textsOf(body).join("\n")) : turn.text;
+    const said = format.answer({ model, usage, ...turn, text, toolCalls }, body);
+    const streams = format.streams(body, pathname);
+    const whole = JSON.stringify(said.whole);
+    const blocks = streams ? said.stream : [whole.slice(0, whole.length / 2), whole.slice(whole.length / 2)];
+    request.signal.addEventListener("abort", () => left.resolve());
+    return new Response(toStream(send(blocks, turn, model)), {
+      headers: { "content-type": streams ? "text/event-stream" : "application/json" },
+    });
+  }
+
+  const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: answer });
+  const url = `http://127.0.0.1:${server.port}`;
+  return {
+    url,
+    /** What the settings of each provider must say. */
+    baseUrls: {
+      anthropic: `${url}/v1`,
+      openai: `${url}/v1`,
+      google: `${url}/v1beta`,
+      "openai-compatible": `${url}/v1`,
+    },
+    requests,
+    /** Takes up another scenario. */
+    add(model: string, scenario: Scenario): void {
+      all[model] = scenario;
+    },
+    release,
+    /** Resolved when a client first went away before its answer was whole. */
+    left: left.promise,
+    stop: () => void server.stop(true),
+  };
+}
+
+const textsOf = (value: unknown): string[] =>
+  typeof value === "string"
+    ? [value]
+    : value !== null && typeof value === "object"
+      ? Object.values(value).flatMap(textsOf)
+      : [];
+
+/** The mark that stood last behind a text. */
+function refIn(body: unknown, before: string): string {
+  const said = JSON.stringify(body).replaceAll("\\", "");
+  const [, ref = "e0"] = /^ \[(e\d+)\]/.exec(said.slice(said.lastIndexOf(`${before} [`) + before.length)) ?? [];
+  return ref;
+}
+
+/** The turn that follows so many results of tools; after the last, the last again. */
+function turnAfter(all: Turn[], results: number): Turn {
+  let rest = results;
+  for (const turn of all) {
+    const calls = turn.toolCalls?.length ?? 0;
+    if (calls === 0 || rest < calls) return turn;
+    rest -= calls;
+  }
+  return all.at(-1) ?? {};
+}
+
+/** A throw of the source cuts the connection (with no reason: one would be printed). */
+function toStream(source: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async pull(stream) {
+      try {
+        const { done, value } = await source.next();
+        if (done) stream.close();
+        else stream.enqueue(encoder.encode(value));
+      } catch {
+        stream.error(undefined);
+      }
+    },
+  });
+}
+
+if (import.meta.main) {
+  const file = process.argv[2];
+  const { url } = serveFakeModel({ scenarios: file ? await Bun.file(file).json() : {} });
+  process.stderr.write(`listening on ${url}\n`);
+}

@@ -1,0 +1,64 @@
+import { answer, judgedApp, says } from "./judged.ts";
+import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
+
+/** A text that looks like an API key, as somebody may have pasted it into a prompt. */
+export const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
+
+/** An organisation with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
+export async function furnished() {
+  const env = {
+    EVALD_METHODOLOGY: JSON.stringify({
+      id: "acme-1",
+      weights: {
+        "Goal achievement": 50,
+        "Docs discoverability": 10,
+        "Docs quality": 10,
+        "Error recovery": 10,
+        Efficiency: 10,
+        Autonomy: 10,
+      },
+    }),
+  };
+  const app = judgedApp({ turns: [says(answer())], env });
+  const { service, a } = app;
+  const { report } = await app.run();
+  await app.send("POST", "/api/v1/regrades", {
+    body: { since: "2020-01-01", methodology: "2", judge: "openai-compatible/agent", repeats: 2, maxUsd: 1 },
+  });
+  await app.runJobs();
+  const { body: called } = await app.send("POST", "/api/v1/regrades", { body: { since: "0001-01-01" } });
+  await app.send("POST", `/api/v1/regrades/${called.regradeId}/cancel`);
+  const provider = service.providers.createProvider(a.org, { name: "Acme", docsUrl: "https://docs.acme.dev/" });
+  const prompt = service.prompts.createPrompt(a.org, {
+    title: "Nightly",
+    text: `Upload a {{thing}}. Key: ${secret}`,
+    frequency: "daily",
+    templateDefaults: { thing: "file" },
+    targetProviderId: provider.id,
+    additionalUrls: [{ url: "https://docs.acme.dev/llms.txt", ...{ note: { any: ["thing", 1, null] } } }],
+    declaredChecks: [{ url: "https://docs.acme.dev/", contains: "Acme" }],
+    reviewBeforePublishing: true,
+  });
+  const args = { templateArgs: { thing: "file" } };
+  const drafts = evaluation(app, prompt.id, [{ ...niceGrade, judge }, niceGrade, "infrastructure: no network"], args);
+  service.prompts.updatePrompt(a.org, prompt.id, { baselineRequestId: drafts[0]?.evalRequestId });
+  evaluation(app, prompt.id, ["timeout: too long"], {
+    ...args,
+    urlMap: { "docs.acme.dev": "https://preview.example" },
+  });
+  evaluation(
+    app,
+    prompt.id,
+    [{ ...niceGrade, score: null, grade: null, nullNotice: "None.", outcome: "no_creds" }],
+    args,
+  );
+  const gate = (more: object) => app.send("POST", "/api/v1/gates", { body: { promptId: prompt.id, ...args, ...more } });
+  await gate({ urlMap: { "docs.acme.dev": "https://preview.example" }, runs: 2, minScore: 60 });
+  await gate({ runs: 1 });
+  finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
+  await service.gates.tick();
+  // Not ended: no part of an export.
+  await gate({ runs: 1 });
+  await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
+  return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };
+}

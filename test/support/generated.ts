@@ -1,0 +1,63 @@
+import { join } from "node:path";
+import type { Command } from "commander";
+import { createProgram } from "../../src/cli/program.ts";
+import { settingTable } from "../../src/config/config.ts";
+import type { Tool } from "../../src/mcp/tool.ts";
+
+const folder = join(import.meta.dir, "..", "..", "src", "web", "docs");
+export const docFile = (name: string): string => join(folder, name);
+
+/** A part of a docs page that a program writes: the text between two comments that name it. */
+export function partOf(text: string, name: string): string {
+  const [, part] = new RegExp(`^<!-- ${name}: .*-->\\n([\\s\\S]*?)^<!-- end -->$`, "m").exec(text) ?? [];
+  if (part === undefined) throw new Error(`the page has no comments around ${name}`);
+  return part;
+}
+
+export const withPart = (text: string, name: string, part: string): string =>
+  text.replace(
+    new RegExp(`(^<!-- ${name}: .*-->\\n)[\\s\\S]*?(^<!-- end -->$)`, "m"),
+    (_, begin, end) => begin + part + end,
+  );
+
+export const toTable = (heading: string[], rows: string[][]): string =>
+  [heading, heading.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |\n`).join("");
+
+const sentence = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`.replace(/\.?$/, ".");
+
+/** Every setting with its default and meaning. */
+export const settingsTable = (): string =>
+  toTable(
+    ["Setting", "Default", "Description"],
+    settingTable.map(({ name, default: fallback, description }) => [
+      `\`${name}\``,
+      fallback === "" ? "none" : `\`${fallback}\``,
+      sentence(description),
+    ]),
+  );
+
+/** Every command that does something, by its whole name. */
+export const commandsOf = (command: Command, above = ""): [name: string, command: Command][] =>
+  command.commands.flatMap((each) => {
+    const name = `${above} ${each.name()}`;
+    return each.commands.length > 0 ? commandsOf(each, name) : [[name.trim(), each] as [string, Command]];
+  });
+
+export const commandsTable = (): string =>
+  toTable(
+    ["Command", "Description"],
+    commandsOf(createProgram({})).map(([name, command]) => [`\`evald ${name}\``, sentence(command.description())]),
+  );
+
+/** Every MCP tool with its arguments; those in bold are required. */
+export const toolsTable = (tools: Tool[]): string =>
+  toTable(
+    ["Tool", "Description", "Arguments, required ones in bold"],
+    tools.map(({ name, description, input }) => [
+      `\`${name}\``,
+      sentence(description.split(/(?<=\.) /)[0] ?? ""),
+      Object.keys(input.properties)
+        .map((key) => (input.required?.includes(key) ? `**\`${key}\`**` : `\`${key}\``))
+        .join(", "),
+    ]),
+  );

@@ -1,0 +1,48 @@
+import { and, eq, isNull } from "drizzle-orm";
+import { runs } from "../../src/db/tables.ts";
+import type { OrgId } from "../../src/deps.ts";
+import { createService, type Service } from "../../src/service.ts";
+import { instantAgent, testApp } from "./app.ts";
+
+/** A service whose clock stands where it is put, with its first organisation in a time zone. */
+export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: string; dataDir?: string } = {}) {
+  const clock = { at: Date.parse(start) };
+  const t = testApp({ now: () => clock.at, dataDir });
+  t.service.orgs.updateOrg(t.a.org, { timeZone: zone });
+  let service: Service = t.service;
+
+  return {
+    ...t,
+    clock,
+    /** The service that runs now. */
+    current: () => service,
+    /** A new process takes over the same data. */
+    async restart(): Promise<void> {
+      await service.slots.stop();
+      service = createService({ ...t.service.deps, agents: { explorer: instantAgent } });
+    },
+    async tickAt(at: string | number): Promise<number | null> {
+      clock.at = typeof at === "number" ? at : Date.parse(at);
+      return await service.slots.tick();
+    },
+    create: async (body: Record<string, unknown>): Promise<string> =>
+      (await t.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/", ...body } })).body.id,
+    change: (id: string, body: unknown) => t.send("PATCH", `/api/v1/prompts/${id}`, { body }),
+    nextRuns: async (id: string): Promise<string[] | null> =>
+      (await t.send("GET", `/api/v1/prompts/${id}`)).body.nextRunsAt,
+    /** Moment and outcome of every slot so far, oldest first. */
+    outcomes: async (id: string): Promise<string[]> =>
+      (await t.send("GET", `/api/v1/prompts/${id}/slots?limit=1000`)).body
+        .map(
+          ({ scheduledAt, outcome }: { scheduledAt: string; outcome: string }) =>
+            `${scheduledAt.slice(0, 16)} ${outcome}`,
+        )
+        .reverse(),
+    /** Ends what is unfinished of a prompt. */
+    async finish(id: string): Promise<void> {
+      const unfinished = and(eq(runs.promptId, id), isNull(runs.completedAt));
+      const open = t.db.select({ id: runs.id, orgId: runs.orgId }).from(runs).where(unfinished).all();
+      await Promise.all(open.map((run) => t.service.endings.cancelRun(run.orgId as OrgId, run.id, "the test")));
+    },
+  };
+}

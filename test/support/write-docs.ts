@@ -1,0 +1,11 @@
+// `bun run docs`: writes the tables of the docs pages that come from the code.
+import { toTools } from "../../src/app.tsx";
+import { testApp } from "./app.ts";
+import { commandsTable, docFile, settingsTable, toolsTable, withPart } from "./generated.ts";
+
+const write = async (file: string, name: string, part: string) =>
+  Bun.write(docFile(file), withPart(await Bun.file(docFile(file)).text(), name, part));
+
+await write("configuration.md", "settings", settingsTable());
+await write("cli.md", "commands", commandsTable());
+await write("mcp.md", "tools", toolsTable(toTools(testApp().service)));

@@ -1,0 +1,72 @@
+import { existsSync, statSync } from "node:fs";
+import { join, resolve, sep } from "node:path";
+
+/** Real documentation: from Debian packages that test/support/setup.sh installs, and from npm packages of bun.lock. */
+const modules = join(import.meta.dir, "..", "..", "node_modules");
+const debian = (name: string, folder = "html") => join("/usr/share/doc", name, folder);
+
+type Corpus = {
+  folder: string;
+  /** Path of the start page. */
+  start: string;
+  /** Prefix of every path that is no part of the folder. */
+  prefix?: string;
+};
+
+export const corpora = {
+  git: { folder: debian("git-doc", ""), start: "/" },
+  sqlite: { folder: debian("sqlite3", ""), start: "/" },
+  flask: { folder: debian("python-flask-doc"), start: "/" },
+  click: { folder: debian("python-click-doc"), start: "/" },
+  jinja2: { folder: debian("python-jinja2-doc"), start: "/" },
+  requests: { folder: debian("python-requests-doc"), start: "/" },
+  peewee: { folder: debian("python-peewee-doc"), start: "/" },
+  bottle: { folder: debian("python-bottle-doc"), start: "/" },
+  attrs: { folder: debian("python-attr-doc"), start: "/" },
+  bun: { folder: join(modules, "bun-types", "docs"), start: "/docs", prefix: "/docs" },
+  pino: { folder: join(modules, "pino"), start: "/README.md" },
+} satisfies Record<string, Corpus>;
+export type CorpusName = keyof typeof corpora;
+
+/** Changes the text of a page by its path; null: the page is served as it is. */
+export type Degrade = (path: string, text: string, type: string) => Response | string | null;
+
+const types: Record<string, string> = {
+  html: "text/html; charset=utf-8",
+  md: "text/markdown; charset=utf-8",
+  mdx: "text/markdown; charset=utf-8",
+  css: "text/css",
+  js: "text/javascript",
+  txt: "text/plain; charset=utf-8",
+};
+
+/** The file that a path stands for, as web servers have it; null: there is none. */
+export function fileOf(name: CorpusName, pathname: string): string | null {
+  const { folder, prefix = "" }: Corpus = corpora[name];
+  if (!pathname.startsWith(prefix)) return null;
+  const path = resolve(folder, `.${decodeURIComponent(pathname.slice(prefix.length)) || "/"}`);
+  if (path !== folder.replace(/\/$/, "") && !path.startsWith(folder.replace(/\/$/, "") + sep)) return null;
+  const candidates = [path, join(path, "index.html"), `${path}.mdx`, join(path, "index.mdx")];
+  return candidates.find((file) => existsSync(file) && statSync(file).isFile()) ?? null;
+}
+
+/** Serves a corpus on a free loopback port. */
+export function serveCorpus(name: CorpusName, degrade: Degrade = () => null) {
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      const file = fileOf(name, pathname);
+      if (file === null) return new Response("Not found", { status: 404 });
+      const type = types[file.split(".").at(-1) ?? ""] ?? "application/octet-stream";
+      if (!/html|markdown/.test(type)) return new Response(Bun.file(file), { headers: { "content-type": type } });
+      const text = await Bun.file(file).text();
+      const changed = degrade(pathname, text, type);
+      if (changed instanceof Response) return changed;
+      return new Response(changed ?? text, { headers: { "content-type": type } });
+    },
+  });
+  const url = `http://127.0.0.1:${server.port}`;
+  return { url, start: url + corpora[name].start, stop: () => void server.stop(true) };
+}

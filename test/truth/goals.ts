@@ -1,0 +1,139 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type CorpusName, fileOf, serveCorpus } from "./corpora.ts";
+import { explore } from "./session.ts";
+
+/** A goal with the pages that answer it, each with words that stand there; without one, the corpus does not answer it. */
+export type Goal = {
+  corpus: CorpusName;
+  kind: "words" | "synonyms" | "none";
+  goal: string;
+  answers: { page: string; proof: string }[];
+};
+export const goalFiles = ["tuning", "held-out"] as const;
+
+export const readGoals = (name: (typeof goalFiles)[number]): Goal[] =>
+  JSON.parse(readFileSync(join(import.meta.dir, "goals", `${name}.json`), "utf8"));
+
+/** Expected answers whose file is missing or does not hold the words that prove it. */
+export function listUnproven(goals: Goal[]): string[] {
+  return goals.flatMap(({ corpus, goal, answers }) =>
+    answers.flatMap(({ page, proof }) => {
+      const file = fileOf(corpus, pathIn(corpus, page));
+      const text =
+        file === null
+          ? ""
+          : readFileSync(file, "utf8")
+              .replace(/<[^>]+>/g, "")
+              .replace(/\s+/g, " ");
+      return text.includes(proof) ? [] : [`${corpus} “${goal}”: ${page} does not hold “${proof}”`];
+    }),
+  );
+}
+
+const pathIn = (corpus: CorpusName, page: string) => (corpus === "bun" ? `/docs/${page}` : `/${page}`);
+
+type Nearest = { url: string; heading: string; share: number; headingShare: number };
+export type Located = Goal & {
+  state: string;
+  nearest: string[];
+  /** The page of a `likely` answer, or the first of the nearest, is a right one. */
+  first: boolean;
+  amongThree: boolean;
+  /** Words claimed to be nowhere although an answering page that was read holds them. */
+  falselyMissing: string[];
+  detail: string;
+};
+
+/** Sends the explorer after every goal and holds what it says against the expectations. */
+export async function locate(goals: Goal[]): Promise<Located[]> {
+  const waiting = goals.map((goal, at) => ({ goal, at }));
+  const results: Located[] = [];
+  const worker = async () => {
+    for (let next = waiting.shift(); next; next = waiting.shift()) results[next.at] = await locateOne(next.goal);
+  };
+  await Promise.all(Array.from({ length: 3 }, worker));
+  return results;
+}
+
+async function locateOne(goal: Goal): Promise<Located> {
+  const { start, url, stop } = serveCorpus(goal.corpus);
+  try {
+    const { events } = await explore(start, goal.goal);
+    const said = events.find((event) => event.type === "milestone" && event.name === "goal_answer");
+    const detail = (said?.type === "milestone" ? said.detail : {}) as {
+      state: string;
+      nearest: Nearest[];
+      unseen: string[];
+    };
+    const plain = (address: string) => address.slice(url.length).replace(/\/$/, "");
+    const right = new Set(goal.answers.map(({ page }) => pathIn(goal.corpus, page)));
+    const nearest = detail.nearest.map((each) => plain(each.url));
+    const read = new Set(
+      events.flatMap((event) =>
+        event.type === "milestone" && event.name === "page_read" ? [plain(String(event.detail.url))] : [],
+      ),
+    );
+    const seen = goal.answers
+      .filter(({ page }) => read.has(pathIn(goal.corpus, page)))
+      .map(({ page }) => readFileSync(fileOf(goal.corpus, pathIn(goal.corpus, page))!, "utf8").toLowerCase());
+    return {
+      ...goal,
+      state: detail.state,
+      nearest,
+      first: right.has(nearest[0] ?? ""),
+      amongThree: nearest.slice(0, 3).some((page) => right.has(page)),
+      falselyMissing: detail.unseen.filter((word) =>
+        seen.some((text) => new RegExp(`\\b${RegExp.escape(word)}\\b`).test(text)),
+      ),
+      detail: `${detail.nearest.map((each) => `${plain(each.url)} “${each.heading.split(" > ").at(-1)}” ${each.share}/${each.headingShare}`).join("; ")} unseen: ${detail.unseen} ${read.size} read, answer ${seen.length > 0 ? "read" : "not read"}`,
+    };
+  } finally {
+    stop();
+  }
+}
+
+const share = (part: number, of: number) =>
+  of === 0 ? "–" : `${Math.round((1000 * part) / of) / 10} % (${part} of ${of})`;
+
+/** The figures of a set of goals. Held-out goals are never listed one by one: whoever tunes must not see them. */
+export function printLocated(name: string, all: Located[], listed: boolean): void {
+  const likely = all.filter(({ state }) => state === "likely");
+  const answered = all.filter(({ answers }) => answers.length > 0);
+  const synonyms = answered.filter(({ kind }) => kind === "synonyms");
+  const count = (of: Located[], is: (one: Located) => boolean) => share(of.filter(is).length, of.length);
+  console.log(`${name}: ${all.length} goals`);
+  console.log(`  “likely” is right: ${count(likely, ({ first }) => first)}`);
+  console.log(`  answered goals found likely: ${count(answered, ({ state, first }) => state === "likely" && first)}`);
+  console.log(
+    `  answer first: ${count(answered, ({ first }) => first)}, among the nearest three: ${count(answered, ({ amongThree }) => amongThree)}`,
+  );
+  console.log(
+    `  synonyms: likely ${count(synonyms, ({ state, first }) => state === "likely" && first)}, among the nearest three ${count(synonyms, ({ amongThree }) => amongThree)}`,
+  );
+  console.log(
+    `  goals without an answer called likely: ${count(
+      all.filter(({ kind }) => kind === "none"),
+      ({ state }) => state === "likely",
+    )}`,
+  );
+  console.log(
+    `  goals with words falsely called missing: ${all.filter(({ falselyMissing }) => falselyMissing.length > 0).length}`,
+  );
+  if (!listed) return;
+  for (const one of all) {
+    const mark =
+      one.kind === "none"
+        ? one.state === "likely"
+          ? "BAD "
+          : "    "
+        : one.first
+          ? "1st "
+          : one.amongThree
+            ? "top3"
+            : "MISS";
+    console.log(
+      `${mark} ${one.state.padEnd(7)} ${one.kind.padEnd(8)} ${one.corpus}: ${one.goal}\n       ${one.detail}`,
+    );
+  }
+}
