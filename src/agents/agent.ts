@@ -1,41 +1,41 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
 
-/** How an agent came by an address. `guessed` is an address that nothing it had read contained. */
+/** How an agent found a URL. `guessed`: nothing that it had read contained it. */
 export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
 export type Provenance = (typeof provenances)[number];
 
-/** What a check speaks about. `discovery` and `page` are static checks of a docs site, the rest are of single things. */
+/** What a check is about. `discovery` and `page` are static checks of a docs site, the others are about single things. */
 const checkGroups = ["discovery", "page", "link", "sample", "contract", "declared"] as const;
 export type CheckGroup = (typeof checkGroups)[number];
 
-/** One statement about the target that was tested, whatever came of it. Every word of `quote` is the target's own. */
+/** One result about the target under test, passed or failed. Everything in `quote` is copied from the target. */
 export type Check = {
-  /** Kind of check, kebab-case: `llms-txt-exists`, `link-resolves`, `sample-parses`. */
+  /** Kind of check in kebab-case: `llms-txt-exists`, `link-resolves`, `sample-parses`. */
   id: string;
   group: CheckGroup;
-  /** `skip`: could not be tested here; it counts neither way. */
+  /** `skip`: could not be tested here, so it doesn't count. */
   status: "pass" | "warn" | "fail" | "skip";
-  /** 0 to 1: how much of what was looked at is in order. 1 for pass, 0 for a plain fail. */
+  /** 0 to 1: the share of the tested items that are fine. 1 for a pass, 0 for a plain failure. */
   share: number;
-  /** How much it matters among the checks of its group, above 0. */
+  /** Weight among the checks of its group, above 0. */
   weight: number;
-  /** What it is about, the same in every run: an address, or an address and a digest of the sample. */
+  /** What it is about, identical in every run: a URL, or a URL and a digest of the sample. */
   subject: string;
-  /** The page that a person would open to mend it. */
+  /** The page to open to fix it. */
   url: string;
-  /** Line in the text of that page, 1-based, where there is one. */
+  /** Line in the text of that page, 1-based, if known. */
   line: number | null;
   message: string;
   fix: string | null;
   quote: string | null;
-  /** Of a check of the survey: the answer to the goal depends on it. */
+  /** For checks of the survey: whether the answer to the goal depends on it. */
   needed?: true;
-  /** A declared check that counts even if it held before the run. */
+  /** A success check that counts even if it passed before the run. */
   invariant?: boolean;
 };
 
-/** Closed list of the event types of a session. */
+/** All event types of a session. */
 export const eventTypes = [
   "thought",
   "message",
@@ -57,21 +57,24 @@ export type EventSource = (typeof eventSources)[number];
 export const outcomes = ["succeeded", "goal_not_met", "not_judged", "no_creds", "excluded", "scoring_failed"] as const;
 export type Outcome = (typeof outcomes)[number];
 
-/** A file that an agent made and the run keeps. `data`, in base64, is on its way to be kept; `missing` says why it was not. */
+/** A file that an agent created and the run keeps. `data` is base64 and not stored yet; `missing` says why it was not kept. */
 export type Artefact = { name: string; bytes: number; data?: string; missing?: string };
 
-/** `survey`: seen after the search for the goal, to know what else is in the docs. It is no part of the agent's path and costs it nothing. */
+/**
+ * `survey`: happened after the search for the goal, to check the rest of the docs. It isn't part of the agent's path
+ * and doesn't affect its score.
+ */
 type Phase = { phase?: "survey" };
 
 /**
- * What an agent says while it works. `id` joins a tool's call, its http requests and its result.
- * Addresses are those that the agent knows; `mappedUrl` is where the urlMap sent the request, null if nowhere else.
+ * What an agent reports while it works. `id` links a tool call with its HTTP requests and its result. URLs are as the
+ * agent sees them; `mappedUrl` is the URL after the urlMap, null if unchanged.
  */
 export type AgentEvent = Phase & Said;
 
 type Said =
   | { type: "thought"; text: string; by: "rule" | "model" }
-  /** `id`: of the call of a tool whose output it is, told while the tool works. */
+  /** `id`: ID of the tool call whose output this is, sent while the tool runs. */
   | { type: "message"; text: string; id?: string }
   | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
   | {
@@ -89,50 +92,52 @@ type Said =
       method: string;
       url: string;
       mappedUrl: string | null;
-      /** null: no answer came; `error` says why. */
+      /** null: no response; see `error`. */
       status: number | null;
       ms: number;
       bytes: number;
-      /** What was sent as a body, or into a tunnel; 0 if left out. */
+      /** Bytes of the request body, or sent into a tunnel; 0 if omitted. */
       bytesOut?: number;
       contentType: string | null;
       provenance: Provenance;
-      /** The page on which the address stood, where it stood on one. */
+      /** The page that contained the URL, if any. */
       foundOn: string | null;
-      /** `way`: on the way to the goal. `check`: to test a statement. `page`: by a page in the browser, for itself. */
+      /** `way`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. */
       purpose: "way" | "check" | "page";
       error: { kind: string; message: string } | null;
-      /** The first of what a host of the product answered, as text. */
+      /** The start of the response body of a product host, as text. */
       body?: string;
     }
   | {
       type: "usage";
       model: string;
-      /** All of them, those from a cache included. */
+      /** All input tokens, including cached ones. */
       inputTokens: number;
       outputTokens: number;
       cachedTokens?: number;
       reasoningTokens?: number;
       costUsd: number | null;
-      /** The attempt of the run that paid for it, where that is another than the session's: it was judged again. */
+      /** The attempt of the run that paid for the call, if it differs from the session's, as when a session is judged again. */
       paidBy?: number;
     }
   | { type: "error"; where: string; message: string; url: string | null; retryable: boolean }
   | { type: "interruption"; question: string; url: string | null }
-  /** `near`: a word beforehand; nothing has ended. */
+  /** `near`: a warning; nothing was stopped. */
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
   | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown> }
   | { type: "end"; outcome: Outcome; reason: string };
 
 /**
  * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
- * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first that stand there};
- * The service itself says, after an agent's end: `judging` {model, rubric, goal}, then `judged` {the same, answer} or `not_judged` {the same, reason}.
- * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample};
- * `goal_answer` {state: "likely" | "unclear", sections: how many of `nearest` answer it together, nearest: at most three pages {url, title,
- * heading, line, share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur nowhere in what was
- * read, fit: 0 to 1, clicks: from the start page to the first of `nearest` over the links that were seen, null if none lead there, noSample, pages,
- * budget: what ended the search, wordings: {text, state, fit, url}[]}. Older sessions have `goal_covered` or `goal_not_covered` in its place.
+ * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first ones listed}.
+ * After the agent's end, the service adds `judging` {model, rubric, goal}, then `judged` {the same, answer} or
+ * `not_judged` {the same, reason}.
+ * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
+ * sections: how many of `nearest` together contain the answer, nearest: at most three pages {url, title, heading, line,
+ * share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur in
+ * nothing that was read, fit: 0 to 1, clicks: number of links from the start page to the first of `nearest`, null if
+ * there is no such path, noSample, pages, budget: what ended the search, wordings: {text, state, fit, url}[]}. Older
+ * sessions have `goal_covered` or `goal_not_covered` instead.
  */
 type MilestoneName =
   | "started"
@@ -147,30 +152,30 @@ type MilestoneName =
   | "judged"
   | "not_judged";
 
-/** Addresses of a list that are told, and characters of all of them: one event holds no more. */
+/** Maximum number of URLs in one event, and of their characters in total. */
 const maxListed = { urls: 300, chars: 20_000 };
 
-/** What an llms.txt or a sitemap names, to know later which pages nobody read. */
+/** The URLs listed in an llms.txt or a sitemap, used to find pages that nobody read. */
 export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string[]): AgentEvent {
   const first = [...new Set(urls.map((url) => url.replace(/#.*$/s, "")))].slice(0, maxListed.urls);
   while (first.join("").length > maxListed.chars) first.splice(first.length / 2);
   return { type: "milestone", name: "pages_listed", detail: { by, at, urls: first } };
 }
 
-/** A stored event: what the agent said, where in the session it stands and who vouches for it. */
+/** A stored event: the agent's event, its position in the session, and its source. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
-/** A statement about the product that a machine can test, given with the prompt. */
-/** `invariant`: it may hold before the run; any other counts only if it failed then. */
+/** A claim about the product that a request can verify, given with the prompt. */
+/** `invariant`: it may pass before the run; any other check counts only if it failed before the run. */
 export type DeclaredCheck = { url: string; status?: number; contains?: string; invariant?: boolean };
 
-/** A task, ready to be done: every variable is filled in, every limit is decided. */
+/** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
   text: string;
   endGoal: string | null;
-  /** Where to begin, best first, without doubles; never empty. */
+  /** Where to start, best first, without duplicates; never empty. */
   startUrls: string[];
-  /** Where the product itself is, apart from its docs. */
+  /** URL of the product, as opposed to its docs. */
   productUrl: string | null;
   urlMap: Record<string, string>;
   declaredChecks: DeclaredCheck[];
@@ -183,59 +188,56 @@ type TaskLimits = {
   maxPages: number;
   maxRequests: number;
   memoryBytes: number;
-  /** Of an agent with a model. */
+  /** For agents with a model. */
   maxToolCalls: number;
   maxBytesOut: number;
   workspaceBytes: number;
-  /** `costUsd` null: as much as the other two let it. */
+  /** `costUsd` null: no limit beyond the other two. */
   model: { calls: number; tokens: number; costUsd: number | null };
 };
 
-/** A unix socket of the service that takes the requests of one run. */
+/** A unix socket of the service that accepts the requests of one run. */
 type WayOut = { path: string; token: string };
 
-/** What the service opened for one run of an agent with a model. The tokens are worth nothing once the run is over. */
+/** What the service provides to one run of an agent with a model. The tokens expire with the run. */
 export type Means = {
   model: { id: string; provider: ModelProvider; name: string; socketPath: string; token: string };
-  /** What commands are kept in; `missing` says why there are none. */
+  /** The sandbox for commands; `missing` says why there is none. */
   sandbox: { workspace: string; egress: WayOut } | { missing: string };
-  /** The browser, with a way out of its own. */
+  /** The browser, with its own proxy session. */
   browser: { program: string; egress: WayOut } | { missing: string };
-  /** Hosts that the operator lets every run reach. */
+  /** Hosts that the operator allows for every run. */
   operatorHosts: readonly string[];
 };
 
-/** What surrounds an agent at work. All but `signal` and `now` is data, so that it reaches an agent in another process. */
+/** The environment of a running agent. Everything except `signal` and `now` is plain data, so it can be sent to another process. */
 export type AgentContext = {
   signal: AbortSignal;
   now: () => number;
-  /** When the run began: its wall clock counts from there. */
+  /** Start of the run. Its time limit counts from here. */
   startedAt: number;
-  /** Private places that the run may reach. */
+  /** Private addresses that the run may reach. */
   allow: readonly AllowRule[];
   userAgent: string;
   /** null: the agent has no model. */
   means: Means | null;
 };
 
-/** Something that an agent needs of this machine or of the settings, and whether it is here; `detail` says where, or what to do. */
+/** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
 type Need = { what: string; isHere: boolean; detail: string };
 
 type AgentDescription = {
   id: string;
   version: string;
   model: string | null;
-  /** `rules` grade less than `model`: they never claim that a goal was met. */
+  /** `rules` agents report less than `model` agents: they never claim that a goal was met. */
   kind: "rules" | "model";
 };
 
-/**
- * An agent that can be sent to do a task. `run` ends with one `end` event, or throws an AgentFailure; once the signal is aborted it ends
- * soon, and nothing of it is left.
- */
+/** An agent. `run` ends with one `end` event or throws an AgentFailure. After the signal aborts, it ends soon and leaves nothing behind. */
 export type Agent = {
   describe(): AgentDescription;
-  /** What it needs beside the service itself. */
+  /** What it requires besides the service. */
   preflight(): Need[];
   run(task: Task, context: AgentContext): AsyncIterable<AgentEvent>;
 };
@@ -250,10 +252,10 @@ export const failureCauses = [
 ] as const;
 export type FailureCause = (typeof failureCauses)[number];
 
-/** Why an evaluation could not be made: its cause and a sentence for a person. */
+/** Why a run failed: the cause, and a sentence for people. */
 export type Failure = { cause: FailureCause; detail: string };
 
-/** What kept the evaluation itself from being made. */
+/** Thrown when a run fails, which says nothing about the target. */
 export class AgentFailure extends Error {
   override readonly name = "AgentFailure";
   constructor(
@@ -265,17 +267,17 @@ export class AgentFailure extends Error {
   }
 }
 
-/** What keeps an agent from being sent from here, in words; null if nothing does. */
+/** Why an agent can't run here, as a sentence; null if it can. */
 export function objectionTo(agent: Agent): string | null {
   const missing = agent.preflight().filter(({ isHere }) => !isHere);
   return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }
 
-/** The addresses from which the hosts follow that a run may reach. */
+/** The URLs that determine which hosts a run may reach. */
 export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
   docsAddresses: startUrls,
   addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
 });
 
-/** Whether an agent goes by rules alone: on the same docs it does the same again, so that one run says all. */
+/** Whether an agent is purely rule-based: on the same docs it always does the same, so one run is enough. */
 export const isRuleBased = (agentId: string): boolean => agentId === "explorer";

@@ -2,7 +2,7 @@ import { version } from "../../package.json" with { type: "json" };
 import type { Agent } from "./agent.ts";
 import { createChildAgent } from "./child.ts";
 
-/** Every agent of this executable by id, working in this very process. */
+/** All agents of this executable by ID, running in this process. */
 export const ownAgents = (): Record<string, Agent> => ({
   explorer: onDemand({ id: "explorer", version, model: null, kind: "rules" }, async () => {
     const { createExplorer } = await import("./explorer/explorer.ts");
@@ -14,11 +14,14 @@ export const ownAgents = (): Record<string, Agent> => ({
   }),
 });
 
-/** The same, each run in a process of its own. `env`: the service's, from which the process gets what it needs. */
+/**
+ * The same agents, each run in its own process. `env`: the service's environment, from which the process gets the
+ * variables that it needs.
+ */
 export const allAgents = (env: Record<string, string | undefined> = {}): Record<string, Agent> =>
   Object.fromEntries(Object.entries(ownAgents()).map(([id, agent]) => [id, createChildAgent(agent, { env })]));
 
-/** An agent whose code is loaded when it works: the service only speaks of it, and would carry it for nothing. */
+/** An agent whose code is loaded when it runs. The service itself only needs its description. */
 function onDemand(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {
   return {
     describe: () => description,

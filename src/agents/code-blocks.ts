@@ -1,31 +1,32 @@
 import { codeText } from "./entities.ts";
 
 /**
- * A `<pre>` of a page: its text as a reader copies it, and the language that its own or its wrapper's attributes name. `isWrong`: its class
- * says that the code is wrong on purpose. `isPlain`: nothing marks it as code, as with a synopsis.
+ * A `<pre>` of a page: its text as a reader would copy it, and the language named by its own or its wrapper's
+ * attributes. `isWrong`: its class marks the code as intentionally wrong. `isPlain`: nothing marks it as code, as in a
+ * synopsis.
  */
 export type Preformatted = { language: string | null; code: string; isWrong?: true; isPlain?: true };
 
-/** Classes of a block and words of an info string that mark code as wrong on purpose. */
+/** Classes of a block, and words of an info string, that mark code as intentionally wrong. */
 export const wrongMark =
   /(^|[\s.{_-])(bad|wrong|incorrect|invalid|broken|dont|antipattern|anti-pattern|compile_fail)($|[\s}_-])|❌|🚫/i;
 const codeMark = /code|highlight|listing|snippet|brush|source|language-|lang-/i;
 
 type Element = HTMLRewriterTypes.Element;
 
-/** Does one thing when an element opens and another when it closes; nothing for one without content. */
+/** Runs one function when an element opens and another when it closes; neither for an element without content. */
 export function during(element: Element, enter: () => void, leave: () => void): void {
   if (element.selfClosing || !element.canHaveContent) return;
   enter();
   element.onEndTag(leave);
 }
 
-/** Finds the code blocks of a page as it is read. */
+/** Finds the code blocks of a page while it is parsed. */
 export function onCodeBlocks(rewriter: HTMLRewriter, tell: (found: Preformatted) => void): void {
   let block: { language: string | null; code: string; isWrong: boolean; isPlain: boolean } | null = null;
-  /** Elements that are open and whose text no reader copies: line numbers, buttons. */
+  /** Open elements whose text isn't copied: line numbers and buttons. */
   let silent = 0;
-  /** Languages that the elements around name, outermost first. */
+  /** Languages named by the surrounding elements, outermost first. */
   const wrappers: { language: string | null; names: string }[] = [];
 
   rewriter
@@ -69,7 +70,7 @@ export function onCodeBlocks(rewriter: HTMLRewriter, tell: (found: Preformatted)
         if (block && silent === 0) block.code += chunk.text;
       },
     })
-    // No selector names a parent: a page of nested elements would take time by the square.
+    // Selectors never refer to a parent, because nested elements would take quadratic time.
     .on("code", {
       element(element) {
         if (!block) return;

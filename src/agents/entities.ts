@@ -1,4 +1,4 @@
-/** The named references that are common in text; numeric ones are decoded whatever they are. */
+/** Common named references; numeric ones are always decoded. */
 const named: Record<string, string> = {
   amp: "&",
   lt: "<",
@@ -75,7 +75,7 @@ const named: Record<string, string> = {
   ntilde: "ñ",
 };
 
-/** Decodes character references. A no-break space becomes a plain one, as it does for whoever copies it. */
+/** Decodes character references. A no-break space becomes a plain space, as when copying from a browser. */
 export function codeText(raw: string): string {
   return raw
     .replace(/&(?:#(\d{1,7})|#[xX]([0-9a-fA-F]{1,6})|([A-Za-z]+));/g, (whole, decimal, hex, name) => {
@@ -86,5 +86,5 @@ export function codeText(raw: string): string {
     .replaceAll(" ", " ");
 }
 
-/** A text of HTML as one line. */
+/** HTML text as one line. */
 export const oneLine = (raw: string) => codeText(raw).replace(/\s+/g, " ").trim();

@@ -1,11 +1,11 @@
 import { codeText } from "./entities.ts";
 import type { DocLink } from "./markup.ts";
 
-/** Part of a line in which links are looked for: no person writes longer ones. */
+/** Only this much of a line is searched for links; no author writes longer lines. */
 const maxLine = 20_000;
 const maxLinks = 3000;
 
-/** Markdown without its marks, as one line. */
+/** Markdown as one line of plain text. */
 export const plainText = (markdown: string) =>
   codeText(
     markdown
@@ -17,7 +17,7 @@ export const plainText = (markdown: string) =>
     .replace(/\s+/g, " ")
     .trim();
 
-/** The links of a Markdown page outside of its code. `inCode` holds numbers of lines. */
+/** The links of a Markdown page outside of code. `inCode` contains line numbers. */
 export function markdownLinks(
   markdown: string,
   inCode: Set<number>,
@@ -51,7 +51,7 @@ export function markdownLinks(
   return found;
 }
 
-/** Links that are made by components, over as many lines as they take: `<Card title="Start" href="/start">How to begin</Card>`. */
+/** Links in components, which may span lines: `<Card title="Start" href="/start">How to begin</Card>`. */
 function componentLinks(lines: string[]): { index: number; target: string; text: string; context: string }[] {
   const text = lines.map((line) => line.slice(0, maxLine)).join("\n");
   let index = 0;
@@ -67,11 +67,11 @@ function componentLinks(lines: string[]): { index: number; target: string; text:
   );
 }
 
-/** Lines that begin something of their own. */
+/** Lines that start a block. */
 const fresh = /^\s*([-*+|]|\d+[.)]|#|<\/?[A-Z]|$)/;
 const contextReach = 200;
 
-/** What stands around a place in a line: the line and, in a paragraph that is wrapped, its neighbours. */
+/** The context of a position: its line and, in a wrapped paragraph, the adjacent lines. */
 function contextOf(lines: string[], index: number, at: number): string {
   const line = lines[index]!;
   if (line.length > 2 * contextReach) return line.slice(Math.max(0, at - contextReach), at + contextReach);
@@ -81,7 +81,10 @@ function contextOf(lines: string[], index: number, at: number): string {
   return `${before.slice(-contextReach)} ${line} ${after.slice(0, contextReach)}`;
 }
 
-/** `[text](target)`, images inside of the text included, images themselves not. Looks back for the bracket that opens, never far. */
+/**
+ * `[text](target)`. The text may contain images; images themselves aren't links. Searches backwards for the opening
+ * bracket, within limits.
+ */
 function* inlineLinks(line: string): Generator<{ text: string; target: string; at: number }> {
   for (let close = line.indexOf("]("); close >= 0; close = line.indexOf("](", close + 2)) {
     let depth = 1;

@@ -1,10 +1,13 @@
 import { during, onCodeBlocks, type Preformatted } from "./code-blocks.ts";
 import { codeText, oneLine } from "./entities.ts";
 
-/** `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; both empty where there is none. */
+/**
+ * `context` is the sentence, list item, table row or definition around a link, `heading` the heading above it; empty if
+ * there is none.
+ */
 export type DocLink = { url: string; text: string; context: string; heading: string };
 
-/** What is in an HTML page besides its prose. */
+/** What an HTML page contains besides its prose. */
 export type Markup = {
   title: string;
   description: string;
@@ -13,18 +16,18 @@ export type Markup = {
   preformatted: Preformatted[];
   /** Values of `id`, and of `name` on anchors. */
   anchors: Set<string>;
-  /** Some heading or part is named in the HTML itself, so that names are not only made by scripts. */
+  /** Whether the HTML itself names a heading or section, so that not all names are created by scripts. */
   hasHeadingIds: boolean;
   scripts: number;
-  /** There is an element of the kind that scripts fill: `#root`, `#app`, `#__next`. */
+  /** Whether there is an element that scripts fill: `#root`, `#app`, `#__next`. */
   mountPoint: boolean;
   asksForScript: boolean;
   asksForPassword: boolean;
-  /** Characters of visible text, runs of white space counted once. */
+  /** Characters of visible text; consecutive white space counts once. */
   textLength: number;
 };
 
-/** Reads an HTML page in one pass. `url` is where it came from. */
+/** Reads an HTML page in one pass. `url` is its URL. */
 export function harvest(html: string, url: string): Markup {
   const page: Markup = {
     title: "",
@@ -150,13 +153,15 @@ export function harvest(html: string, url: string): Markup {
 }
 
 const blockTags = "p, li, dt, dd, tr, td, th, h1, h2, h3, h4, h5, h6, pre, div, section, blockquote, ul, ol, dl, table";
-/** After these a block goes on: the first paragraph of a list item, the definition of a term, the cells of a row. */
+/** A block continues after these: the first paragraph of a list item, a definition, the cells of a row. */
 const joining = /^(li|dd|tr|td|th)$/;
-/** Text of one block in which links are placed, and how far a sentence is looked for around a link, in characters. */
+/**
+ * Limits in characters: text of a block in which links are located, and how far to look for the sentence around a link.
+ */
 const maxBlock = 20_000;
 const reach = 200;
 
-/** Follows the text of a page block by block, so that each link can be told what stands around it. */
+/** Tracks the text of a page block by block, to find the context of each link. */
 function createSurroundings() {
   let text = "";
   let heading = "";
@@ -173,7 +178,7 @@ function createSurroundings() {
     inHeading = false;
   }
   return {
-    /** Where the text of a link begins. */
+    /** Start of the link's text. */
     at: () => text.length,
     add(chunk: string) {
       if (text.length < maxBlock) text += chunk;

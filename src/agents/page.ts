@@ -6,44 +6,50 @@ import { codeText } from "./entities.ts";
 import { markdownLinks, plainText } from "./markdown-links.ts";
 import { type DocLink, harvest } from "./markup.ts";
 
-/** A heading of a page, or the term of a definition (level 7); `line` counts from 1 in the page's Markdown. */
+/** A heading of a page, or the term of a definition (level 7); `line` is 1-based in the page's Markdown. */
 type Heading = { level: number; text: string; line: number };
 
-/** A code block. `language` in lower case as the page names it, null if it names none; `closed` is false for a fence without end. */
+/**
+ * A code block. `language` is the page's name for it in lower case, null if missing; `closed` is false for an
+ * unterminated fence.
+ */
 export type CodeSample = Preformatted & { line: number; closed: boolean };
 
-/** A page as an agent reads it. `line` of everything counts in `markdown`. */
+/** A page as an agent reads it. All line numbers refer to `markdown`. */
 export type Page = {
   url: string;
   form: "markdown" | "html";
   title: string;
-  /** What the page says it is about: its own description, else its first paragraph. */
+  /** The page's own description, or else its first paragraph. */
   lead: string;
-  /** What the page says its language is, in lower case. */
+  /** The declared language of the page, in lower case. */
   language: string | null;
   markdown: string;
   headings: Heading[];
-  /** Absolute, fragments kept. */
+  /** Absolute URLs, with fragments. */
   links: DocLink[];
   samples: CodeSample[];
-  /** Names that a fragment may point to; null where they cannot be known. */
+  /** Names that a fragment may refer to; null if unknown. */
   anchors: Set<string> | null;
-  /** `empty_shell`: nothing to read without JavaScript. `soft_404`: an error page with a status of success. `sign_in`: a form for a password in place of the page. */
+  /**
+   * `empty_shell`: no content without JavaScript. `soft_404`: an error page with a success status. `sign_in`: a
+   * password form instead of the page.
+   */
   problem: "empty_shell" | "soft_404" | "sign_in" | null;
 };
 
-/** HTML over this is cut before it is converted, in characters. */
+/** Longer HTML is cut before conversion, in characters. */
 const maxHtml = 4_000_000;
-/** Headings, samples and links of one page that are looked at, each. */
+/** Maximum headings, samples and links of one page, each. */
 const maxParts = 3000;
-/** Under so many characters of text a page with scripts counts as empty. */
+/** A page with scripts and less text than this counts as empty. */
 const shellText = 200;
-/** A page with more text than this has something to say beside its form for a password. */
+/** A page with more text than this has content besides its password form. */
 const signInText = 1000;
 
 let ready = false;
 
-/** HTML as Markdown, links absolute. A page that the converter cannot take comes back as its bare text. */
+/** HTML as Markdown with absolute links. If the conversion fails, returns the plain text. */
 export function toMarkdown(html: string, url: string): string {
   if (!ready) initSync({ module: readFileSync(wasmPath) });
   ready = true;
@@ -62,13 +68,13 @@ export function toMarkdown(html: string, url: string): string {
   }
 }
 
-/** Reads a page from the text of an answer. Does not throw: what cannot be read comes back empty. */
+/** Reads a page from a response body. Never throws: unreadable content yields an empty page. */
 export function readPage(url: string, contentType: string | null, text: string): Page {
   const clean = text.replaceAll("\r\n", "\n").replaceAll("\0", "");
   return isHtml(contentType, clean) ? readHtml(url, clean.slice(0, maxHtml)) : readMarkdown(url, clean);
 }
 
-/** Whether an answer is a document with words in it, by its content type. */
+/** Whether a response is a text document, by its content type. */
 export function isReadable(contentType: string | null): boolean {
   return (
     contentType === null || /^\s*(text\/(html|markdown|x-markdown|plain|mdx)|application\/xhtml)/i.test(contentType)
@@ -106,7 +112,7 @@ function readHtml(url: string, html: string): Page {
   return { ...page, problem: shell ? "empty_shell" : signIn ? "sign_in" : looksLikeError(page) ? "soft_404" : null };
 }
 
-/** The preformatted blocks of a page with the lines on which they stand in its Markdown. */
+/** The preformatted blocks of a page, with their lines in its Markdown. */
 function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
   const lines = markdown.split("\n").map((line) => line.replace(/^[\s>]+/, "").trim());
   let from = 0;
@@ -141,7 +147,7 @@ function readMarkdown(url: string, text: string): Page {
   return { ...page, problem: looksLikeError(page) ? "soft_404" : null };
 }
 
-/** Front matter is blanked, not cut, so that lines keep their numbers. */
+/** Front matter is blanked rather than removed, so that line numbers stay the same. */
 function splitFrontMatter(text: string): { body: string; title: string; description: string } {
   const match = /^---\n([\s\S]*?)\n---(?=\n|$)/.exec(text);
   if (!match) return { body: text, title: "", description: "" };
@@ -154,7 +160,7 @@ function splitFrontMatter(text: string): { body: string; title: string; descript
   };
 }
 
-/** The first line of prose among the first lines of a page. */
+/** The first line of prose near the top of a page. */
 function firstParagraph(markdown: string): string {
   const prose = markdown
     .slice(0, 10_000)
@@ -168,7 +174,7 @@ function firstParagraph(markdown: string): string {
 
 type Fence = CodeSample & { endLine: number };
 
-/** Fenced code blocks; a block inside a list or a quote loses its indentation. */
+/** Fenced code blocks. Blocks in a list or a quote lose their indentation. */
 function fences(markdown: string): Fence[] {
   const lines = markdown.split("\n");
   const found: Fence[] = [];
@@ -195,7 +201,7 @@ function fences(markdown: string): Fence[] {
   return found;
 }
 
-/** The language of an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
+/** The language in an info string: ```` ```ts title="a.ts" ````, `{.python}`, `js{1,3}`, `language-sh`. */
 function toLanguage(info: string): string | null {
   const word =
     info
@@ -222,7 +228,7 @@ function findHeadings(markdown: string, blocks: Fence[]): Heading[] {
 const codeLines = (blocks: Fence[]) =>
   new Set(blocks.flatMap(({ line, endLine }) => Array.from({ length: endLine - line + 1 }, (_, i) => line + i)));
 
-/** Titles of error pages in the languages most met; the whole title or first heading must be one. */
+/** Titles of error pages in common languages; must match the whole title or first heading. */
 const errorTitle =
   /^\W*(error\W*)?404\W*$|^\W*(error\W*)?404\b.{0,12}\b(not found|error)\W*$|^\W*(the )?(page|seite|document|file)( was| could| you requested (was|could))? ?(not|nicht)( be)? (found|gefunden)\b|^\W*not found\W*$|page (doesn.t|does not|no longer) exists?|(can|could)( ?not|n.t) (find|be found)|^page introuvable|^p[aá]gina no encontrada|^pagina non trovata|^ページが見つかりません|^(页面|頁面)(不存在|未找到|找不到)|^找不到(页面|頁面)/i;
 

@@ -139,7 +139,7 @@ async function killSought(): Promise<Set<string>> {
   nextLook = null;
   const found = new Set<string>();
   for (const [index, pid] of listProcesses().entries()) {
-    // Some microseconds each, too few to be worth a turn of the service; a machine may have thousands.
+    // Takes microseconds per process, too little to yield, but a machine may have thousands.
     if (index % 25 === 24) await turn();
     const mark = environmentOf(pid).find((entry) => sought.has(entry));
     if (mark === undefined) continue;
@@ -164,7 +164,7 @@ function environmentOf(pid: number): string[] {
   try {
     return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
   } catch {
-    // Exited already, or owned by another user.
+    // Already exited, or owned by another user.
     return [];
   }
 }

@@ -4,16 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const name = /^evald-(gateway|egress)-/;
-/** A folder that is younger may be one whose socket is not open yet. */
+/** The socket in a newer folder may not be open yet. */
 const youngMs = 60_000;
 
-/** A new folder for one socket, among the temporary files and not with the data: the path of a socket is at most 107 characters long. */
+/**
+ * Creates a folder for one socket. It is in the temporary folder rather than the data folder, because a socket path has
+ * at most 107 characters.
+ */
 export function makeSocketFolder(of: "gateway" | "egress"): { folder: string; socketPath: string } {
   const folder = mkdtempSync(join(tmpdir(), `evald-${of}-`));
   return { folder, socketPath: join(folder, "socket") };
 }
 
-/** Removes the folders of sockets at which nobody listens any more: their service was killed. */
+/** Removes the folders of sockets that nobody listens on, because their service was killed. */
 export async function sweepSockets(now: number): Promise<void> {
   for (const entry of readdirSync(tmpdir()).filter((each) => name.test(each))) {
     const folder = join(tmpdir(), entry);
@@ -22,12 +25,12 @@ export async function sweepSockets(now: number): Promise<void> {
       if (isLeft === true || (isLeft === null && now - statSync(folder).mtimeMs > youngMs))
         rmSync(folder, { recursive: true, force: true });
     } catch {
-      // Another user's, or gone already.
+      // Owned by another user, or already removed.
     }
   }
 }
 
-/** Whether nobody listens at a socket; null if there is none. */
+/** Whether nobody listens on a socket; null if there is none. */
 async function isDead(path: string): Promise<boolean | null> {
   const { promise, resolve } = Promise.withResolvers<boolean | null>();
   const socket = net.connect({ path });

@@ -1,14 +1,14 @@
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureCause, type Task } from "./agent.ts";
 
-/** What the service tells an agent's process, in one line: which agent is to do what, and what it may reach. */
+/** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
 export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now"> };
 
-/** What the process answers, a line each: its events, or in the place of `end` what kept the evaluation from being made. */
+/** The lines that the process writes: its events, or in place of `end` the reason why the run failed. */
 export type Answer = AgentEvent | FailureLine;
 type FailureLine = { type: "failure"; cause: FailureCause; detail: string; retryable: boolean; retryAfterMs?: number };
 
 type Ends = {
-  /** Gives the order, and ends when the service does. */
+  /** Yields the order, and ends when the service does. */
   input: ReadableStream<Uint8Array>;
   /** Resolves when there is room for more. */
   write: (text: string) => Promise<unknown>;
@@ -16,7 +16,10 @@ type Ends = {
   now: () => number;
 };
 
-/** The inside of an agent's process: does the one order that comes in and tells it line by line. Throws what the agent throws that is no AgentFailure. */
+/**
+ * Runs in an agent's process: reads one order and writes its events. Throws errors of the agent that aren't an
+ * AgentFailure.
+ */
 export async function work(agents: Record<string, Agent>, { input, write, signal, now }: Ends): Promise<void> {
   const service = input.getReader();
   const { agent: id, task, context } = await readOrder(service);

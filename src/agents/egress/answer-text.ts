@@ -11,7 +11,7 @@ const decoders: Record<string, (raw: Buffer) => Buffer> = {
   identity: (raw) => raw,
 };
 
-/** Keeps the first of an answer that is text, for a proof of what the product said; null for an answer of another kind. */
+/** Keeps the start of a text response, as evidence of what the product returned; null for other content types. */
 export function keepText(headers: http.IncomingHttpHeaders) {
   const type = headers["content-type"] ?? "";
   const decode = decoders[(headers["content-encoding"] ?? "identity").trim().toLowerCase()];

@@ -8,12 +8,12 @@ import type { AgentEvent } from "../agent.ts";
 
 export type EgressLimits = {
   requests: number;
-  /** Of request bodies, and of all that goes into tunnels. */
+  /** Request bodies and everything sent into tunnels. */
   bytesOut: number;
   bytesIn: number;
-  /** At once; more wait. */
+  /** At the same time; further requests wait. */
   concurrent: number;
-  /** Of one request or tunnel, bodies included. */
+  /** For one request or tunnel, including bodies. */
   requestMs: number;
 };
 
@@ -30,7 +30,7 @@ export type Passage = {
   /** Aborts when the run ends. */
   ended: AbortController;
   purpose: "way" | "page";
-  /** Hosts of the product: what they answer is kept with the request. */
+  /** Whether a host belongs to the product. Its response text is stored with the request. */
   isProduct(hostname: string): boolean;
   onEvent(event: AgentEvent): void;
   used: Record<Counted, number>;
@@ -43,22 +43,22 @@ const counted = {
 };
 type Counted = keyof typeof counted;
 
-export type Way = ReturnType<typeof begin>;
+export type ProxiedRequest = ReturnType<typeof startRequest>;
 
-/** The longest wait for a connection. */
+/** Maximum time to connect. */
 export const connectMs = 10_000;
 
 const statuses: Partial<Record<GuardErrorKind, number>> = { refused: 403, too_large: 429, timeout: 504 };
 
-/** The HTTP status in which a client learns of a failure. */
+/** The HTTP status that reports a failure to the client. */
 export const statusOf = ({ kind }: GuardError): number => statuses[kind] ?? 502;
 
-/** Starts a request and records it when it ends. `callId`: ID of the tool call that makes it. */
-export function begin(passage: Passage, method: string, url: URL, callId: string | null = null) {
+/** Starts a request and records it when it ends. `callId`: ID of the tool call that sends it. */
+export function startRequest(passage: Passage, method: string, url: URL, callId: string | null = null) {
   const stopped = new AbortController();
   const stop = (error: GuardError) => stopped.abort(error);
   const { requestMs } = passage.limits;
-  const told = {
+  const record = {
     status: null as number | null,
     bytes: 0,
     bytesOut: 0,
@@ -66,14 +66,14 @@ export function begin(passage: Passage, method: string, url: URL, callId: string
     mappedUrl: null as string | null,
     body: undefined as string | undefined,
   };
-  const way = {
+  const proxied = {
     url,
-    told,
+    record,
     stop,
     signal: stopped.signal,
     failure: null as GuardError | null,
     /** Runs the work within the limits of the run and emits its `http` event. */
-    async go(work: () => Promise<void>): Promise<void> {
+    async run(work: () => Promise<void>): Promise<void> {
       const startedAt = passage.now();
       const over = () => stop(new GuardError("aborted", url.href, "The run has ended"));
       passage.ended.signal.addEventListener("abort", over);
@@ -87,21 +87,23 @@ export function begin(passage: Passage, method: string, url: URL, callId: string
         release = await passage.slots.take("", () => stopped.signal.reason, stopped.signal);
         await work();
       } catch (error) {
-        way.failure = stopped.signal.aborted ? stopped.signal.reason : toGuardError(error, url, told.status !== null);
+        proxied.failure = stopped.signal.aborted
+          ? stopped.signal.reason
+          : toGuardError(error, url, record.status !== null);
       } finally {
         release();
         clearTimeout(timer);
         passage.ended.signal.removeEventListener("abort", over);
       }
-      const error = way.failure && { kind: way.failure.kind, message: way.failure.message };
+      const error = proxied.failure && { kind: proxied.failure.kind, message: proxied.failure.message };
       const ms = passage.now() - startedAt;
       const fixed = { id: callId, provenance: "given", foundOn: null, purpose: passage.purpose } as const;
-      const { bytesOut, body, ...answer } = told;
+      const { bytesOut, body, ...answer } = record;
       const sent = { ...(bytesOut > 0 && { bytesOut }), ...(body !== undefined && { body }) };
       passage.onEvent({ type: "http", method, url: url.href, ...answer, ...sent, ms, ...fixed, error });
     },
   };
-  return way;
+  return proxied;
 }
 
 /** Adds to the usage of the run. Throws GuardError over a limit, and reports it the first time. */
@@ -115,7 +117,7 @@ export function count({ used, limits, onEvent }: Passage, what: Counted, amount:
   throw new GuardError("too_large", url.href, `${done}, so the request to ${url.host} was blocked`);
 }
 
-/** Throws GuardError unless the host is one that the run may reach. */
+/** Throws GuardError unless the run may reach the host. */
 export function permit({ hosts }: Passage, url: URL): void {
   if (!hosts.permits(url.hostname)) throw new GuardError("refused", url.href, hosts.objection(url.hostname));
 }

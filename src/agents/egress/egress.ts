@@ -14,22 +14,22 @@ import { forward } from "./forward.ts";
 import { rawAnswer, tunnel } from "./tunnel.ts";
 
 export type EgressRun = {
-  /** Product and further addresses: their very hosts may be reached. */
+  /** Product URL and start URLs: exactly these hosts are allowed. */
   addresses: string[];
-  /** Start addresses of the docs: their hosts, and every host below these. */
+  /** Docs URLs: their hosts and all subdomains are allowed. */
   docsAddresses: string[];
   urlMap: Record<string, string>;
-  /** Private places that the operator opened; an address that is not public is reached in no other way. */
+  /** Private addresses that the operator allowed. All others are blocked. */
   allowPrivate: readonly AllowRule[];
   limits?: Partial<EgressLimits>;
-  /** What its requests are for. Default: `way`. */
+  /** Purpose of its requests. Default: `way`. */
   purpose?: "way" | "page";
-  /** Called for every finished request and every limit reached. */
+  /** Called for every finished request and every limit that is reached. */
   onEvent(event: AgentEvent): void;
 };
 
 export type EgressSession = {
-  /** The password of the proxy's basic authentication (any user name), or its bearer token. */
+  /** The password for basic authentication at the proxy (with any user name), or its bearer token. */
   token: string;
   /** Aborts open requests and revokes the token. */
   close(): void;
@@ -42,20 +42,20 @@ export type Egress = {
 };
 
 type Options = {
-  /** Of the unix socket, in a folder that only the service can enter. */
+  /** Path of the unix socket, in a folder that only the service can access. */
   socketPath: string;
   operatorHosts: readonly string[];
   now: () => number;
-  /** All addresses of a host name. Default: the system's name service. */
+  /** Resolves a host name. Default: the system's resolver. */
   lookup?: Lookup;
 };
 
 type Entry = { passage: Passage; callId: string | null };
 
-/** The user name of a client that makes no tool call. */
+/** The user name of clients outside a tool call. */
 const anyUser = "run";
 
-/** Hosts of the run that are no registry of packages: the product may be any of them. */
+/** Hosts of the run, except package registries: any of them may be the product. */
 function productHosts({ addresses, docsAddresses }: EgressRun): (hostname: string) => boolean {
   const hosts = [...addresses, ...docsAddresses].flatMap((address) => URL.parse(address)?.hostname ?? []);
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
@@ -70,18 +70,18 @@ const defaultLimits: EgressLimits = {
 };
 
 /**
- * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's own hosts at addresses
- * that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request. Tunnels (CONNECT) are not
- * decrypted: only the host is visible.
+ * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's
+ * own hosts at addresses that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request.
+ * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
 export async function startEgress({ socketPath, operatorHosts, now, lookup }: Options): Promise<Egress> {
   const passages = new Map<string, Passage>();
-  // A connection that said whose it is need not say it again.
+  // A connection that has authenticated doesn't need to do so again.
   const known = new WeakMap<object, Entry>();
 
   function entryOf(request: http.IncomingMessage): Entry | null {
     const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(request.headers["proxy-authorization"] ?? "") ?? [];
-    // The bridge gives the id of the tool call as the user; programs inside never see these credentials.
+    // The bridge sends the ID of the tool call as the user name. Programs in the sandbox never see these credentials.
     const [, user = "", password = value] = /^basic$/i.test(scheme)
       ? (/^([^:]*):(.*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
       : [];

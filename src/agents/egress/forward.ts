@@ -6,25 +6,28 @@ import { GuardError, toGuardError } from "../../net/failure.ts";
 import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { resolve } from "../../net/resolve.ts";
 import { keepText } from "./answer-text.ts";
-import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./connection.ts";
+import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
-/** In which a browser, that can ask a proxy for no https address but by a tunnel, says that it means one. */
+/**
+ * Set by the browser for a request that was https. The proxy can only see an https URL through a tunnel, so the browser
+ * sends it as http.
+ */
 export const schemeHeader = "evald-scheme";
 
-/** With which the proxy's own answers say that they are, and what failed. */
+/** Marks responses that the proxy itself generated, with the kind of failure. */
 export const failureHeader = "evald-failure";
 
-/** Of one connection alone, and so not for the other side. */
+/** Hop-by-hop headers, which must not be forwarded. */
 const ofOneConnection =
   `${schemeHeader} ${failureHeader} connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect host`.split(
     " ",
   );
-/** A connection for each request: a kept one was checked for another. */
+/** A new connection for each request, because a kept-alive connection was authorized for another one. */
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
-/** Forwards a request with an absolute URL, after urlMap, and relays the response. */
+/** Forwards a request with an absolute URL, after the urlMap, and relays the response. */
 export async function forward(
   passage: Passage,
   request: http.IncomingMessage,
@@ -38,24 +41,24 @@ export async function forward(
   }
   url.hash = url.username = url.password = "";
   if (request.headers[schemeHeader] === "https") url.protocol = "https:";
-  const way = begin(passage, request.method ?? "GET", url, callId);
+  const proxied = startRequest(passage, request.method ?? "GET", url, callId);
   response.on("close", () => {
-    if (!response.writableFinished) way.stop(new GuardError("aborted", url.href, "The client disconnected"));
+    if (!response.writableFinished) proxied.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
-  await way.go(async () => {
+  await proxied.run(async () => {
     const real = passage.mapping.toReal(url);
-    way.told.mappedUrl = real?.href ?? null;
+    proxied.record.mappedUrl = real?.href ?? null;
     if (!real) permit(passage, url);
     const target = real ?? url;
-    const addresses = await resolve(target, passage.places, passage.lookup, way.signal);
-    await relay(passage, way, { request, response, url, target, addresses });
+    const addresses = await resolve(target, passage.places, passage.lookup, proxied.signal);
+    await relay(passage, proxied, { request, response, url, target, addresses });
   });
-  if (!way.failure) return;
+  if (!proxied.failure) return;
   if (response.headersSent) response.destroy();
   else
     response
-      .writeHead(statusOf(way.failure), { ...plainText, [failureHeader]: way.failure.kind })
-      .end(`evald: ${way.failure.message}\n`);
+      .writeHead(statusOf(proxied.failure), { ...plainText, [failureHeader]: proxied.failure.kind })
+      .end(`evald: ${proxied.failure.message}\n`);
 }
 
 type Relay = {
@@ -66,8 +69,12 @@ type Relay = {
   addresses: CheckedAddress[];
 };
 
-async function relay(passage: Passage, way: Way, { request, response, url, target, addresses }: Relay): Promise<void> {
-  way.signal.throwIfAborted();
+async function relay(
+  passage: Passage,
+  proxied: ProxiedRequest,
+  { request, response, url, target, addresses }: Relay,
+): Promise<void> {
+  proxied.signal.throwIfAborted();
   const upstream = openRequest({
     url: target,
     method: request.method ?? "GET",
@@ -80,12 +87,12 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
     new Transform({
       transform(chunk, _encoding, done) {
         try {
-          if (what === "bytesOut") way.told.bytesOut += chunk.length;
+          if (what === "bytesOut") proxied.record.bytesOut += chunk.length;
           count(passage, what, chunk.length, url);
-          if (what === "bytesIn") way.told.bytes += chunk.length;
+          if (what === "bytesIn") proxied.record.bytes += chunk.length;
           done(null, chunk);
         } catch (error) {
-          way.stop(error as GuardError);
+          proxied.stop(error as GuardError);
         }
       },
     });
@@ -93,19 +100,19 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
   upstream.once("response", answer.resolve);
   upstream.on("error", answer.reject);
   const stop = () => {
-    upstream.destroy(way.signal.reason);
-    answer.reject(way.signal.reason);
+    upstream.destroy(proxied.signal.reason);
+    answer.reject(proxied.signal.reason);
   };
-  way.signal.addEventListener("abort", stop);
+  proxied.signal.addEventListener("abort", stop);
   try {
     const { "content-length": length, "transfer-encoding": chunked } = request.headers;
     if (Number(length) > 0 || chunked) pipeline(request, counter("bytesOut"), upstream).catch(answer.reject);
     else upstream.end();
     const incoming = await answer.promise;
-    // First of all: the client's side breaks off in turn, and would be blamed.
-    incoming.on("error", (error) => way.stop(toGuardError(error, url, true)));
-    way.told.status = incoming.statusCode ?? null;
-    way.told.contentType = incoming.headers["content-type"] ?? null;
+    // Must come first: the client's side fails as a consequence, and would be reported as the cause.
+    incoming.on("error", (error) => proxied.stop(toGuardError(error, url, true)));
+    proxied.record.status = incoming.statusCode ?? null;
+    proxied.record.contentType = incoming.headers["content-type"] ?? null;
     const headers = toKept(incoming.headers);
     if (headers.location && target !== url && URL.canParse(String(headers.location), target.href))
       headers.location = passage.mapping.toCaller(new URL(String(headers.location), target), url).href;
@@ -113,12 +120,12 @@ async function relay(passage: Passage, way: Way, { request, response, url, targe
     const kept = passage.isProduct(url.hostname) ? keepText(incoming.headers) : null;
     const read = counter("bytesIn");
     if (kept) read.on("data", kept.take);
-    await pipeline(incoming, read, response, { signal: way.signal });
-    way.told.body = kept?.text();
-    // Bun takes a body without a length for whole when it is its own request that was destroyed.
-    way.signal.throwIfAborted();
+    await pipeline(incoming, read, response, { signal: proxied.signal });
+    proxied.record.body = kept?.text();
+    // When Bun's own request is destroyed, it treats a body without a length as complete.
+    proxied.signal.throwIfAborted();
   } finally {
-    way.signal.removeEventListener("abort", stop);
+    proxied.signal.removeEventListener("abort", stop);
     upstream.destroy();
   }
 }

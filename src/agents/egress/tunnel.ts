@@ -4,9 +4,9 @@ import { GuardError } from "../../net/failure.ts";
 import type { CheckedAddress } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { resolve } from "../../net/resolve.ts";
-import { begin, connectMs, count, type Passage, permit, statusOf, type Way } from "./connection.ts";
+import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
 
-/** Opens a tunnel (CONNECT) to a host that the run may reach and that its urlMap leaves alone. */
+/** Opens a tunnel (CONNECT) to a host that the run may reach and that its urlMap doesn't map. */
 export async function tunnel(
   passage: Passage,
   request: http.IncomingMessage,
@@ -20,23 +20,23 @@ export async function tunnel(
     socket.end(rawAnswer(400, "CONNECT needs a host and port, such as registry.npmjs.org:443."));
     return;
   }
-  const way = begin(passage, "CONNECT", url, callId);
+  const proxied = startRequest(passage, "CONNECT", url, callId);
   socket.on("close", () => {
-    if (way.told.status === null) way.stop(new GuardError("aborted", url.href, "The client disconnected"));
+    if (proxied.record.status === null) proxied.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
-  await way.go(async () => {
+  await proxied.run(async () => {
     const elsewhere = unmappable(passage.mapping, url);
     if (elsewhere) throw new GuardError("refused", url.href, elsewhere);
     permit(passage, url);
-    const addresses = await resolve(url, passage.places, passage.lookup, way.signal);
-    const upstream = await dial(addresses, Number(url.port) || 443, way.signal);
+    const addresses = await resolve(url, passage.places, passage.lookup, proxied.signal);
+    const upstream = await dial(addresses, Number(url.port) || 443, proxied.signal);
     socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
-    way.told.status = 200;
-    await join(passage, way, socket, upstream, head);
+    proxied.record.status = 200;
+    await join(passage, proxied, socket, upstream, head);
   });
-  if (!way.failure) return;
-  if (way.told.status === null && !socket.destroyed)
-    socket.end(rawAnswer(statusOf(way.failure), `evald: ${way.failure.message}`));
+  if (!proxied.failure) return;
+  if (proxied.record.status === null && !socket.destroyed)
+    socket.end(rawAnswer(statusOf(proxied.failure), `evald: ${proxied.failure.message}`));
   else socket.destroy();
 }
 
@@ -79,19 +79,25 @@ async function dial(addresses: CheckedAddress[], port: number, signal: AbortSign
 }
 
 /** Relays bytes in both directions until one side closes. */
-async function join(passage: Passage, way: Way, inner: net.Socket, outer: net.Socket, head: Buffer): Promise<void> {
-  const url = way.url;
+async function join(
+  passage: Passage,
+  proxied: ProxiedRequest,
+  inner: net.Socket,
+  outer: net.Socket,
+  head: Buffer,
+): Promise<void> {
+  const url = proxied.url;
   const gone = Promise.withResolvers<void>();
   const carry = (from: net.Socket, to: net.Socket, what: "bytesIn" | "bytesOut", first?: Buffer) => {
     const take = (chunk: Buffer) => {
-      if (what === "bytesOut") way.told.bytesOut += chunk.length;
+      if (what === "bytesOut") proxied.record.bytesOut += chunk.length;
       try {
         count(passage, what, chunk.length, url);
       } catch (error) {
-        way.stop(error as GuardError);
+        proxied.stop(error as GuardError);
         return;
       }
-      if (what === "bytesIn") way.told.bytes += chunk.length;
+      if (what === "bytesIn") proxied.record.bytes += chunk.length;
       if (to.write(chunk)) return;
       from.pause();
       to.once("drain", () => from.resume());
@@ -102,23 +108,23 @@ async function join(passage: Passage, way: Way, inner: net.Socket, outer: net.So
     from.on("error", gone.reject);
     from.once("close", () => gone.resolve());
   };
-  const stop = () => gone.reject(way.signal.reason);
-  way.signal.addEventListener("abort", stop);
+  const stop = () => gone.reject(proxied.signal.reason);
+  proxied.signal.addEventListener("abort", stop);
   carry(inner, outer, "bytesOut", head);
   carry(outer, inner, "bytesIn");
   try {
-    way.signal.throwIfAborted();
+    proxied.signal.throwIfAborted();
     await gone.promise;
     for (const socket of [inner, outer]) socket.destroySoon();
   } catch (error) {
     for (const socket of [inner, outer]) socket.destroy();
     throw error;
   } finally {
-    way.signal.removeEventListener("abort", stop);
+    proxied.signal.removeEventListener("abort", stop);
   }
 }
 
-/** What a client reads where it asked for a tunnel. */
+/** A raw HTTP response to a CONNECT request. */
 export function rawAnswer(status: number, text: string, headers = ""): string {
   const length = Buffer.byteLength(text) + 1;
   return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${headers}Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n${text}\n`;

@@ -1,4 +1,4 @@
-/** What to do about a static check that did not pass, by its id. */
+/** What to do about a static check that didn't pass, by its ID. */
 export const advice: Record<string, string> = {
   "llms-txt-exists":
     "Publish an llms.txt at the root of the docs: a short list of the most important pages, each with a link and a description.",

@@ -1,22 +1,25 @@
 import type { Term } from "./goal.ts";
 import { type Match, meritOf, type SectionIndex } from "./sections.ts";
 
-/** Share of the goal from which a section is worth a word. */
+/** Minimum share of the goal for a section to be reported. */
 export const notable = 0.4;
-/** What a section must hold of the goal and name in its headings to be a likely answer, and what several must hold together. */
+/**
+ * Minimum shares of the goal that a likely answer must contain in its text and name in its headings, and that several
+ * sections must contain together.
+ */
 const held = 0.8;
 const named = 0.3;
-/** What its own heading must name, so that a section is not taken for its page. */
+/** Minimum share that the section's own heading must name, so that a section doesn't match because of its page title. */
 const ownName = 0.1;
 const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };
 
 /**
- * Where the answer to a goal is most likely to be. `likely`: `sections` hold it, each with a sample. `unclear`: no section does, or a word of
- * the goal occurs nowhere. `nearest` is the best section of each page, best first.
+ * Where the answer to a goal is most likely to be. `likely`: `sections` contain it, each with a sample. `unclear`: no
+ * section does, or a word of the goal occurs nowhere. `nearest` is the best section of each page, best first.
  */
 export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[] };
 
-/** Holds what was read against the goal. Words alone prove no answer, so the most that is said is `likely`. */
+/** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
 export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: number }): Answer {
   const ranked = index.rank();
   const unclear: Answer = { state: "unclear", sections: [], nearest: ranked };
@@ -37,7 +40,10 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
   };
 }
 
-/** Sections of several pages that hold a goal of several parts, each with a word in its headings that the others lack; empty if none do. */
+/**
+ * Sections of several pages that together contain a goal of several parts. Each has a word in its headings that the
+ * others lack. Empty if there are none.
+ */
 function joinSections(fair: Match[], index: SectionIndex, terms: Term[], parts: number): Match[] {
   const weights = new Map(terms.map((term) => [term, index.rarity(term)]));
   const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;

@@ -3,18 +3,21 @@ import type { Contract } from "./api-samples.ts";
 import type { Ask, Log } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
-/** Where API descriptions lie if nothing says where; asked for at each origin that was read. */
+/** Common paths of API descriptions, requested at each origin that was read. */
 const usualPlaces = ["/openapi.json", "/openapi.yaml", "/swagger.json"];
-/** An address that names what it is. */
+/** URLs whose path looks like an API description. */
 const named = /\b(openapi|swagger)[\w.-]*\.(json|ya?ml)$/i;
 const maxLinked = 5;
 const maxOrigins = 2;
-/** For one document, in ms. */
+/** Time limit for one document, in ms. */
 const parseMs = 5000;
 
 type Place = Pick<Ask, "url" | "provenance" | "foundOn">;
 
-/** Validates the OpenAPI and Swagger documents that the pages link to or that lie at the usual places. Nothing outside a document is followed. */
+/**
+ * Validates the OpenAPI and Swagger documents that pages link to, or that are at a common path. External references are
+ * not followed.
+ */
 export async function* checkContracts(session: Session): Steps<Contract[]> {
   const places = findPlaces(session);
   if (places.length === 0) return [];
@@ -84,7 +87,7 @@ async function checkOne(
     };
   if (typeof document !== "object" || document === null || !("openapi" in document || "swagger" in document))
     return null;
-  // The validator writes into what it is given.
+  // The validator modifies its input.
   const own = structuredClone(document) as Contract["document"];
   return { check: { ...base, ...(await validate(document)) }, document: own };
 }
@@ -94,7 +97,7 @@ function parseDocument(text: string): unknown {
     try {
       return parse(text);
     } catch {
-      // The other notation may fit.
+      // Try the other format.
     }
   return undefined;
 }

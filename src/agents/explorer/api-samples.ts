@@ -2,10 +2,10 @@ import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
-/** An API description that could be read: OpenAPI 3 or Swagger 2. */
+/** A parsed API description: OpenAPI 3 or Swagger 2. */
 export type Contract = { url: string; document: Record<string, unknown> };
 
-/** A call of an API as a sample shows it; `fields` are the names in its JSON body, null where they cannot be told. */
+/** An API call in a sample; `fields` are the property names in its JSON body, null if unknown. */
 type Call = { method: string; url: URL; fields: string[] | null; line: number };
 
 type Schema = {
@@ -16,14 +16,14 @@ type Schema = {
   additionalProperties?: unknown;
 };
 
-/** Holds the calls that samples show against the API descriptions that the docs lead to. */
+/** Checks the API calls in samples against the API descriptions of the docs. */
 export async function* checkApiSamples(session: Session, pages: ReadPage[], contracts: Contract[]): Steps {
   if (contracts.length === 0) return;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     const calls = page.samples.flatMap((sample) => callsOf(sample).map((call) => ({ call, sample })));
     const judged = calls.flatMap(({ call, sample }) => {
-      const trouble = contracts.map((contract) => judgeCall(contract, call)).find((verdict) => verdict !== null);
-      return trouble ? [{ call, sample, ...trouble }] : [];
+      const problem = contracts.map((contract) => judgeCall(contract, call)).find((verdict) => verdict !== null);
+      return problem ? [{ call, sample, ...problem }] : [];
     });
     if (judged.length === 0) continue;
     yield* useTool(session, "check_api_samples", { url: page.url }, async () => {
@@ -77,7 +77,9 @@ const toCheck = (
 
 const methods = "get|post|put|patch|delete|head|options";
 
-/** Calls by curl, fetch, and clients with a function for each method: `requests.post(url, json={…})`, `axios.get(url)`. */
+/**
+ * Calls with curl, fetch, and clients with one function per method: `requests.post(url, json={…})`, `axios.get(url)`.
+ */
 function callsOf({ code, line }: CodeSample): Call[] {
   const calls: Call[] = [];
   const add = (method: string, address: string, rest: string, at: number, body: RegExpExecArray | null) => {
@@ -110,7 +112,7 @@ function callsOf({ code, line }: CodeSample): Call[] {
   return calls;
 }
 
-/** The names of the outermost object of a body in JSON, JavaScript or Python; null where it is no literal. */
+/** The property names of the outermost object of a JSON, JavaScript or Python body; null if it isn't a literal. */
 function fieldsOf(text: string): string[] | null {
   if (!text.trimStart().startsWith("{")) return null;
   const fields: string[] = [];
@@ -131,7 +133,7 @@ function fieldsOf(text: string): string[] | null {
   return null;
 }
 
-/** What is wrong with a call by one description, "" if nothing is; null where the call is of another API. */
+/** How a call violates a description, "" if it doesn't; null if the call belongs to another API. */
 function judgeCall({ url, document }: Contract, call: Call): { message: string; contract: string } | null {
   const paths = asObject(document.paths);
   for (const server of serversOf(url, document)) {
@@ -195,7 +197,7 @@ function judgeFields(document: Record<string, unknown>, operation: Record<string
     .join("; ");
 }
 
-/** A schema with what it refers to within its document; null where that is not plain. */
+/** A schema with its references within the document resolved; null if they can't be resolved. */
 function resolve(document: Record<string, unknown>, schema: Schema | undefined, depth = 0): Schema | null {
   if (schema === undefined || schema === null || depth > 10) return null;
   if (typeof schema.$ref === "string") {

@@ -7,7 +7,7 @@ import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useT
 const round = (share: number) => Math.round(share * 100) / 100;
 export const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
 
-/** A section as events tell of it. */
+/** A section, as it appears in events. */
 export const placeOf = ({ section, share, headingShare }: Match) => ({
   url: section.url,
   heading: cut(section.path.join(" > "), 200),
@@ -16,12 +16,12 @@ export const placeOf = ({ section, share, headingShare }: Match) => ({
   headingShare: round(headingShare),
 });
 
-/** Pages that are told of, likely or not. */
+/** Maximum number of pages to report. */
 const maxNearest = 3;
-/** Wordings of one goal that are held against the docs. */
+/** Maximum number of wordings of a goal to test. */
 const maxWordings = 4;
 
-/** Says where the answer to the goal is likely to be, or what is nearest to it, over everything that was read. */
+/** Reports where the answer to the goal is likely to be, or what comes closest, over everything that was read. */
 export async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
   const { terms, pages, surveyed } = session;
   const all = [...pages, ...surveyed].filter(({ problem }) => problem === null);
@@ -63,7 +63,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   };
 }
 
-/** How well a section fits the goal, 0 to 1: what it holds and what its headings promise. */
+/** How well a section matches the goal, 0 to 1: its text and its headings. */
 const fitOf = ({ share, headingShare }: Match) => round((share + Math.min(1, headingShare / 0.6)) / 2);
 
 function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
@@ -83,8 +83,8 @@ const toNearest = (session: Session, match: Match) => ({
 });
 
 /**
- * The same goal in the other words that the prompt has for it, each held against what was read; the spread says how much hangs on the wording.
- * A long text is a task description and no wording.
+ * Tests the prompt's other wordings of the goal against what was read. The spread shows how much depends on the
+ * wording. Long texts are task descriptions rather than wordings, so they are skipped.
  */
 function compareWordings({ task, parts }: Session, pages: ReadPage[], answer: Answer) {
   const toWording = (text: string, { state, nearest: [best] }: Answer) => ({

@@ -2,12 +2,12 @@ import type { Check, DeclaredCheck, Outcome } from "../agent.ts";
 import type { Log, MissKind } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
-/** What the declared checks say of the goal, with the sentence for the end of the session. */
+/** Result of the success checks for the goal, with a sentence for the end of the session. */
 export type Verdict = { outcome: Outcome; reason: string };
 
 type Checker = Pick<Session, "task" | "fetching" | "nextId">;
 
-/** Tests what the prompt declares: an address, the status it should answer with and a text it should hold. */
+/** Runs the success checks of a prompt: each requests a URL and expects a status and a text. */
 export async function* checkDeclared(session: Checker, when: "before" | "after" = "after"): Steps<Verdict> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
@@ -38,7 +38,7 @@ function judge(all: number, failed: number, skipped: number): Verdict {
   };
 }
 
-/** Ends of a request that say nothing about what was asked. */
+/** Request failures that say nothing about the check. */
 const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
 
 async function test(

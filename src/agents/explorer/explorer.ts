@@ -17,9 +17,9 @@ import { survey } from "./survey.ts";
 import { walk } from "./walk.ts";
 
 /**
- * The agent that needs no model key. It reads real docs as a careful agent would, by rules, and says so: each of its thoughts is marked
- * `rule`. It finds things by their words, so synonyms and other languages are beyond it. It never claims that a goal was met unless
- * declared checks say so.
+ * The agent that needs no model key. It reads real docs as a careful agent would, but by rules: each of its thoughts is
+ * marked `rule`. It matches words, so it misses synonyms and other languages. It never claims that a goal was met
+ * unless success checks prove it.
  */
 export function createExplorer({ version }: { version: string }): Agent {
   const description = { id: "explorer", version, model: null, kind: "rules" } as const;

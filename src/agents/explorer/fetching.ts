@@ -2,7 +2,7 @@ import { createGuard, GuardError, type GuardErrorKind, type GuardedResponse } fr
 import { createRobots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance, Task } from "../agent.ts";
 
-/** What a fetch is for and how its address came to be known. */
+/** The purpose of a request, and how its URL was found. */
 export type Ask = {
   url: string;
   method?: "GET" | "HEAD";
@@ -10,53 +10,56 @@ export type Ask = {
   provenance: Provenance;
   foundOn: string | null;
   purpose: "way" | "check";
-  /** Default true. */
+  /** Default: true. */
   follow?: boolean;
-  /** Less time than a request may take otherwise, in ms. */
+  /** Timeout in ms, if shorter than the usual one. */
   timeoutMs?: number;
 };
 
-/** `refused`: out of bounds to us, whatever is there. `cut`: a limit of the task was reached first, nothing was sent. `disallowed`: robots.txt asks to stay away. */
+/**
+ * `refused`: not allowed, regardless of the response. `cut`: a limit was reached first, so nothing was sent.
+ * `disallowed`: blocked by robots.txt.
+ */
 export type MissKind = GuardErrorKind | "cut" | "disallowed";
 
 type Miss = { ok: false; kind: MissKind; message: string };
 
 export type Fetched = { ok: true; response: GuardedResponse; contentType: string | null; text: () => string } | Miss;
 
-/** The events of one tool call, in the order in which they belong. */
+/** The events of one tool call, in order. */
 export type Log = { id: string | null; events: AgentEvent[] };
 
 type Cut = { limit: "requests" | "wall_clock"; value: number; unit: "requests" | "ms" };
 
-/** The only way out of an exploration: every request is counted, remembered and told of. */
+/** The only network access of an exploration. Every request is counted, cached and reported. */
 export type Fetching = {
-  /** Answers from memory where the same method, address and Accept were asked for before. Throws only what the signal carries. */
+  /** Returns a cached response for the same method, URL and Accept header. Throws only the signal's reason. */
   get(ask: Ask, log: Log): Promise<Fetched>;
-  /** The first limit that stood in the way of a request; null while none did. */
+  /** The first limit that blocked a request; null if none did. */
   cut(): Cut | null;
-  /** Whether limits still let requests through. */
+  /** Whether the limits allow more requests. */
   open(): boolean;
-  /** Fetches that limits kept from being made. */
+  /** Number of requests that limits prevented. */
   cuts(): number;
   sent(): number;
-  /** Why the address is not to be fetched, as its host's robots.txt has it; null if it may be. */
+  /** Why the host's robots.txt disallows the URL; null if it doesn't. */
   barred(url: string, log: Log): Promise<Miss | null>;
-  /** The sitemaps that robots.txt of the address' host names. */
+  /** The sitemaps listed in the robots.txt of the URL's host. */
   sitemaps(url: string, log: Log): Promise<string[]>;
 };
 
-/** What agents ask for that would rather read Markdown than HTML. */
+/** The Accept header of agents that prefer Markdown to HTML. */
 export const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
-/** One request may take this long, in ms, if the task leaves so much. */
+/** Timeout of one request in ms, if the task has that much time left. */
 const requestMs = 15_000;
-/** Of a decoded body: docs over this are not read by anybody. */
+/** Maximum size of a decoded body: nobody reads larger docs. */
 const maxBytes = 5 * 1024 * 1024;
 
-/** The name that robots.txt knows us by. */
+/** Our name in robots.txt. */
 const agentToken = "evald";
 
-/** Part of the wall clock that is kept back to finish in order, at most 5 s. */
+/** Share of the wall clock reserved to finish properly, at most 5 s. */
 const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
 export function createFetching(
@@ -129,7 +132,7 @@ export function createFetching(
     const address = new URL("/robots.txt", url).href;
     return { url: address, provenance: "guessed", foundOn: null, purpose: "check" };
   };
-  // Asked for first by the callers below, so that what it takes is told in their log; here it comes from memory.
+  // Callers request robots.txt first, so that their log contains the request; here it comes from the cache.
   const robots = createRobots(async (url) => {
     const answer = await get(toRobots(url), { id: null, events: [] });
     return answer.ok ? { status: answer.response.status, text: answer.text() } : null;

@@ -3,47 +3,56 @@ import type { Provenance } from "../agent.ts";
 import { type Term, toStems } from "./goal.ts";
 import { mayBePage } from "./session.ts";
 
-/** Where the words of the goal stand that speak for an address; `hub`: nowhere, but its like usually leads further. */
+/** Where a URL's link contains words of the goal. `hub`: nowhere, but such pages usually lead further. */
 type Reason = "named" | "around" | "hub" | "none";
 
-/** An address that was seen and not yet opened. */
+/** A URL that was found but not opened yet. */
 export type Candidate = {
   url: string;
   text: string;
   provenance: Provenance;
   foundOn: string | null;
   reason: Reason;
-  /** Words of the goal that its text or its address holds; if neither does, those around it. */
+  /** Words of the goal in its text or URL; if there are none, in its context. */
   terms: string[];
 };
 
-/** `context` is what stands around the link, `heading` what stands above it, `near` how well the section of the link fits the goal, 0 to 1. */
+/**
+ * `context` is the text around the link, `heading` the heading above it, `near` how well the link's section matches the
+ * goal, 0 to 1.
+ */
 export type Found = { url: string; text: string; context?: string; heading?: string; near?: number };
 
 export type Frontier = {
   add(links: Found[], provenance: Provenance, foundOn: string | null): void;
-  /** Takes the best candidate; ties in the order of discovery. Null when none is left. */
+  /** Removes the best candidate; ties in order of discovery. Null if there is none left. */
   take(): Candidate | null;
-  /** Never to be offered again. */
+  /** Excludes a URL for good. */
   forget(url: string): void;
   size(): number;
 };
 
-/** How much a word counts by where it stands; in a text, the more of the text it is. */
+/** Weight of a word by where it occurs; in a link text, weighted by its share of the text. */
 const inText = 1;
 const inPath = 0.8;
 const inContext = 0.4;
 const inHeading = 0.2;
 const unfocused = 0.6;
-/** What a word counts that stands for another one. */
+/** Weight of a synonym. */
 const asSynonym = 0.7;
-/** Words around a link that count in full; among more, each says less. */
+/** Number of context words that count fully; in longer contexts each counts less. */
 const shortContext = 12;
-/** What it counts that the link stands in a section that fits, that many pages link to it, and what each step away from the starts takes. */
+/**
+ * Bonus for a link in a matching section, bonus for a page with many incoming links, and penalty per click from the
+ * start.
+ */
 const nearBonus = 0.06;
 const linkedBonus = 0.015;
 const depthCost = 0.015;
-/** Pages that usually lead further are tried before those that tell nothing, and before those that share one common word; less so after each. */
+/**
+ * Hubs are tried before links that match nothing, and before links that share a single common word; less so after each
+ * one.
+ */
 const mapNames = "documentation|docs|(table of )?contents|toc|(site ?)?index";
 const hubNames =
   "overview|introduction|guides?|(user.?s? )?manual|(api )?reference|tutorials?|getting.?started|get.?started|quick.?start|first.?steps|learn|examples|cook.?book|recipes|faq";
@@ -54,22 +63,22 @@ const mapBonus = 0.26;
 const wholeBonus = 0.2;
 const partBonus = 0.16;
 const hubDecay = 0.75;
-/** A hub that lies deeper leads into something narrower. */
+/** A deeper hub leads to something more specific. */
 const deeperHub = 0.6;
-/** A longer text names one thing, not a place to begin. */
+/** A longer text names one thing rather than an entry page. */
 const maxHubWords = 4;
 const maxCandidates = 5000;
 
-/** Addresses seen on the way, to be opened best first. `origins` may grow while the way goes on. */
+/** URLs found so far, opened best first. `origins` may grow meanwhile. */
 export function createFrontier(terms: Term[], origins: Set<string>, rarity: (term: Term) => number): Frontier {
   type Entry = Omit<Candidate, "terms" | "reason"> & {
     key: string;
     order: number;
     depth: number;
-    /** How much the text alone holds, to name an address by the text that says most. */
+    /** Score of the link text alone, to describe a URL by its best link text. */
     said: number;
     hits: Map<string, number>;
-    /** Words that stand in the text or the address itself. */
+    /** Words that occur in the text or the URL itself. */
     named: Set<string>;
     hub: number;
     near: number;
@@ -78,7 +87,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
   const waiting = new Map<string, Entry>();
   const gone = new Map<string, number>();
   const counts = new Map<string, number>();
-  /** The terms for which a form stands, and how much it counts for them. */
+  /** The terms that a word form matches, with its weight for each. */
   const forms = new Map<string, { stem: string; worth: number }[]>();
   for (const { stem, alternatives } of terms)
     for (const [form, worth] of [
@@ -116,7 +125,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
     return { hits, named, said };
   };
 
-  /** Rare among what was read and among what could be read. */
+  /** Rare both in what was read and in the links found. */
   const weigh = () =>
     new Map(
       terms.map((term) => [
@@ -192,7 +201,7 @@ export function createFrontier(terms: Term[], origins: Set<string>, rarity: (ter
   };
 }
 
-/** By its text and the last part of its path, without its extension, or because a sentence sends beginners there. */
+/** By the link text, the last path segment without extension, or a sentence that sends beginners there. */
 function hubOf({ url, text, context = "" }: Found): number {
   const names = [text, lastOf(new URL(url).pathname).replace(/\.\w+$/, "")];
   const short = names.map((name) => name.trim()).filter((name) => name.split(/\s+/).length <= maxHubWords);
@@ -203,13 +212,13 @@ function hubOf({ url, text, context = "" }: Found): number {
 
 const lastOf = (path: string) => path.split("/").filter(Boolean).at(-1) ?? "";
 
-/** The words of a path: percent-decoded, camel case and separators opened. */
+/** The words of a path, percent-decoded and split at separators and camel case. */
 function readable(path: string): string {
   let text = path;
   try {
     text = decodeURIComponent(path);
   } catch {
-    // A stray percent sign: the path is read as it stands.
+    // An invalid percent sign: use the path as it is.
   }
   return text
     .replace(/\.(html?|mdx?|php|aspx?|txt)$/i, "")

@@ -1,12 +1,12 @@
 import { phrases, synonyms } from "./synonyms.ts";
 
-/** A word of the goal: as a person wrote it, the form under which it is looked for, and the words by those of their forms that say the same. */
+/** A word of the goal: as written, the form to search for, and synonyms by their form. */
 export type Term = { word: string; stem: string; alternatives: ReadonlyMap<string, string> };
 
-/** Terms beyond this many say little and cost much. */
+/** Further terms add little and cost time. */
 const maxTerms = 24;
 
-/** Words that carry no meaning of their own, in the languages that prompts are mostly written in. */
+/** Stop words of the languages in which most prompts are written. */
 const stopWords = new Set(
   `a about after all also am an and any anything are as at be because been before being below between both but by can cannot
 could did do does doing done down each either else etc every everything few following for from further get gets give given go had
@@ -54,7 +54,7 @@ export function toWords(text: string): string[] {
   );
 }
 
-/** Endings that are taken off, with the letters that must be left. */
+/** Suffixes to remove, with the minimum number of remaining letters. */
 const endings = [
   [/ation$/, 5],
   [/ing$/, 3],
@@ -63,7 +63,7 @@ const endings = [
   [/ment$/, 5],
 ] as const;
 
-/** One form for the forms of a word: enough to bring `configure`, `configuring` and `configuration` together, no linguistics. */
+/** A simple stemmer: enough to map `configure`, `configuring` and `configuration` to one form. */
 function toStem(word: string): string {
   if (!/^[a-z]{4,}$/.test(word)) return word;
   let stem = word;
@@ -85,13 +85,15 @@ function toStem(word: string): string {
 
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
-/** How many things a goal asks for: what "and", "then" and the like or a comma join, each with a word of its own. */
+/**
+ * How many things a goal requires: parts joined by a comma or words like "and" and "then", each with at least one term.
+ */
 export function partsOf(goal: string): number {
   const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e|und)\s|、|并|和/i);
   return parts.filter((part) => toTerms(part).length >= 2).length;
 }
 
-/** What stands for a word of a goal; a name that the docs write as several words is none. */
+/** Synonyms of a word of the goal. Names that docs write as several words have none. */
 function alternativesOf(name: string, stem: string): Map<string, string> {
   const forms = new Map<string, string>();
   const bare = [...synonyms.keys()].filter((key) => key === name || toStems(key).join(" ") === stem);
@@ -102,7 +104,10 @@ function alternativesOf(name: string, stem: string): Map<string, string> {
   return forms;
 }
 
-/** What to look for (single letters only where they are the languages C and R): the words of the goal that carry meaning, in order, without doubles and without addresses. */
+/**
+ * What to search for: the meaningful words of the goal, in order, without duplicates and URLs. Single letters count
+ * only if they are the languages C and R.
+ */
 export function toTerms(goal: string): Term[] {
   const text = goal.replace(/https?:\/\/\S+/gi, " ");
   const terms = new Map<string, Term>();
@@ -126,7 +131,7 @@ export function toTerms(goal: string): Term[] {
   return [...terms.values()];
 }
 
-/** Verbs of two words that docs write as one stay with the rest: only names that `toWords` would take apart are set apart. */
+/** Phrasal verbs stay as they are; only names that `toWords` would split are kept apart. */
 const apart = phrases.filter((phrase) => toWords(phrase).length > 1);
 const namePattern = new RegExp(`\\b(${apart.join("|")})\\b`, "i");
 

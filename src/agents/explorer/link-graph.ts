@@ -1,13 +1,13 @@
 import { pageKey } from "../../net/page-key.ts";
 
-/** The links that were seen, whether followed or not. */
+/** All links that were found, followed or not. */
 export type LinkGraph = {
   add(from: string, to: Iterable<string>): void;
-  /** Clicks from the nearest start to a page; null if no links that were seen lead there. */
+  /** Number of clicks from the nearest start to a page; null if there is no path. */
   clicksTo(url: string, starts: Iterable<string>): number | null;
 };
 
-/** How far a page is from the start of the docs says nothing about the order in which we read: it is counted over the links of the site. */
+/** The distance is counted over the site's links, so that it doesn't depend on the order in which we read pages. */
 export function createLinkGraph(): LinkGraph {
   const targets = new Map<string, Set<string>>();
   return {

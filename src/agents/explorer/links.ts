@@ -4,26 +4,26 @@ import { type Fetched, type Log, readerAccept } from "./fetching.ts";
 import { type Health, judgeAnswer } from "./page-health.ts";
 import { inOrder, type Listing, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
-/** Targets that are asked for in one run, and how many of them may be of other sites. */
+/** Maximum number of link targets to test in one run, and how many of them may be on other sites. */
 const maxTargets = 150;
 const maxElsewhere = 30;
 const atOnce = 4;
-/** What one request to another site may take, and how long requests to other sites may be started, in ms. */
+/** Timeout of one request to another site, and for how long new requests to other sites may start, in ms. */
 const elsewhereRequestMs = 4000;
 const elsewhereMs = 6000;
-/** Pages whose bare existence answers nothing: they want a sign-in, or exist for their makers only. */
+/** Pages that need sign-in or are only meant for maintainers, so their status says nothing. */
 const privatePlaces =
   /\/(login|signin|sign-in|signup|sign-up|account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
-/** Names that are kept for examples (RFC 2606) and addresses that mean the reader's own machine. */
+/** Reserved example names (RFC 2606), and addresses of the reader's own machine. */
 const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
 
-/** Where a link stands: a page, an llms.txt or a sitemap. */
+/** Where a link occurs: a page, an llms.txt or a sitemap. */
 type Place = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
 type Target = { url: string; foundOn: Place; text: string; own: boolean };
 type Finding = { target: Target; state: "alive" | "dead" | "unknown"; why: string; health?: Health };
 
-/** Checks where the links of pages lead: each target once in a session, those of the site first. `tested` grows by them. */
+/** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
   const pages = from.filter(({ problem }) => problem === null);
   if (pages.length === 0) return;
@@ -35,14 +35,14 @@ export async function* checkLinks(session: Session, from: ReadPage[], tested: Se
     })),
   );
   yield* useTool(session, "check_links", { pages: pages.length }, async (log) => {
-    // What a survey page says of other sites is not worth the wait for them.
+    // Links from survey pages to other sites aren't worth the wait.
     const foreign = from === session.pages ? maxElsewhere : 0;
     const { checks, output } = await testAll(session, links, tested, foreign, log);
     return { ok: true, output, checks: [...checks, ...checkAnchors(session, pages)], value: undefined };
   });
 }
 
-/** Checks where the entries of llms.txt files and sitemaps lead. */
+/** Tests the targets of entries in llms.txt files and sitemaps. */
 export async function* checkLists(session: Session, tested: Set<string>): Steps {
   for (const { at, by, text, links } of session.listed) {
     const entries = links.map(({ url, text: name }) => ({ url, text: name, foundOn: { url: at, markdown: text, by } }));
@@ -95,7 +95,7 @@ function collect(
   return { targets, left: own.length + elsewhere.length - targets.length };
 }
 
-/** Tests links to one other host in turn. A host that does not answer once is not asked again. */
+/** Tests links to one other host, one after another. A host that doesn't respond once is skipped. */
 async function testHost(session: Session, targets: Target[], untilMs: number, log: Log): Promise<Finding[]> {
   const findings: Finding[] = [];
   let isSilent = false;
@@ -116,7 +116,10 @@ function mayBeTested(address: string, own: boolean): boolean {
   return username === "" && !privatePlaces.test(pathname) && (own || !exampleHosts.test(hostname));
 }
 
-/** Asks for the head; only a GET that says so too makes a target dead. A host that cannot be reached from here proves nothing, unless it is the site's own. */
+/**
+ * Sends a HEAD request; a target is dead only if a GET request confirms it. An unreachable host proves nothing, unless
+ * it is the site's own.
+ */
 async function test(session: Session, target: Target, log: Log): Promise<Finding> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
@@ -145,7 +148,7 @@ function judge(target: Target, got: Fetched): Omit<Finding, "target"> {
   if (!got.ok && got.kind === "too_large") return { state: "alive", why: "" };
   const why = got.ok ? `status ${got.response.status}` : got.kind;
   const gone = got.ok && (got.response.status === 404 || got.response.status === 410);
-  // What another site does to strangers or when it is down says nothing about these docs.
+  // How another site treats strangers, or that it is down, says nothing about these docs.
   const health = target.own || gone ? judgeAnswer(target.url, got) : null;
   return health === null ? { state: "unknown", why } : { state: "dead", why, health };
 }
@@ -162,7 +165,7 @@ function toChecks(findings: Finding[]): Check[] {
       group: "link",
       status: "pass",
       share: 1,
-      // Many links that work do not make up for one that does not.
+      // Many working links don't make up for a broken one.
       weight: Math.min(2, found.length / 5),
       subject: url,
       url,
@@ -204,7 +207,7 @@ function toDead({ target: { url, foundOn, text }, health }: Finding): Check[] {
   ];
 }
 
-/** The line of a page's Markdown on which a link to the address stands; null where it cannot be told. */
+/** The line of a page's Markdown that contains a link to the URL; null if unknown. */
 function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | null {
   const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
@@ -216,7 +219,7 @@ function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | nul
   return null;
 }
 
-/** Links into pages that were read and whose HTML names its parts: does the named part exist? */
+/** Tests fragments of links to pages that were read and whose HTML names its sections. */
 function checkAnchors(session: Session, pages: ReadPage[]): Check[] {
   const byKey = new Map(pages.flatMap((page) => page.addresses.map((address) => [pageKey(address), page] as const)));
   const seen = new Set<string>();

@@ -4,15 +4,18 @@ import type { Log } from "./fetching.ts";
 import type { Found } from "./frontier.ts";
 import { inOrder, type Session, type Steps, useTool } from "./session.ts";
 
-/** What a host says about its own pages before one is opened. */
+/** What a host publishes about its pages, known before any of them is opened. */
 export type SiteMap = { fromLlmsTxt: List[]; fromSitemap: List[] };
 type List = { at: string; text: string; links: Found[] };
 
-/** Sitemaps of one host that are fetched, indexes included, and addresses that are taken from all of them. */
+/** Maximum number of sitemaps per host, including indexes, and of URLs from all of them. */
 const maxSitemaps = 5;
 const maxSitemapLinks = 2000;
 
-/** Looks for robots.txt, llms.txt, sitemaps and a Markdown twin of the first start: what is there, what is dead. */
+/**
+ * Requests robots.txt, llms.txt, sitemaps and a Markdown version of the first start URL, and reports what exists and
+ * what is dead.
+ */
 export async function* readMap(session: Session, origin: string, start: string): Steps<SiteMap> {
   return yield* useTool(session, "read_map", { origin }, async (log) => {
     const { fetching } = session;
@@ -50,7 +53,7 @@ async function readLlmsTxt(session: Session, url: string, log: Log): Promise<Lis
   const text = got.text();
   if (/^\s*<(!doctype|html)/i.test(text) || !/\]\(|^#\s/m.test(text)) return null;
   const page = readPage(got.response.url, "text/markdown", text);
-  // The sentence after a link tells what its page is about; it helps to choose.
+  // The sentence after a link describes its page, which helps to choose.
   const about = new Map<string, string>();
   for (const line of text.split("\n"))
     for (const match of line.slice(0, 1000).matchAll(/\[([^\][]{1,200})\]\(/g))
@@ -100,7 +103,7 @@ async function readSitemaps(session: Session, origin: string, log: Log): Promise
   return found;
 }
 
-/** The folder in which a page lies, with its slash. */
+/** The folder of a page, with a trailing slash. */
 function folderOf(address: string): string {
   const url = new URL(address);
   const { dir, ext } = parsePath(url.pathname);
@@ -108,7 +111,7 @@ function folderOf(address: string): string {
   return `${url.origin}${folder.replace(/\/{2,}/g, "/")}`;
 }
 
-/** Where sites that offer it keep the Markdown of a page: the address with `.md`; null where it is Markdown already. */
+/** The common URL of a page's Markdown version: with `.md` appended; null if it is Markdown already. */
 function twinOf(address: string): string | null {
   const url = new URL(address);
   if (/\.(mdx?|txt)$/i.test(url.pathname)) return null;

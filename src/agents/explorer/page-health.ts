@@ -2,14 +2,17 @@ import type { Check } from "../agent.ts";
 import type { Page } from "../page.ts";
 import type { Fetched } from "./fetching.ts";
 
-/** From here on a page is slow, in ms. */
+/** Pages that take at least this long are slow, in ms. */
 const slowMs = 3000;
 
 export type Health = Pick<Check, "id" | "status" | "share" | "message" | "fix">;
 
 const bad = (id: string, message: string, fix: string): Health => ({ id, status: "fail", share: 0, message, fix });
 
-/** What keeps a reader from a page, by the answer to a request for it; null if nothing does, or nothing that can be told from here. */
+/**
+ * Why a page couldn't be read, by the response to its request; null if it could, or if the cause can't be determined
+ * here.
+ */
 export function judgeAnswer(url: string, got: Fetched): Health | null {
   if (!got.ok) {
     if (got.kind === "redirect")
@@ -58,7 +61,7 @@ export function judgeAnswer(url: string, got: Fetched): Health | null {
   return null;
 }
 
-/** What keeps a reader from the text of a page that answered with a status of success; null if nothing does. */
+/** Why the text of a page with a success status couldn't be read; null if it could. */
 export function judgeProblem({ url, title, problem }: Pick<Page, "url" | "title" | "problem">): Health | null {
   if (problem === "empty_shell")
     return bad(

@@ -4,13 +4,16 @@ import { findAnswer } from "./answer.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
-/** Something that a sample takes for granted. */
+/** Something that a sample requires. */
 type Need = { name: string; what: "package" | "variable"; line: number };
 
 const script = /^(js|javascript|mjs|cjs|jsx|ts|typescript|tsx)$/;
 const secret = /(TOKEN|KEY|SECRET|PASSWORD|CREDENTIALS?)$/;
 
-/** Checks that what the samples of the answer's page take for granted is explained somewhere: packages that they import, secrets that they read. */
+/**
+ * Checks whether the docs explain what the samples on the answer's page require: the packages that they import and the
+ * secrets that they read.
+ */
 export async function* checkPrerequisites(session: Session, index: SectionIndex): Steps {
   const [best] = findAnswer(index, session).nearest;
   const read = [...session.pages, ...session.surveyed].filter(({ problem }) => problem === null);
@@ -52,7 +55,7 @@ function needsOf({ samples }: ReadPage): Need[] {
   return [...needs.values()];
 }
 
-/** The package of an import; null where nobody has to install it. */
+/** The package of an import; null if it doesn't need to be installed. */
 function packageOf(specifier: string): string | null {
   if (/^[./~#]|:/.test(specifier) || specifier.startsWith("@/")) return null;
   const name = specifier
@@ -85,7 +88,7 @@ function explains({ markdown, samples, headings }: ReadPage, { name, what }: Nee
 const withoutSamples = (markdown: string) => markdown.replace(/^\s*(`{3,}|~{3,})[\s\S]*?^\s*\1/gm, "");
 
 function toCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolean): Check {
-  const told = what === "package" ? `how to install “${name}”` : `where “${name}” comes from`;
+  const subject = what === "package" ? `how to install “${name}”` : `where “${name}” comes from`;
   return {
     id: "prerequisite-explained",
     group: "page",
@@ -95,8 +98,8 @@ function toCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolea
     subject: `${page.url} ${name}`,
     url: page.url,
     line,
-    message: isExplained ? `The docs say ${told}` : `No page read says ${told}, which the sample uses`,
-    fix: isExplained ? null : `Say ${told}, and link it from ${cut(page.title, 100) || page.url}.`,
+    message: isExplained ? `The docs say ${subject}` : `No page read says ${subject}, which the sample uses`,
+    fix: isExplained ? null : `Say ${subject}, and link it from ${cut(page.title, 100) || page.url}.`,
     quote: isExplained ? null : name,
     needed: true,
   };

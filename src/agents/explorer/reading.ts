@@ -5,18 +5,18 @@ import { isReadable, readPage } from "../page.ts";
 import { type MissKind, readerAccept } from "./fetching.ts";
 import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
-/** What came of opening an address. `page` is there when there was something to read, problems included. */
+/** Result of opening a URL. `page` is set if there was something to read, even with problems. */
 export type Opened =
   | { page: ReadPage; status: number; miss: null }
   | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
   | { page: null; status: null; miss: MissKind; message: string };
 
 const excerptLength = 2000;
-/** Nothing went wrong: it was not to be asked for. */
+/** Not a failure: the URL must not be requested. */
 const ownChoice = new Set<MissKind>(["cut", "disallowed", "refused"]);
 const transient = new Set<MissKind>(["dns", "unreachable", "timeout", "tls", "protocol"]);
 
-/** Opens an address the way an agent does: asks for Markdown, takes HTML, reads it. Pages go to `session.pages`. */
+/** Opens a URL like an agent: prefers Markdown and accepts HTML. Adds pages to `session.pages`. */
 export async function* openPage(
   session: Session,
   ask: { url: string; provenance: Provenance; foundOn: string | null },
@@ -101,7 +101,7 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
   return { output, after: [{ type: "milestone", name: "page_read", detail }] };
 }
 
-/** Whether a page with the same text was read before under another address. */
+/** Whether a page with the same text was read under another URL. */
 export function readBefore(session: Session, page: ReadPage): boolean {
   const key = pageKey(page.url);
   return session.pages.some(

@@ -4,15 +4,15 @@ import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
-/** What a parser says of a sample. `line` counts from 1 within the sample. `null`: nobody can tell. */
+/** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
 export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
 
-/** Samples longer than this, or nested deeper, are not handed to a parser. */
+/** Samples that are longer or more deeply nested are not parsed. */
 const maxCode = 10_000;
 const maxDepth = 200;
-/** Pieces of a sample that are tried one by one. */
+/** Maximum number of parts of a sample to try separately. */
 const maxPieces = 40;
-/** Broken samples that are told of one by one, over all pages. */
+/** Maximum number of broken samples to report, over all pages. */
 const maxBroken = 50;
 
 const families = {
@@ -27,11 +27,14 @@ const familyOf = new Map(
   Object.entries(families).flatMap(([family, names]) => names.map((name) => [name, family as Family] as const)),
 );
 
-/** Marks by which an author says that a sample is shortened, a template, a diff or wrong on purpose. Words of the sample are none. */
+/**
+ * Marks of a sample that is shortened, a template, a diff or intentionally wrong. Only punctuation counts, not the
+ * words of the sample.
+ */
 const notMeantToParse =
   /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
 
-/** Parses a sample in the language that it names. Says broken only where no reading of the sample makes sense. */
+/** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading. */
 export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<Verdict> {
   const family = language === null ? undefined : familyOf.get(language);
   if (!family || !closed || isWrong || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth)
@@ -51,7 +54,10 @@ function parse(family: Family, code: string): Verdict | Promise<Verdict> {
 
 const fine: Verdict = { broken: false };
 
-/** Ways in which a snippet stands in docs: a module, statements of a function, an expression, parts of an object, class, array or type. */
+/**
+ * Forms of a snippet in docs: a module, statements of a function, an expression, or members of an object, class, array
+ * or type.
+ */
 const frames: [string, string][] = [
   ["", ""],
   ["async function* f() {\n", "\n}"],
@@ -68,7 +74,7 @@ const frames: [string, string][] = [
 function judgeScript(code: string): Verdict {
   const whole = readScript(code);
   if (!whole?.broken) return whole;
-  // Statements, then what they print or another way to write a part of them: each makes sense on its own.
+  // Statements followed by their output, or alternatives: each part is valid on its own.
   const parts = code.split(/\n[ \t]*\n|\n(?=\{)|^[ \t]*\/\/.*$/m).filter((part) => part.trim() !== "");
   const lines = code.split("\n").filter((line) => line.trim() !== "");
   if (
@@ -77,38 +83,41 @@ function judgeScript(code: string): Verdict {
     )
   )
     return null;
-  // A single line is as often the shape of a call as it is code.
+  // A single line may be a signature rather than code.
   if (lines.length < 2 || signature.test(code) || beyondParser.test(code)) return null;
   return whole;
 }
 
-/** A blank that a comment fills, `f(a[, b])`, an element as the bare value of an attribute (JSX that Bun does not read), diagrams. */
+/**
+ * A comment in place of code, `f(a[, b])`, an element as an unquoted attribute value (JSX that Bun can't parse),
+ * diagrams.
+ */
 const beyondParser = /[=(,:]\s*\/\*.*\*\/\s*;?$|\w=<|\[,\s*\w|[\u2500-\u257f]/m;
 
 function readScript(code: string): Verdict {
   let first: { message: string; line: number } | null = null;
   let onlyGrammar = true;
   const bare = code.trim().replace(/[;,]$/, "");
-  // As children of an element nearly everything is fine, so only what begins like one is tried as that.
+  // Almost anything is valid as children of an element, so this is tried only for code that starts like an element.
   const tried = bare.startsWith("<") ? [...frames, ["<>\n", "\n</>"] as const] : frames;
   for (const loader of ["ts", "tsx"] as const) {
     const transpiler = new Bun.Transpiler({ loader });
     for (const [before, after] of tried) {
-      const trouble = syntaxTrouble(transpiler, before === "" ? code : before + bare + after);
-      if (trouble === null) return fine;
-      // What is left is no matter of grammar: a name declared twice, an await in its place.
-      onlyGrammar &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(trouble.message);
-      first ??= trouble;
+      const problem = syntaxProblem(transpiler, before === "" ? code : before + bare + after);
+      if (problem === null) return fine;
+      // What remains aren't syntax errors: a name declared twice, an await in an unusual place.
+      onlyGrammar &&= /^(Expected|Unexpected|Unterminated|Syntax error|Unclosed)/.test(problem.message);
+      first ??= problem;
     }
   }
   return first && onlyGrammar ? { broken: true, ...first } : null;
 }
 
-/** `listen(port: number, done?: () => void): Server`: notation for people, no program. */
+/** `listen(port: number, done?: () => void): Server`: a signature for readers, not a program. */
 const signature =
   /^[ \t]*(new\s+)?[\w.$]+(<[^>\n]*>)?\([^)\n]*\)?\s*(:|=>|->)\s*[\w<{[|]|^[ \t]*[\w.$]+\([^)\n]*\w\??:\s/m;
 
-function syntaxTrouble(transpiler: Bun.Transpiler, code: string): { message: string; line: number } | null {
+function syntaxProblem(transpiler: Bun.Transpiler, code: string): { message: string; line: number } | null {
   try {
     transpiler.scan(code);
     return null;
@@ -122,23 +131,23 @@ function syntaxTrouble(transpiler: Bun.Transpiler, code: string): { message: str
 }
 
 function judgeJson(code: string): Verdict {
-  const trouble = jsonTrouble(code);
-  if (trouble === null) return fine;
+  const problem = jsonProblem(code);
+  if (problem === null) return fine;
   const whole = code.trim().replace(/,$/, "");
-  if ([`{${whole}}`, `[${whole}]`].some((framed) => jsonTrouble(framed) === null)) return fine;
-  if (whole.split(/\n(?=\S)/).every((line) => jsonTrouble(line) === null)) return fine;
+  if ([`{${whole}}`, `[${whole}]`].some((framed) => jsonProblem(framed) === null)) return fine;
+  if (whole.split(/\n(?=\S)/).every((line) => jsonProblem(line) === null)) return fine;
   const withoutText = whole.replace(/"(?:[^"\\\n]|\\.)*"/g, '""');
   const relaxed =
     /\/\/|\/\*|^[ \t]*#|:\s*(string|number|boolean|any|int|integer|object|array|float|uuid|date)\b|\.\.\.|<|\$\{|\|/im;
   if (relaxed.test(withoutText) || /compilerOptions|tsconfig|jsconfig/.test(code)) return null;
   const comma = /,(\s*)[}\]]/.exec(code);
-  if (!comma) return { broken: true, message: trouble, line: 1 };
+  if (!comma) return { broken: true, message: problem, line: 1 };
   return { broken: true, message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
 }
 
 const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
 
-function jsonTrouble(code: string): string | null {
+function jsonProblem(code: string): string | null {
   try {
     JSON.parse(code);
     return null;
@@ -152,7 +161,7 @@ function judgeYaml(code: string): Verdict {
     Bun.YAML.parse(code);
     return fine;
   } catch (caught) {
-    // Block scalars, tags, anchors and flow over several lines are left alone: there a parser may be wrong where the author is right.
+    // Block scalars, tags, anchors and multi-line flow are skipped: the parser may be wrong about them.
     if (/[|>][+-]?[ \t]*$|(^|\s)[&*!]\w|[{[][ \t]*$|<<:|^%/m.test(code)) return null;
     const tab = code.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
     const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
@@ -160,7 +169,7 @@ function judgeYaml(code: string): Verdict {
   }
 }
 
-/** Commands of a terminal session: what stands after a prompt, continued lines included; null without a prompt. */
+/** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
 function commandsOf(code: string): string | null {
   const kept: string[] = [];
   let more = false;
@@ -173,7 +182,7 @@ function commandsOf(code: string): string | null {
   return kept.length > 0 ? kept.join("\n") : null;
 }
 
-/** `picked`: the commands were picked out of other lines, so that lines of the parser are not those of the sample. */
+/** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
 async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
   const { parse } = await import("unbash");
   const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
@@ -187,7 +196,7 @@ async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
     /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
   );
   if (!certain) return errors.length === 0 ? fine : null;
-  // Output that an author mixed with commands, other shells and words with an apostrophe are not judged.
+  // Output mixed with commands, other shells, and words with an apostrophe are not judged.
   if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
   const line = picked ? 1 : lineAt(commands, certain.pos);
   return { broken: true, message: certain.message, line };
@@ -203,15 +212,15 @@ function depthOf(code: string): number {
   return deepest;
 }
 
-/** Checks the code blocks of every page that was read: do they name their language, do they parse in it? */
+/** Checks the code blocks of every page that was read: whether they declare their language and parse in it. */
 export async function* checkSamples(session: Session, pages: ReadPage[]): Steps {
   const seen = new Set<string>();
-  let told = 0;
+  let reported = 0;
   for (const page of pages.filter(({ problem, samples }) => problem === null && samples.length > 0)) {
     session.context.signal.throwIfAborted();
     yield* useTool(session, "check_samples", { url: page.url }, async () => {
-      const { checks, output, broken } = await checkPage(page, seen, maxBroken - told);
-      told += broken;
+      const { checks, output, broken } = await checkPage(page, seen, maxBroken - reported);
+      reported += broken;
       return { ok: true, output, checks, value: undefined };
     });
   }
@@ -239,7 +248,7 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
       id: "sample-parses",
       status: "pass",
       share: 1,
-      // Many samples that parse do not make up for one that does not.
+      // Many valid samples don't make up for a broken one.
       weight: Math.min(2, parsed / 2),
       message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
       fix: null,

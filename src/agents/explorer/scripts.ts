@@ -1,7 +1,7 @@
 import { type Term, toWords } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
-/** Scripts that one language uses together count as one; a letter of a script that is not listed is of no script. */
+/** Scripts used together in one language count as one. Letters of other scripts than these are ignored. */
 const scripts: [string, RegExp][] = [
   ["Latin", /\p{Script=Latin}/u],
   ["Cyrillic", /\p{Script=Cyrillic}/u],
@@ -23,7 +23,7 @@ const scripts: [string, RegExp][] = [
   ["Ethiopic", /\p{Script=Ethiopic}/u],
 ];
 
-/** Characters of each page from which its script is taken. */
+/** Characters of each page used to determine its script. */
 const sampleChars = 4000;
 
 const scriptOf = (word: string) => scripts.find(([, letter]) => letter.test(word))?.[0] ?? null;
@@ -42,8 +42,8 @@ function mostCommonScript(words: Iterable<string>): string | null {
 export type OtherScript = { goal: string; docs: string };
 
 /**
- * The two scripts where more than half of the goal's terms are in another script than the docs' prose and occur nowhere in the docs: words
- * can't be compared then. Else null, also where nothing was read.
+ * The two scripts, if more than half of the goal's terms are in another script than the docs and occur nowhere in them,
+ * so that words can't be compared. Otherwise, or if nothing was read, null.
  */
 export function findOtherScript(terms: Term[], unseen: ReadonlySet<string>, pages: ReadPage[]): OtherScript | null {
   const prose = pages.map(({ markdown }) => markdown.replace(/```[\s\S]*?```|`[^`\n]+`|https?:\/\/\S+/g, " "));

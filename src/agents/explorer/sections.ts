@@ -2,53 +2,58 @@ import { Database } from "bun:sqlite";
 import { type Term, toStems } from "./goal.ts";
 import type { ReadPage } from "./session.ts";
 
-/** A part of a page under one heading, at most some thousand characters of it. */
+/** A part of a page under one heading, limited in length. */
 type Section = {
   url: string;
   heading: string;
-  /** Title of the page and headings above, for people. */
+  /** Title of the page and headings above, as shown to people. */
   path: string[];
   line: number;
   text: string;
   hasSample: boolean;
 };
 
-/** A section held against the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts a little less than the word. */
+/**
+ * A section compared with the goal. Shares are of the goal's terms, weighted by rarity, 0 to 1; a synonym counts
+ * slightly less than the word itself.
+ */
 export type Match = {
   section: Section;
-  /** Of what stands together in one passage of the section, its title and headings included. */
+  /** Share found close together in one passage, including title and headings. */
   share: number;
-  /** Of what its title and headings alone say. */
+  /** Share found in its title and headings. */
   headingShare: number;
-  /** Of what its own heading alone says. */
+  /** Share found in its own heading. */
   nameShare: number;
-  /** Its bm25 as a share of the best of all sections. */
+  /** Its bm25 score relative to the best section. */
   fit: number;
   terms: Term[];
-  /** Those that its title and headings hold. */
+  /** Terms in its title and headings. */
   named: Term[];
   missing: Term[];
-  /** Terms that stand there only in another word. */
+  /** Terms that occur only as a synonym. */
   synonyms: { word: string; found: string }[];
 };
 
-/** Longest section, in characters; longer ones are split at blank lines. */
+/** Maximum length of a section in characters; longer ones are split at blank lines. */
 const maxSection = 3000;
-/** Words that count as standing together: about what a reader takes in at one look. What is scattered more widely says less. */
+/** Words of a passage, about as many as a reader sees at a glance. Terms that are further apart count less. */
 const passage = 200;
-/** What a word counts that stands there only as a synonym. */
+/** Weight of a term that occurs only as a synonym. */
 const asSynonym = 0.85;
-/** What the name of the product counts, compared with a word that is as common. */
+/** Weight of the product's name relative to an equally common word. */
 const productName = 0.3;
 
-/** What stands under it is written for people: no sample to copy. */
+/** Headings of sections for other readers, without samples to copy. */
 export const notation = /^(\d+\.)*\s*synopsis$/i;
 
-/** The heading under which a sample is, "" above the first. */
+/** The heading above a sample; "" above the first heading. */
 export const headingAbove = ({ headings }: Pick<ReadPage, "headings">, { line }: { line: number }): string =>
   headings.findLast((heading) => heading.line <= line)?.text ?? "";
 
-/** Splits a page at its headings. A section has a sample if one stands in it or right after it under the same heading. */
+/**
+ * Splits a page at its headings. A section has a sample if it contains one, or if one follows under the same heading.
+ */
 function toSections(page: ReadPage): Section[] {
   const lines = page.markdown.split("\n");
   const bounds = [{ level: 0, text: page.title, line: 1 }, ...page.headings];
@@ -86,23 +91,26 @@ function toSections(page: ReadPage): Section[] {
   return sections;
 }
 
-/** The sections of all pages read so far, to be searched by words. */
+/** A searchable index of the sections of all pages read so far. */
 export type SectionIndex = {
   add(page: ReadPage): Match[];
-  /** The sections that fit best, best first by bm25; ties in the order of reading. */
+  /** The best sections, by bm25; ties in reading order. */
   search(limit: number): Match[];
-  /** The best section of each page, best page first; ties in the order of reading. */
+  /** The best section of each page, best page first; ties in reading order. */
   rank(): Match[];
-  /** How well each section of a page fits, by its heading: its bm25 as a share of the best of all pages. */
+  /** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
   nearness(page: ReadPage): Map<string, number>;
   size(): number;
-  /** How much a term tells, above 0: little if most pages hold it, next to nothing if most titles do, as they do the name of the product. */
+  /**
+   * How much a term distinguishes, above 0: little if most pages contain it, almost nothing if most titles do, like the
+   * name of the product.
+   */
   rarity(term: Term): number;
   /** Terms that occur in no section. */
   unseen(): string[];
 };
 
-/** An index over SQLite's FTS5 with bm25, headings counting four times, held against the terms of one goal. */
+/** A full-text index (SQLite FTS5, bm25, headings count four times) of the terms of one goal. */
 export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   const db = new Database(":memory:");
   db.run("CREATE VIRTUAL TABLE sections USING fts5(heading, body, tokenize = 'unicode61 remove_diacritics 0')");
@@ -115,7 +123,10 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   const score = db.prepare<{ rowid: number; score: number }, [string]>(
     "SELECT rowid, bm25(sections, 4.0, 1.0) AS score FROM sections WHERE sections MATCH ?",
   );
-  /** What stands together is one bit a term; only what no other passage of the section holds too. `exact`: the terms that stand there themselves. */
+  /**
+   * One bit per term of a passage; passages whose terms are a subset of another's are dropped. `exact`: the terms that
+   * occur literally.
+   */
   const all: {
     section: Section;
     passages: number[];
@@ -135,7 +146,7 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     return mask;
   };
   const termsIn = (mask: number) => terms.filter((_, index) => mask & (1 << index));
-  /** Pages that hold a term anywhere, and in their title. */
+  /** Number of pages that contain a term, and that have it in their title. */
   const inPages = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
   const inTitles = new Map<string, number>(terms.map(({ stem }) => [stem, 0]));
   let pages = 0;
@@ -231,11 +242,14 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   };
 }
 
-/** What a section holds, what its headings promise, and a little of its fit by bm25. */
+/** Score of a section: its terms, its headings and, with a small weight, bm25. */
 export const meritOf = ({ share, headingShare, fit, section }: Match): number =>
   share + headingShare + 0.25 * fit + (section.hasSample ? 0.1 : 0);
 
-/** The terms of each passage of a text, with those that its headings hold; those that another passage holds as well are left out. */
+/**
+ * The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of
+ * another's.
+ */
 function passagesOf(words: number[], named: number): number[] {
   const held = words.flatMap((mask, at) => (mask === 0 ? [] : [{ mask, at }]));
   const masks = new Set<number>([named]);

@@ -4,30 +4,32 @@ import type { Fetching, Log } from "./fetching.ts";
 import type { Term } from "./goal.ts";
 import type { LinkGraph } from "./link-graph.ts";
 
-/** A page that was read, and where its address came from. */
+/** A page that was read, and how its URL was found. */
 export type ReadPage = Page & {
-  /** Every address under which it is known: the one asked for and the one that answered. */
+  /** All of its URLs: the requested one and the one that responded. */
   addresses: string[];
 };
 
-/** An llms.txt or a sitemap with its text and what it names. */
+/** An llms.txt or a sitemap, with its text and entries. */
 export type Listing = { at: string; by: "llms.txt" | "sitemap"; text: string; links: { url: string; text: string }[] };
 
-/** What the parts of one exploration share. */
+/** State shared by the parts of one exploration. */
 export type Session = {
   task: Task;
   context: AgentContext;
   fetching: Fetching;
   terms: Term[];
-  /** How many things the goal asks for. */
+  /** How many things the goal requires. */
   parts: number;
-  /** In the order in which they were read, those with problems included. */
+  /** In reading order, including pages with problems. */
   pages: ReadPage[];
-  /** Pages that were read after the search, to look around; none of them is in `pages`. */
+  /** Pages read by the survey after the search; none of them is in `pages`. */
   surveyed: ReadPage[];
   listed: Listing[];
   graph: LinkGraph;
-  /** Origins whose pages may be read: those of the starts, of the urlMap and those to which a start redirected. */
+  /**
+   * Origins whose pages may be read: those of the start URLs and the urlMap, and those to which a start URL redirected.
+   */
   origins: Set<string>;
   nextId(): string;
 };
@@ -37,7 +39,7 @@ export type Ended = "found" | "no_words" | "pages" | "requests" | "wall_clock" |
 
 export type Steps<T = void> = AsyncGenerator<AgentEvent, T>;
 
-/** What came of a tool: `output` is small evidence, `value` is for the steps that follow. */
+/** Result of a tool: `output` goes into the session, `value` is for the next steps. */
 export type Done<T> = {
   ok: boolean;
   output: Record<string, unknown>;
@@ -46,12 +48,15 @@ export type Done<T> = {
   value: T;
 };
 
-/** Characters of JSON that the checks of one event may take. */
+/** Maximum size of the checks in one event, in characters of JSON. */
 const maxChecks = 16_000;
 
 export const thought = (text: string): AgentEvent => ({ type: "thought", text, by: "rule" });
 
-/** Uses a tool: its call, what it caused and its result as events. Checks that are too many for one event go into further calls. */
+/**
+ * Runs a tool, and yields its call, the events of its work and its result. Checks that don't fit into one event are
+ * split over further calls.
+ */
 export async function* useTool<T>(
   session: Pick<Session, "nextId">,
   tool: string,
@@ -98,7 +103,7 @@ const trimmed = (check: Check): Check => ({
   url: cut(check.url, 1000),
 });
 
-/** The first `max` characters of a text, never half of one. */
+/** The first `max` characters of a text, without splitting a character. */
 export const cut = (text: string, max: number): string =>
   text.length <= max ? text : `${text.slice(0, max - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 
@@ -110,7 +115,10 @@ export const error = (where: string, message: string, url: string | null, retrya
   retryable,
 });
 
-/** Runs `work` on every item, at most `atOnce` at a time; each gets a log of its own, and the logs come back in the order of the items. */
+/**
+ * Runs `work` on every item, at most `atOnce` at a time. Each gets its own log; the logs are returned in the order of
+ * the items.
+ */
 export async function inOrder<I, O>(
   items: I[],
   atOnce: number,
@@ -128,11 +136,11 @@ export async function inOrder<I, O>(
   return results;
 }
 
-/** Files that are not pages: not to be read, only to be there. */
+/** Files that aren't pages: they are checked for existence, but not read. */
 const notPages =
   /\.(png|jpe?g|gif|svg|webp|avif|ico|bmp|css|m?js|map|json|ya?ml|toml|zip|t?gz|tar|bz2|xz|zst|7z|pdf|ps|epub|mp[34]|webm|mov|wav|woff2?|ttf|otf|eot|exe|msi|dmg|deb|rpm|jar|whl|so|dll|wasm|xml|rss|atom|csv|bin|iso|sig|asc|sha\d+)$/i;
 
-/** Whether an address may lead to a page that is read on the way. */
+/** Whether a URL may be a page to read during the search. */
 export function mayBePage(address: string, origins: Set<string>): boolean {
   if (!URL.canParse(address)) return false;
   const url = new URL(address);

@@ -4,15 +4,15 @@ import { advice } from "./advice.ts";
 import type { Fetching, Log } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
-/** Pages of one site that the static checks look at, and links of an llms.txt that they follow. */
+/** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
 const maxPages = 8;
 const maxLinks = 40;
 const atOnce = 4;
 const maxSites = 2;
-/** Characters of one page that afdocs gets to see; far above every size that it calls too large. */
+/** Maximum characters of one page for afdocs, well above any size that it calls too large. */
 const maxText = 2_000_000;
 
-/** Checks of how pages are found; all others are of the pages themselves. */
+/** Checks of how pages are discovered; all others are about the pages themselves. */
 const discovery = new Set([
   "llms-txt-coverage",
   "http-status-codes",
@@ -20,7 +20,10 @@ const discovery = new Set([
   "bot-protection-interference",
 ]);
 
-/** The static checks of the Agent-Friendly Docs Spec, made by the afdocs package through our own way out, on the pages that were read. */
+/**
+ * The static checks of the Agent-Friendly Docs Spec, run by the afdocs package through our own network access on the
+ * pages that were read.
+ */
 export async function* checkSites(session: Session): Steps {
   const sites = Map.groupBy(session.pages, ({ url }) => new URL(url).origin);
   for (const [origin, pages] of [...sites].slice(0, maxSites)) {
@@ -65,9 +68,9 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
         ? skip("A check that this one depends on did not pass")
         : await definition.run(afdocs).catch((caught) => skip(`The check failed: ${caught}`));
     context.signal.throwIfAborted();
-    // Their order depends on timing, what they are does not.
+    // Their order depends on timing, so sort them.
     log.events.push(...own.events.sort((a, b) => (sortKey(a) < sortKey(b) ? -1 : Number(sortKey(a) > sortKey(b)))));
-    // A check takes a request that was not made for a page that is broken: whatever it says then is no finding.
+    // A check reports a page as broken if its request wasn't sent, so that result is discarded.
     const settled =
       fetching.cuts() > missed
         ? skip(limitMessage)
@@ -76,11 +79,11 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
           : result;
     afdocs.previousResults.set(definition.id, settled);
     const share = getCheckProportion(settled, weight);
-    const told =
+    const reported =
       needless.has(definition.id) || share?.tested === 0 || nothingToSee(settled)
         ? skip(needless.has(definition.id) ? "The pages are always Markdown" : settled.message)
         : settled;
-    checks.push(toCheck(told, share?.proportion ?? 0, weight.weight, base, urls));
+    checks.push(toCheck(reported, share?.proportion ?? 0, weight.weight, base, urls));
   }
   return checks;
 }
@@ -90,13 +93,16 @@ const sortKey = (event: Log["events"][number]) =>
 
 const limitMessage = "Not fully tested: the run reached a limit";
 
-/** What afdocs does not ask for: without an llms.txt nobody can point to it, and that it is missing is charged once. */
+/** afdocs itself omits this: without an llms.txt nothing can link to it, and a missing one counts once. */
 const needs: Record<string, string[][]> = {
   "llms-txt-directive-html": [["llms-txt-exists"]],
   "llms-txt-directive-md": [["llms-txt-exists"]],
 };
 
-/** Checks that say of a site without HTML what others say already, or ask it for what it does. They run all the same: others build on them. */
+/**
+ * Checks that repeat other results for a site without HTML, or that test what it already does. They still run, because
+ * others depend on them.
+ */
 const ofHtmlSites = new Set([
   "markdown-url-support",
   "content-negotiation",
@@ -105,21 +111,21 @@ const ofHtmlSites = new Set([
   "markdown-content-parity",
 ]);
 
-/** Whether a reader who asks for nothing in particular gets Markdown. */
+/** Whether a client without an Accept header gets Markdown. */
 async function allMarkdown(fetching: Fetching, urls: string[], log: Log): Promise<boolean> {
   const ask = { provenance: "given" as const, foundOn: null, purpose: "check" as const };
   const answers = await inOrder(urls, atOnce, log, (url, own) => fetching.get({ ...ask, url }, own));
   return answers.every((answer) => answer.ok && /markdown|text\/plain/i.test(answer.contentType ?? ""));
 }
 
-/** What a check builds on, as groups of which one member each must have passed. */
+/** Dependencies of a check: of each group, one check must have passed. */
 const toGroups = (dependsOn: string[] | string[][]) =>
   dependsOn.map((need) => (typeof need === "string" ? [need] : need));
 
 const met = (groups: string[][], { previousResults }: CheckContext) =>
   groups.every((group) => group.some((id) => /^(pass|warn)$/.test(previousResults.get(id)?.status ?? "")));
 
-/** Checks of tabs pass where there are no tabs; that says nothing about the pages. */
+/** Checks of tabs pass if there are no tabs, which says nothing about the pages. */
 function nothingToSee({ id, status, details }: CheckResult): boolean {
   if (status !== "pass" || (id !== "tabbed-content-serialization" && id !== "section-header-quality")) return false;
   const headings = details?.analyses;
@@ -128,10 +134,10 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
     : !details?.totalGroupsFound;
 }
 
-/** What kept requests of a check from being made. */
+/** Why requests of a check were not sent. */
 type Kept = Set<"robots.txt asks to stay away from" | "this service may not reach">;
 
-/** Our own way out in the shape of that of afdocs. `kept` takes what stood before it here. */
+/** Our network access in the interface of afdocs. `kept` receives the reason if a request wasn't sent. */
 function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kept: Kept): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
@@ -204,7 +210,7 @@ function toCheck(result: CheckResult, share: number, weight: number, base: strin
   };
 }
 
-/** The first of the pages that a check which looks at several finds worst. */
+/** The worst page, for a check that looks at several pages. */
 function firstCulprit({ details }: CheckResult, urls: string[]): string | null {
   const results = (details?.pageResults ?? details?.tabbedPages) as
     | { url?: string; status?: string; supported?: boolean }[]
@@ -216,7 +222,7 @@ function firstCulprit({ details }: CheckResult, urls: string[]): string | null {
   return bad?.url && urls.includes(bad.url) ? bad.url : null;
 }
 
-/** The deepest folder that holds all pages, without its last slash: where a site's own llms.txt would lie. */
+/** The deepest folder that contains all pages, without a trailing slash: where a site's own llms.txt would be. */
 function commonFolder(urls: string[]): string {
   const folders = urls.map((url) => new URL(".", url).pathname.split("/"));
   const first = folders[0] ?? [];

@@ -8,14 +8,17 @@ import type { SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
 
-/** Pages that are read after the search. */
+/** Maximum number of pages to read after the search. */
 const maxPages = 25;
-/** Pages that are chosen at once, by what is known then, half of them because a link speaks of the goal: one of them may answer it better. */
+/**
+ * Number of pages chosen per round, from what is known then. Half are chosen because their link matches the goal: they
+ * may answer it better.
+ */
 const perRound = 8;
 const maxNeeded = 6;
 const atOnce = 4;
 
-/** What a reader needs before anything else works. */
+/** Titles of pages that readers need first. */
 const prerequisite =
   /\b(install(ation|ing)?|set-?up|quick-?start|getting-?started|get-?started|authenticat(ion|e)|authori[sz](ation|e)|api-?(keys?|tokens?)|credentials?|prerequisites?|requirements?)\b/i;
 
@@ -23,8 +26,9 @@ const prerequisite =
 type Stop = { url: string; provenance: Provenance; foundOn: string; text: string; needed: boolean };
 
 /**
- * Reads on after the search: what the goal needs, what the pages link to, and what llms.txt and sitemaps name. Nothing of it is the agent's
- * path to the goal. Problems of the pages become checks; `needed` marks those of pages on which the answer depends.
+ * Continues reading after the search: pages that the goal needs, linked pages, and entries of llms.txt and sitemaps.
+ * None of it is part of the agent's path to the goal. Problems of pages become checks; `needed` marks those of pages on
+ * which the answer depends.
  */
 export async function* survey(session: Session, frontier: Frontier, index: SectionIndex): Steps {
   const known = new Set(session.pages.flatMap(({ addresses }) => addresses.map(pageKey)));
@@ -45,7 +49,10 @@ export async function* survey(session: Session, frontier: Frontier, index: Secti
   }
 }
 
-/** In the order of what they are worth: needed, likely to answer, then the rest of the links and lists, spread over the site. `known` grows. */
+/**
+ * In order of value: needed, likely to answer, then other links and list entries, spread over the site. Adds to
+ * `known`.
+ */
 function chooseStops(
   session: Session,
   frontier: Frontier,
@@ -73,7 +80,7 @@ function chooseStops(
   const answer = read.find(({ url }) => url === best?.section.url);
   const ordered = [...(answer ? [answer] : []), ...read.filter((page) => page !== answer)];
   if (first) {
-    // What the section of the answer links to, and anything that is named like a first step.
+    // Links in the answer's section, and anything named like a first step.
     for (const page of ordered)
       for (const link of page.links) if (isPrerequisite(link)) add(linkStop(page, link, true), maxNeeded);
     if (answer)
@@ -124,7 +131,7 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
   const { url, foundOn, needed } = stop;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    // That an address is dead is said by the check of the links, which knows the line.
+    // Dead URLs are reported by the link check, which knows the line.
     const answered = gone(got) ? null : judgeAnswer(url, got);
     const success = got.ok && got.response.status >= 200 && got.response.status < 300;
     const page: ReadPage | null =
@@ -167,7 +174,7 @@ const readable = {
   fix: null,
 } as const;
 
-/** A dead entry of a list is the list's to mend, everything else is the page's. */
+/** A dead entry of a list is the list's problem; everything else is the page's. */
 const subjectOf = ({ url, foundOn, text }: Stop) => ({
   group: "page" as const,
   weight: 6,

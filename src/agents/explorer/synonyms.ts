@@ -1,6 +1,6 @@
 /**
- * What developers call one thing, one group a line. Words of a group stand for each other when a goal is held against the docs; forms that
- * no rule of inflection brings together are in here too. A word may be in several groups.
+ * Synonyms in developer docs, one group per line. Words of a group match each other when the goal is compared with the
+ * docs. Groups also contain irregular forms that the stemmer doesn't map. A word may be in several groups.
  */
 const groups = `
 undo undone undid revert rollback back-out
@@ -166,7 +166,7 @@ format pretty
 
 const keyOf = (name: string) => name.replaceAll("-", " ");
 
-/** Names of several words that are looked for as one: "throw away". */
+/** Names of several words that are searched for as one: "throw away". */
 export const phrases: readonly string[] = [
   ...new Set(
     groups
@@ -176,7 +176,7 @@ export const phrases: readonly string[] = [
   ),
 ].sort((a, b) => b.length - a.length);
 
-/** Groups as lists of names, by each of their names. */
+/** All groups of a name. */
 export const synonyms: ReadonlyMap<string, readonly string[]> = (() => {
   const byName = new Map<string, Set<string>>();
   for (const line of groups.trim().split("\n")) {

@@ -7,10 +7,10 @@ import { type Opened, openPage, readBefore } from "./reading.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought } from "./session.ts";
 
-/** Hosts whose robots.txt, llms.txt and sitemap are read. */
+/** Maximum number of hosts whose robots.txt, llms.txt and sitemap are read. */
 const maxOrigins = 3;
 
-/** Reads from the starts to a section that is likely to answer the goal, or to the end of means. */
+/** Reads from the start URLs until a section is likely to answer the goal, or a limit is reached. */
 export async function* walk(session: Session, frontier: Frontier, index: SectionIndex): Steps<Ended> {
   const starts = yield* openStarts(session, frontier, index);
   yield* readMaps(session, frontier);
@@ -39,16 +39,16 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
   return opened;
 }
 
-/** Without one answer there is nothing to evaluate: the evaluation fails, not the docs. */
+/** Without any response there is nothing to evaluate: the run fails, not the docs. */
 function failIfNothingAnswered(opened: Start[]): void {
   const tried = opened.filter(({ result }) => result.miss !== "cut");
-  const broken = tried.filter(({ result }) => result.miss !== null || isServerTrouble(result.status));
+  const broken = tried.filter(({ result }) => result.miss !== null || isServerError(result.status));
   if (tried.length === 0 || broken.length < tried.length) return;
   const retryable = broken.some(
     ({ result: { miss, status } }) =>
-      isServerTrouble(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
+      isServerError(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
   );
-  // All of them are asked again, so the longest of what they ask to wait counts.
+  // All of them are retried, so wait as long as the longest Retry-After.
   const retryAfterMs = Math.max(
     0,
     ...broken.map(({ result }) => ("retryAfterMs" in result && result.retryAfterMs) || 0),
@@ -57,7 +57,7 @@ function failIfNothingAnswered(opened: Start[]): void {
   throw unreadable(broken.find(wasRefused) ?? broken[0]!, broken.length - 1, again);
 }
 
-/** Where we may not go to a start and nothing else could be read, the docs are not to blame for it. */
+/** If a start URL is disallowed and nothing else could be read, the docs are not to blame. */
 function failIfKeptFromAll({ pages }: Session, opened: Start[]): void {
   const refused = opened.find(wasRefused);
   if (refused && pages.length === 0) throw unreadable(refused, opened.length - 1);
@@ -67,12 +67,12 @@ const wasRefused = ({ result }: Start) => result.miss === "refused";
 
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
   const why = result.page === null ? result.message : `${url} answers with status ${result.status}`;
-  const told = result.miss === "refused" ? `${url} is not allowed: ${why}` : why;
+  const message = result.miss === "refused" ? `${url} is not allowed: ${why}` : why;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
-  return new AgentFailure("infrastructure", `${told.replace(/\.$/, "")}.${more}`, again);
+  return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
 }
 
-const isServerTrouble = (status: number | null) => status !== null && (status >= 500 || status === 429);
+const isServerError = (status: number | null) => status !== null && (status >= 500 || status === 429);
 
 async function* readMaps(session: Session, frontier: Frontier): Steps {
   const origins = new Map<string, string>();
@@ -106,7 +106,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
   const { task, fetching, pages } = session;
   if (session.terms.length === 0) return "no_words";
   for (let best = 1; ; ) {
-    // A page that says little of the goal makes no answer likely.
+    // A page that barely matches the goal makes no answer likely.
     if (best >= notable && findAnswer(index, session).state === "likely") return "found";
     if (pages.length >= task.limits.maxPages) return "pages";
     const next = frontier.take();
@@ -141,7 +141,7 @@ function why({ url, text, provenance, foundOn, reason, terms }: Candidate): stri
   return `Next I open ${name}, ${from}: ${reason === "named" ? `it mentions ${words}` : `the text around the link mentions ${words}`}.`;
 }
 
-/** Takes in a page: its sections to the index, its links to the frontier. Returns how much of the goal its best section holds. */
+/** Adds a page: its sections to the index, its links to the frontier. Returns the goal's share in its best section. */
 export async function* digest(
   session: Session,
   frontier: Frontier,

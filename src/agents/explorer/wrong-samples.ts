@@ -5,9 +5,12 @@ import type { ReadPage } from "./session.ts";
 const wrong = "(?:incorrect|invalid|wrong|broken|malformed|bad)";
 const code = "(?:code|examples?|samples?|snippets?|syntax|usage|json|yaml|configuration|config)";
 
-/** A heading or a sentence that is no more than a label: "Incorrect:", "Bad example", "Don't". */
+/** A heading or sentence that is only a label: "Incorrect:", "Bad example", "Don't". */
 const label = new RegExp(`^\\W*(?:${wrong}|don['’]t|do not|avoid|anti-?patterns?)(?:\\s+${code}){0,2}\\W*$|❌|🚫`, "i");
-/** A sentence that says so of the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a syntax error". */
+/**
+ * A sentence that describes the sample: "The following JSON is invalid", "Examples of incorrect code", "This is a
+ * syntax error".
+ */
 const said = [
   new RegExp(
     `\\b(?:this|these|following|next|below|${code})\\b[^.]{0,40}\\b(?:is|are)\\s+(?:an?\\s+|also\\s+)?${wrong}\\b`,
@@ -19,7 +22,7 @@ const said = [
   /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
 ];
 
-/** Whether the heading above a sample or the sentence right before it says that the sample shows an error. */
+/** Whether the heading above a sample, or the sentence right before it, says that the sample is intentionally wrong. */
 export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
   if (label.test(headingAbove(page, sample))) return true;
   const before = page.markdown

@@ -2,19 +2,19 @@ import { openUpstream } from "../../net/upstream.ts";
 import type { ModelAccess } from "./prices.ts";
 import { createMeter, keyHeader, type ModelRequest, type Reading } from "./wire.ts";
 
-/** What came of a call: an answer (whole, or `cut` with the reason), or none that was one. `left`: the client disconnected. */
+/** Result of a call: a response (complete, or `cut` with a reason), or none. `left`: the client disconnected. */
 export type Outcome =
   | { kind: "answered"; reading: Reading; cut: string | null; left: boolean }
   | { kind: "refused"; status: number | null; detail: string; retryAfter: string | null };
 
 type Terms = {
-  /** Headers of the client that go with the call. */
+  /** Client headers that are forwarded. */
   headers: Record<string, string>;
   /** Aborts when the client disconnects. */
   gone: AbortSignal;
   /** Maximum time without data. */
   silenceMs: number;
-  /** How long an answer is read on that nobody waits for: what it used comes last. */
+  /** How long an abandoned response is still read, because its usage comes last. */
   drainMs: number;
   onEnd: (outcome: Outcome) => void;
 };
@@ -23,7 +23,10 @@ const noReading: Reading = { model: null, usage: null, whole: false, error: null
 const maxErrorBytes = 64 * 1024;
 const keptHeaders = ["content-type", "retry-after", "retry-after-ms", "x-should-retry", "request-id", "x-request-id"];
 
-/** Sends a call to the provider with its real key and hands its answer on, byte for byte, as it comes. `onEnd` is told once what came of it. */
+/**
+ * Sends a call to the provider with the real key and streams the response back unchanged. `onEnd` is called once with
+ * the result.
+ */
 export async function forward(request: ModelRequest, access: ModelAccess, terms: Terms): Promise<Response> {
   const { gone, silenceMs, drainMs } = terms;
   const ending = new AbortController();
@@ -68,7 +71,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
       signal: ending.signal,
     });
   } catch (error) {
-    // A call that we aborted may have reached the model and cost money.
+    // A call that we aborted may still have reached the model and cost money.
     if (ending.signal.aborted) end({ kind: "answered", reading: noReading, cut: inWords(error), left });
     return refusal(502, `${access.provider} did not respond: ${refused(null, error)}`);
   }
@@ -88,7 +91,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
 
   const meter = createMeter(request.format, /^text\/event-stream/i.test(headers.get("content-type") ?? ""));
   const reader = upstream.body?.getReader();
-  /** The next bytes; null at the end. Throws where the answer is cut. */
+  /** The next bytes; null at the end. Throws if the response is cut. */
   async function next(): Promise<Uint8Array | null> {
     try {
       const part = await reader?.read();
@@ -134,11 +137,11 @@ function cut(stream: ReadableStreamDefaultController): void {
   try {
     stream.error(undefined);
   } catch {
-    // It has ended already.
+    // Already ended.
   }
 }
 
-/** An error of the gateway's own, in a shape that every provider's client reads. */
+/** An error of the gateway itself, in a format that every provider's client understands. */
 export function refusal(status: number, message: string, code = "gateway"): Response {
   return Response.json({ type: "error", error: { type: code, code: status, status: code, message } }, { status });
 }
@@ -153,14 +156,14 @@ async function readStart(response: Response): Promise<string> {
   return text;
 }
 
-/** The message in an error body, in one line. */
+/** The message in an error body, on one line. */
 function toMessage(text: string): string {
   let message = text;
   try {
     const value = JSON.parse(text);
     message = String((Array.isArray(value) ? value[0] : value)?.error?.message ?? value?.message ?? text);
   } catch {
-    // No JSON: the text itself.
+    // Not JSON: use the text itself.
   }
   return message.replace(/\s+/g, " ").trim().slice(0, 300);
 }

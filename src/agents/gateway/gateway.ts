@@ -8,15 +8,15 @@ import { type SessionOptions as CallOptions, createModelSession } from "./model-
 
 type Options = {
   now: () => number;
-  /** Largest request of an agent. */
+  /** Maximum size of a request. */
   maxBodyBytes?: number;
   silenceMs?: number;
   drainMs?: number;
-  /** Failures of the provider in a row that end a run. */
+  /** Consecutive provider failures that end a run. */
   maxFailures?: number;
 };
 
-/** `silenceMs` and `drainMs`: by default the gateway's. */
+/** `silenceMs` and `drainMs` default to the gateway's values. */
 type SessionOptions = AccountOptions & Partial<CallOptions>;
 
 /** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
@@ -24,13 +24,16 @@ export type GatewaySession = {
   token: string;
   socketPath: string;
   spent(): Spent;
-  /** Tells whoever calls the model, with each answer from now on, that a limit is near. */
+  /** Warns the caller of the model, in every response from now on, that a limit is near. */
   warn(limit: string): void;
   /** Revokes the token. Resolves when all calls of the run have finished. */
   close(): Promise<void>;
 };
 
-/** The proxy between agents and models. It holds the API keys and counts usage, and listens from its first session on. */
+/**
+ * The proxy between agents and models. It holds the API keys and counts usage. It starts listening with its first
+ * session.
+ */
 export function createGateway({
   now,
   maxBodyBytes = 32 * 1024 * 1024,
@@ -45,7 +48,7 @@ export function createGateway({
     const { folder, socketPath } = makeSocketFolder("gateway");
     const server = Bun.serve({
       unix: socketPath,
-      // Its type has it for TCP alone, yet silent streams are cut here too.
+      // Typed for TCP only, but unix sockets also close idle connections without it.
       ...({ idleTimeout: 0 } as object),
       maxRequestBodySize: maxBodyBytes,
       fetch: (request): Response | Promise<Response> => {

@@ -15,7 +15,7 @@ const maxCallsAtOnce = 16;
 const leastOutput = 1_000;
 const passedHeaders = ["accept", "anthropic-version", "anthropic-beta", "openai-beta"];
 
-/** Calls of one run to its one model: what it may ask for is sent on, within its limits. */
+/** The calls of one run to its one model. Forwards allowed requests within the run's limits. */
 export function createModelSession(
   { model, silenceMs, drainMs }: SessionOptions & { model: ModelAccess },
   account: CallAccount,
@@ -47,7 +47,7 @@ export function createModelSession(
     }
     const settled = Promise.withResolvers<void>();
     inTheAir.add(settled.promise);
-    // Input cannot be limited beforehand; output is limited by the remaining budget.
+    // Input can't be limited beforehand; output is limited by the remaining budget.
     const bounded = boundOutput(call, Math.max(leastOutput, outputFor(account.budget.leftUsd(), model)));
     const response = await forward(bounded, model, {
       headers,
@@ -76,7 +76,7 @@ export function createModelSession(
   };
 }
 
-/** The JSON object of a request; null if there is none. What is too large, the server itself refuses with 413. */
+/** The JSON object of a request; null if there is none. The server itself rejects bodies that are too large with 413. */
 async function readObject(request: Request): Promise<Record<string, unknown> | null> {
   try {
     const value: unknown = await request.json();

@@ -2,7 +2,7 @@ import type { createGateway } from "./gateway.ts";
 
 type Gateway = ReturnType<typeof createGateway>;
 
-/** The one gateway of a service, opened for the first session that needs it: what it knows of prices would make every start slower. */
+/** The one gateway of a service, opened with the first session that needs it, because loading the prices is slow. */
 export type GatewayOpener = { open: () => Promise<Gateway>; close: () => Promise<void> };
 
 export function createGatewayOpener(now: () => number): GatewayOpener {

@@ -1,14 +1,14 @@
 import type { ModelProvider, Prices } from "../../config/model-settings.ts";
 import type { Usage } from "./wire.ts";
 
-/** A model that a run may call: where it answers, with which key, and what the operator said that it costs. */
+/** A model that a run may call: its base URL, API key and configured prices. */
 export type ModelAccess = {
   /** `provider/model`. */
   id: string;
   provider: ModelProvider;
   name: string;
   baseUrl: string;
-  /** null: the server asks for none. */
+  /** null: the server needs none. */
   key: string | null;
   prices: Prices;
 };
@@ -17,8 +17,8 @@ export type ModelAccess = {
 const known = (): typeof import("@pydantic/genai-prices") => require("@pydantic/genai-prices");
 
 /**
- * What a call cost in USD, by the model that answered; null if nobody says what it costs. What the operator stated goes first, for the model
- * that answered or the one that was asked for.
+ * The cost of a call in USD, by the model that answered; null if unknown. Configured prices take precedence, for the
+ * model that answered or the one requested.
  */
 export function priceOf(usage: Usage, answered: string | null, access: ModelAccess): number | null {
   const stated = access.prices[`${access.provider}/${answered}`] ?? access.prices[access.id];
@@ -42,24 +42,27 @@ export function priceOf(usage: Usage, answered: string | null, access: ModelAcce
     );
     return price?.total_price ?? null;
   } catch {
-    // Figures that contradict each other, as in more cached tokens than tokens.
+    // Inconsistent numbers, such as more cached tokens than tokens.
     return null;
   }
 }
 
 const oneToken: Usage = { input: 1, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, output: 1, reasoning: 0 };
 
-/** Whether a model has a known price, as far as known before it answers. */
+/** Whether a model's price is known before its first call. */
 export const hasPrice = (access: ModelAccess): boolean => priceOf(oneToken, null, access) !== null;
 
-/** How many tokens of output an amount of USD pays for; no end of them where they cost nothing, or nobody says what. */
+/** How many output tokens an amount of USD pays for; Infinity if they are free or their price is unknown. */
 export function outputFor(usd: number, access: ModelAccess): number {
   const tokens = 1000;
   const price = priceOf({ ...oneToken, input: 0, output: tokens }, null, access);
   return price ? Math.floor((usd / price) * tokens) : Number.POSITIVE_INFINITY;
 }
 
-/** A compatible server has prices if it is a known provider's; names alone say nothing, for anyone may serve a llama3. */
+/**
+ * A compatible server has known prices only if it is a known provider's. Model names prove nothing, because anyone can
+ * serve a llama3.
+ */
 function pricedProvider({ provider, baseUrl }: ModelAccess) {
   if (provider === "openai-compatible") return known().findProvider({ providerApiUrl: baseUrl });
   return known().findProvider({ providerId: provider });

@@ -1,9 +1,9 @@
 import type { ModelProvider } from "../../config/model-settings.ts";
 
-/** OpenAI's chat completions and responses, Anthropic's messages, Gemini's generateContent. */
+/** OpenAI chat completions and responses, Anthropic messages, Gemini generateContent. */
 type Format = "chat" | "responses" | "messages" | "gemini";
 
-/** A request to a model: where it goes after the base address, and the model that it names (null: none). */
+/** A request to a model: its path below the base URL, and the model that it names (null: none). */
 export type ModelRequest = { format: Format; path: string; model: string | null; body: Record<string, unknown> };
 
 const endpoints: Record<ModelProvider, Record<string, Format>> = {
@@ -14,7 +14,7 @@ const endpoints: Record<ModelProvider, Record<string, Format>> = {
 };
 const geminiPath = /^\/v1beta(\/models\/([^/:]+):(?:g|streamG)enerateContent)$/;
 
-/** What an address under `/<provider>` is for; null for everything that is no call of a model. */
+/** What a path below `/<provider>` does; null if it isn't a model call. */
 export function findEndpoint(provider: ModelProvider, url: URL) {
   const path = url.pathname.slice(provider.length + 1);
   if (!url.pathname.startsWith(`/${provider}/`)) return null;
@@ -27,7 +27,7 @@ export function findEndpoint(provider: ModelProvider, url: URL) {
   return format ? { format, path: path.replace(/^\/v1/, ""), model: null } : null;
 }
 
-/** The request as it is sent on. A stream of chat completions is made to say what it used. */
+/** The request as it is forwarded. Streamed chat completions are made to report their usage. */
 export function toModelRequest(
   { format, path, model }: NonNullable<ReturnType<typeof findEndpoint>>,
   body: Record<string, unknown>,
@@ -43,17 +43,20 @@ export function toModelRequest(
   };
 }
 
-/** Where each protocol says how much an answer may hold; the first is written where a request says nothing. */
+/** Where each protocol sets the maximum output; the first is used if a request sets none. */
 const outputBounds: Record<Format, string[]> = {
   chat: ["max_tokens", "max_completion_tokens"],
   responses: ["max_output_tokens"],
   messages: ["max_tokens"],
   gemini: ["maxOutputTokens"],
 };
-/** As many tokens any model can write: a bound above what it can is refused as a mistake. */
+/** An output limit that every model accepts: providers reject values above a model's maximum. */
 const anyModelWrites = 8_192;
 
-/** The request with an answer of at most so many tokens: a bound that it states is made less, and one is added where any model takes it. */
+/**
+ * The request with an output limit of at most this many tokens. Lowers an existing limit, and adds one if any model
+ * accepts it.
+ */
 export function boundOutput(request: ModelRequest, most: number): ModelRequest {
   const { format, body } = request;
   const fields = format === "gemini" ? object(body.generationConfig) : body;
@@ -64,7 +67,7 @@ export function boundOutput(request: ModelRequest, most: number): ModelRequest {
   return { ...request, body: format === "gemini" ? { ...body, generationConfig: bounded } : bounded };
 }
 
-/** Kinds of tools that the client runs; what is not among them runs at the provider. */
+/** Kinds of tools that run on the client; all others run at the provider. */
 const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
   chat: ({ type }) => type === "function" || type === "custom",
   responses: ({ type }) => ["function", "custom", "local_shell", "apply_patch"].includes(String(type)),
@@ -73,7 +76,10 @@ const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
 };
 const hostedFields = ["web_search_options", "plugins", "mcp_servers", "container"];
 
-/** What a request wants the provider itself to do (search the web, run code): it would go round the run's one way out. null: nothing. */
+/**
+ * The provider-side tools that a request uses (web search, code execution), which would bypass the run's network rules.
+ * null: none.
+ */
 export function findHosted({ format, body }: ModelRequest): string | null {
   const field = hostedFields.find((name) => body[name] != null);
   if (field) return field;
@@ -83,30 +89,32 @@ export function findHosted({ format, body }: ModelRequest): string | null {
   return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
 }
 
-/** The header in which a provider takes its key. */
+/** The header for a provider's API key. */
 export function keyHeader(provider: ModelProvider, key: string): Record<string, string> {
   if (provider === "anthropic") return { "x-api-key": key };
   if (provider === "google") return { "x-goog-api-key": key };
   return { authorization: `Bearer ${key}` };
 }
 
-/** Tokens of one call. `input` has those that were read from the cache and written to it, `output` those of reasoning. */
+/** Tokens of one call. `input` includes cache reads and writes, `output` includes reasoning. */
 export type Usage = {
   input: number;
   cached: number;
   cacheWritten: number;
-  /** Of `cacheWritten`, those that stay for an hour, which cost more. */
+  /** Part of `cacheWritten` that is kept for an hour, which costs more. */
   cacheWrittenForHour: number;
   output: number;
   reasoning: number;
 };
 
-/** What an answer said about itself. `whole`: it came to its own end; `usage` of one that did not is what it had said until then. */
+/**
+ * What a response reported. `whole`: it is complete. The `usage` of an incomplete one is what it had reported so far.
+ */
 export type Reading = { model: string | null; usage: Usage | null; whole: boolean; error: string | null };
 
 const maxUnreadChars = 32 * 1024 * 1024;
 
-/** Reads what an answer says about itself from its bytes as they pass. */
+/** Reads usage and other details from a response as its bytes pass through. */
 export function createMeter(format: Format, isStream: boolean) {
   const decoder = new TextDecoder();
   const reading: Reading = { model: null, usage: null, whole: false, error: null };
@@ -150,7 +158,7 @@ export function createMeter(format: Format, isStream: boolean) {
 
 type Fields = Record<string, unknown>;
 
-/** One for each format: takes what an event of a stream, or a whole answer, says. */
+/** One function per format: reads an event of a stream, or a complete response. */
 const readers: Record<Format, (event: Fields, reading: Reading) => void> = {
   chat(event, reading) {
     takeModel(event.model, reading);
@@ -229,7 +237,7 @@ function takeError(value: unknown, reading: Reading): void {
   reading.error ??= String(message ?? type ?? (typeof value === "string" ? value : "unknown error"));
 }
 
-/** null if a count is no whole number from 0 on. */
+/** null if a count isn't a non-negative integer. */
 function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   const usage = {
     input: number(counts.input),
@@ -242,12 +250,12 @@ function toUsage(counts: Partial<Record<keyof Usage, unknown>>): Usage | null {
   return Object.values(usage).every(Number.isFinite) ? usage : null;
 }
 
-/** A count that was not sent is 0; what is no count is NaN. */
+/** A missing count is 0; an invalid one is NaN. */
 const number = (value: unknown): number =>
   value == null ? 0 : Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : Number.NaN;
 
 const object = (value: unknown): Fields => (value !== null && typeof value === "object" ? (value as Fields) : {});
 const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
-/** The header of an answer that names the limit of the run that is near. */
+/** The response header that names a limit of the run that is near. */
 export const nearHeader = "x-evald-near-limit";

@@ -9,7 +9,7 @@ type Options = Omit<Parameters<typeof startChromium>[0], "signal"> & {
   signal: AbortSignal;
 };
 
-/** The browser is gone, and with it the page; the next action has a new one. */
+/** The browser exited, and its page is lost; the next action starts a new one. */
 export class BrowserLost extends Error {
   override readonly name = "BrowserLost";
   constructor(
@@ -20,18 +20,18 @@ export class BrowserLost extends Error {
   }
 }
 
-/** Of one message to the browser, and of an action with all of its waits. */
+/** Timeouts for one message to the browser, and for an action with all of its waits. */
 const messageMs = 15_000;
 const actionMs = 60_000;
-/** A page is given time to become quiet: so long without a request on its way, at most so long in all. */
+/** A page is settled after this long without pending requests, but we wait at most `settleMs`. */
 const quietMs = 400;
 const settleMs = 4_000;
-/** One page in a browser that is started when it is first needed, and again after it was lost. */
+/** One page in a browser that is started when first needed, and again after it was lost. */
 export function createBrowsing({ urlMap, signal, ...options }: Options) {
   const mapping = createMapping(urlMap);
   const isMapped = (url: string) => URL.canParse(url) && mapping.toReal(new URL(url)) !== null;
   let opened: ReturnType<typeof open> | null = null;
-  const watch: Watch = { happened: nothing(), onTheWay: new Set() };
+  const watch: Watch = { happened: nothing(), pending: new Set() };
   const mapsAnything = Object.keys(urlMap).length > 0;
 
   async function open() {
@@ -43,7 +43,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
       why ??= reason;
       chromium.kill();
     };
-    const over = chromium.ended.then(({ why: end, limit }) => {
+    const closed = chromium.ended.then(({ why: end, limit }) => {
       gone.reject(new BrowserLost(why ?? `the browser exited: ${end}`, limit));
     });
     const starting = setTimeout(lose, actionMs, "the browser did not start");
@@ -52,7 +52,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
         prepare(await connect(chromium, messageMs), { lose, watch, ...(mapsAnything && { isMapped }) }),
         gone.promise,
       ]);
-      return { page, lose, over, gone: gone.promise };
+      return { page, lose, closed, gone: gone.promise };
     } catch (error) {
       lose(`the browser did not start: ${error instanceof Error ? error.message : error}`);
       return await gone.promise;
@@ -64,14 +64,17 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
   return {
     isMapped,
     async settle(): Promise<void> {
-      const begun = performance.now();
-      let quietSince = begun;
-      for (let at = begun; at - begun < settleMs && at - quietSince < quietMs; at = performance.now()) {
+      const startedAt = performance.now();
+      let quietSince = startedAt;
+      for (let at = startedAt; at - startedAt < settleMs && at - quietSince < quietMs; at = performance.now()) {
         await Bun.sleep(50);
-        if (watch.onTheWay.size > 0) quietSince = performance.now();
+        if (watch.pending.size > 0) quietSince = performance.now();
       }
     },
-    /** Does something with the page, and tells what happened meanwhile. Throws BrowserLost, what `work` throws, or what the signal carries. */
+    /**
+     * Performs an action on the page and returns what happened meanwhile. Throws BrowserLost, what `work` throws, or
+     * the signal's reason.
+     */
     async act<T>(work: (page: Page) => Promise<T>): Promise<{ value: T; happened: Happened }> {
       opened ??= open();
       let tab: Awaited<ReturnType<typeof open>> | null = null;
@@ -98,11 +101,11 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
         clearTimeout(timer);
       }
     },
-    /** Ends the browser; afterwards nothing of it is left. */
+    /** Closes the browser and waits until its processes are gone. */
     async close(): Promise<void> {
       const tab = await opened?.catch(() => null);
       tab?.lose("the session has ended");
-      await tab?.over;
+      await tab?.closed;
     },
   };
 }

@@ -2,34 +2,34 @@ import type { Browser, HTTPRequest, HTTPResponse, Page } from "puppeteer-core/in
 import { schemeHeader } from "../egress/forward.ts";
 import type { Chromium } from "../sandbox/chromium.ts";
 
-/** The last address that the page itself went to, and what came of it. */
+/** The last URL that the page itself navigated to, with its result. */
 type Navigation = { url: string; response: HTTPResponse | null; failure: string | null };
 
-/** What happened on the page beside what was asked for, since the last action began. */
+/** Side effects on the page since the last action started. */
 export type Happened = {
-  /** As the page worded them, with what was answered. */
+  /** The page's text, and how we answered. */
   dialogs: string[];
-  /** Addresses of windows that it wanted to open. */
+  /** URLs of windows that it tried to open. */
   windows: string[];
   downloads: { url: string; name: string }[];
   navigation: Navigation | null;
   navigations: number;
 };
 
-/** What is noted of a page: it begins anew with each action, the requests with each page. */
-export type Watch = { happened: Happened; onTheWay: Set<HTTPRequest> };
+/** What is observed on a page. `happened` is reset by each action, `pending` by each navigation. */
+export type Watch = { happened: Happened; pending: Set<HTTPRequest> };
 
-/** They stay on their way for as long as the page likes. */
+/** Requests that stay open for as long as the page likes. */
 const lasting = new Set(["eventsource", "websocket", "media", "ping"]);
-/** As many dialogs, windows or addresses in one action are a page that does not end. */
-const mostOfAKind = 20;
+/** More dialogs, windows or navigations than this in one action are an endless loop. */
+const maxPerKind = 20;
 
 export const nothing = (): Happened => ({ dialogs: [], windows: [], downloads: [], navigation: null, navigations: 0 });
 
-/** Speaks to a browser over its pipe. `messageMs`: the longest that it may take to answer one message. */
+/** Connects to a browser over its pipe. `messageMs`: timeout of one message. */
 export async function connect(chromium: Chromium, messageMs: number): Promise<Browser> {
   const puppeteer = await import("puppeteer-core/internal/puppeteer-core-browser.js");
-  // A busy machine may take longer to start it than any later message may take.
+  // On a busy machine, the start may take longer than any later message.
   await new Promise((answered) => {
     chromium.hear = answered;
     chromium.send(JSON.stringify({ id: 0, method: "Browser.getVersion" }));
@@ -45,16 +45,19 @@ export async function connect(chromium: Chromium, messageMs: number): Promise<Br
   return puppeteer.connect({ transport, defaultViewport: null, protocolTimeout: messageMs });
 }
 
-/** Guards everything that a page can do beside showing itself, and notes it. `isMapped`: whether the urlMap leads an address elsewhere; without it none does. */
+/**
+ * Restricts and observes everything that a page can do besides rendering. `isMapped`: whether the urlMap maps a URL;
+ * omitted if there is no urlMap.
+ */
 export async function prepare(
   browser: Browser,
   { lose, watch, isMapped }: { lose: (why: string) => void; watch: Watch; isMapped?: (url: string) => boolean },
 ): Promise<Page> {
-  const { onTheWay } = watch;
+  const { pending } = watch;
   const [page] = await browser.pages();
   if (!page) throw new Error("the browser has no page");
   const count = (list: unknown[], what: string) => {
-    if (list.length >= mostOfAKind) lose(`the page opened too many ${what}, so the browser was closed`);
+    if (list.length >= maxPerKind) lose(`the page opened too many ${what}, so the browser was closed`);
   };
   page.on("dialog", (dialog) => {
     const isQuestion = dialog.type() === "prompt";
@@ -65,24 +68,24 @@ export async function prepare(
     (isQuestion ? dialog.dismiss() : dialog.accept()).catch(() => {});
   });
   page.on("error", () => lose("the page crashed, so the browser was closed"));
-  onTheWay.clear();
+  pending.clear();
   page.on("request", (request) => {
     const isOfPage = request.isNavigationRequest() && request.frame() === page.mainFrame();
-    // What the page before it still waits for is nobody's.
-    if (isOfPage) onTheWay.clear();
-    if (/^http/.test(request.url()) && !lasting.has(request.resourceType())) onTheWay.add(request);
+    // Pending requests of the previous page don't matter.
+    if (isOfPage) pending.clear();
+    if (/^http/.test(request.url()) && !lasting.has(request.resourceType())) pending.add(request);
     if (!isOfPage) return;
     watch.happened.navigation = { url: request.url(), response: null, failure: null };
-    if (++watch.happened.navigations > mostOfAKind)
+    if (++watch.happened.navigations > maxPerKind)
       lose("the page navigated in an endless loop, so the browser was closed");
   });
   page.on("response", (response) => {
     const { navigation } = watch.happened;
     if (navigation?.url === response.url() && response.request().isNavigationRequest()) navigation.response = response;
   });
-  page.on("requestfinished", (request) => onTheWay.delete(request));
+  page.on("requestfinished", (request) => pending.delete(request));
   page.on("requestfailed", (request) => {
-    onTheWay.delete(request);
+    pending.delete(request);
     const { navigation } = watch.happened;
     if (navigation?.url === request.url() && request.isNavigationRequest())
       navigation.failure = request.failure()?.errorText ?? "failed";
@@ -107,7 +110,7 @@ export async function prepare(
   });
   await whole.send("Browser.setDownloadBehavior", { behavior: "deny", eventsEnabled: true });
   if (!isMapped) return page;
-  // A tunnel cannot follow a urlMap: what is asked for by https in the page goes out by the plain way, and says so.
+  // A tunnel can't apply a urlMap, so mapped https requests of the page are sent as http with a header that says so.
   whole.on("Fetch.requestPaused", ({ requestId, request: { url, headers } }) => {
     const plain = {
       url: url.replace(/^https:/, "http:"),

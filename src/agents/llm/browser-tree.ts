@@ -1,6 +1,6 @@
 import type { SerializedAXNode } from "puppeteer-core/internal/puppeteer-core-browser.js";
 
-/** A page as its accessibility tree: a line for each thing on it, and under `[e12]` the way back to it. */
+/** A page as its accessibility tree: one line per element, and `[e12]` to refer to it. */
 export type PageText = { text: string; find(ref: string): SerializedAXNode | null };
 
 const controls = new Set(
@@ -8,9 +8,9 @@ const controls = new Set(
     " ",
   ),
 );
-/** Their name is the text that stands in them. */
+/** Roles that are named by their text content. */
 const namedByText = new Set([...controls, "heading", "cell", "gridcell", "columnheader", "rowheader"]);
-/** They say nothing that their children do not say. */
+/** Roles that add nothing to their children. */
 const transparent = new Set(
   "none generic paragraph LabelText MenuListPopup rowgroup RootWebArea strong emphasis Section DescriptionListDetail time superscript subscript".split(
     " ",
@@ -20,11 +20,11 @@ const unseen = new Set(["InlineTextBox", "ListMarker", "LineBreak"]);
 const states = "checked pressed disabled expanded selected required readonly invalid".split(
   " ",
 ) as (keyof SerializedAXNode)[];
-/** What is short may be meant to be clicked, whatever it is made of. */
+/** Short elements may be clickable, whatever their type. */
 const labelChars = 60;
 const maxNameChars = 2000;
 
-/** The tree as text. What the page itself says stands in quotes, as JSON strings. Refs are the same as long as the element is. */
+/** The tree as text. Strings of the page are quoted as JSON. Refs stay the same as long as the element exists. */
 export function toPageText(root: SerializedAXNode, address: string): PageText {
   const lines: string[] = [];
   const nodes = new Map<string, SerializedAXNode>();
@@ -68,7 +68,7 @@ export function toPageText(root: SerializedAXNode, address: string): PageText {
     putAll(children, depth + 1, isNamed || (name !== "" && namedByText.has(role)));
   }
 
-  /** Texts that follow each other are one. */
+  /** Consecutive texts are merged. */
   function putAll(children: SerializedAXNode[], depth: number, isNamed: boolean): void {
     let run: SerializedAXNode[] = [];
     const flush = () => {

@@ -8,7 +8,7 @@ import type { Happened } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
-/** Of one look at a page. */
+/** Limits of one snapshot. */
 const lookChars = 12_000;
 const loadMs = 15_000;
 const elementMs = 8_000;
@@ -17,10 +17,10 @@ const maxScreenshots = 20;
 
 type Place = Means & { browser: Extract<Means["browser"], { program: string }> };
 
-/** What is wrong in the request itself: it is answered without a look at the page. */
+/** A mistake in the call itself, reported without reading the page. */
 class Mistake extends Error {}
 
-/** The browser as a tool: `browse`, with one action a call. */
+/** The browser as a tool: `browse`, one action per call. */
 export function browserTools(task: Task, { browser, operatorHosts }: Place, signal: AbortSignal) {
   const { urlMap, limits } = task;
   const browsing = createBrowsing({ ...browser, memoryBytes: limits.memoryBytes, urlMap, signal });
@@ -58,7 +58,7 @@ export function browserTools(task: Task, { browser, operatorHosts }: Place, sign
     return element as ElementHandle<Element>;
   }
 
-  /** Does one thing with the page, and looks at what came of it. */
+  /** Performs one action and returns a snapshot of the page. */
   async function act(call: Call, work: (page: Page) => Promise<string | null>, from = 0): Promise<Result> {
     try {
       const { value, happened } = await browsing.act(async (page) => {
@@ -177,7 +177,7 @@ const isErrorPage = (url: string) => url.startsWith("chrome-error:");
 const plain = (url: string) => url.replace(/#.*$/s, "");
 const isTimeout = (error: unknown) => error instanceof Error && error.name === "TimeoutError";
 
-/** What went wrong beside the action itself; null if nothing did. `objectionTo`: why a run may not go to an address. */
+/** Problems besides those of the action itself; null if none. `objectionTo`: why the run may not reach a URL. */
 async function faultOf(
   { navigation, downloads, windows }: Happened,
   url: string,
@@ -210,7 +210,7 @@ async function faultOf(
   return status < 400 ? null : { message: `${navigation?.url} returned status ${status}` };
 }
 
-/** The page as a WebP picture, poorer where it would be too large. Throws a Mistake for one that is too large even so. */
+/** A screenshot as WebP, at lower quality if it would be too large. Throws a Mistake if it is still too large. */
 async function pictureOf(page: Page): Promise<Uint8Array> {
   const take = (quality: number) => page.screenshot({ type: "webp", quality });
   const best = await take(80);
@@ -219,7 +219,7 @@ async function pictureOf(page: Page): Promise<Uint8Array> {
   return image;
 }
 
-/** A page that goes elsewhere meanwhile is looked at again. */
+/** The page navigated meanwhile, so take the snapshot again. */
 async function steadily<T>(look: () => Promise<T>, settle: () => Promise<void>): Promise<T> {
   for (let tries = 3; ; tries--) {
     try {
@@ -231,7 +231,7 @@ async function steadily<T>(look: () => Promise<T>, settle: () => Promise<void>):
   }
 }
 
-/** Writes into a field in the place of what stands there, or chooses the option of that text. */
+/** Replaces the content of a field, or selects the option with that text. */
 async function fill(element: ElementHandle<Element>, text: string): Promise<void> {
   const options = await element.evaluate((field) =>
     field.tagName === "SELECT"

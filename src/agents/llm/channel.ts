@@ -1,4 +1,6 @@
-/** What many say in turn, for one who listens: items in the order in which they were pushed, then the end or the failure. */
+/**
+ * A queue from many producers to one reader: items in the order in which they were pushed, then the end or the failure.
+ */
 export function createChannel<T>() {
   const waiting: T[] = [];
   let over: { error: unknown } | null = null;

@@ -1,17 +1,17 @@
 import type { ModelMessage } from "ai";
 
-/** What a model is given to read at once, in characters, unless its provider says that it is too much: some 100,000 tokens. */
+/** Maximum characters of a conversation, about 100,000 tokens, unless the provider says that this is too long. */
 export const usualRoom = 400_000;
 const gone = { type: "text", value: "Omitted to save space. Call the tool again if you need it." } as const;
 
 const sizeOf = (value: unknown) => JSON.stringify(value)?.length ?? 0;
 const charsOf = (messages: ModelMessage[]) => messages.reduce((sum, { content }) => sum + sizeOf(content), 0);
 
-/** Takes the oldest results of tools out of a conversation that has become longer than `maxChars`; what was said and done stays. */
+/** Removes the oldest tool results from a conversation longer than `maxChars`; messages and calls stay. */
 export function forget(messages: ModelMessage[], maxChars: number): void {
   let chars = charsOf(messages);
   if (chars <= maxChars) return;
-  // More than is needed, so that a provider's cache of the beginning is not lost at every step.
+  // Removes more than needed, so that the provider's cache of the start stays valid for several steps.
   for (const { role, content } of messages) {
     if (role !== "tool") continue;
     for (const part of content) {
@@ -23,7 +23,7 @@ export function forget(messages: ModelMessage[], maxChars: number): void {
   }
 }
 
-/** The room of a model that takes no conversation of this length; null where nothing is left that could be taken out. */
+/** A smaller limit for a model that rejected a conversation of this length; null if nothing is left to remove. */
 export function lessRoom(messages: ModelMessage[]): number | null {
   const before = charsOf(messages);
   const room = Math.floor(before * 0.8);

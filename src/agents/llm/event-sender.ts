@@ -1,11 +1,12 @@
-/** A command that ends sooner is told of by its result alone. */
+/** The output of faster commands is reported only in their result. */
 const tellMs = 1_000;
 const maxChars = 4_000;
 const maxTimes = 50;
 
 /**
- * Tells what a command says while it works, for a person who watches: once a second at most, in whole lines, the last of what is too much. A line
- * is never cut in two, nor is a key of several lines: what takes secrets out of texts must see them whole.
+ * Sends the output of a running command, for live views: at most once a second, in whole lines, and only the end if
+ * there is too much. It never splits a line or a multi-line key, because secrets are only removed from text that
+ * contains them whole.
  */
 export function createTeller(tell: (text: string) => void) {
   const decoder = new TextDecoder();

@@ -13,7 +13,7 @@ import { makeSocketFolder, sweepSockets } from "../sockets.ts";
 type Options = {
   now: () => number;
   gateway: GatewayOpener;
-  /** Where each run gets a folder to work in; null: beside the socket of its way out, among the temporary files. */
+  /** Where each run gets its workspace; null: next to the socket of its proxy, in the temporary folder. */
   folder: string | null;
   operatorHosts: readonly string[];
 };
@@ -21,27 +21,30 @@ type Options = {
 type Run = {
   task: Task;
   model: ModelAccess;
-  /** Its money is bounded: a model whose price nobody states is refused. */
+  /** The run has a spending limit, so models without a known price are rejected. */
   mustHavePrice: boolean;
   allow: readonly AllowRule[];
-  /** Hears what the gateway and the egress saw. */
+  /** Called with the events of the gateway and the proxy. */
   onEvent: (event: AgentEvent, source: EventSource) => void;
-  /** Told once: the run cannot go on with its model. */
+  /** Called once, when the run can't continue with its model. */
   onFailure: (failure: AgentFailure) => void;
 };
 
-/** What one run of an agent with a model works with. `secrets` must not stand in anything that is stored. */
+/** What one run of an agent with a model works with. `secrets` must not appear in anything that is stored. */
 type Equipment = {
   means: Means;
   secrets: string[];
-  /** The agent hears with the next answer of its model that a limit is near. */
+  /** Warns the agent, in the next response of its model, that a limit is near. */
   warn: (limit: string) => void;
   close: () => Promise<void>;
 };
 
 export type Host = ReturnType<typeof createHost>;
 
-/** The service's side of agents with a model: opens for each run its way to the model, its way out and its folder, and closes them. */
+/**
+ * The service's side of agents with a model: for each run, it opens access to the model, the network proxy and the
+ * workspace, and closes them.
+ */
 export function createHost({ now, gateway, folder, operatorHosts }: Options) {
   let sandbox: Promise<Sandbox> | undefined;
   let browser: Promise<FoundBrowser> | undefined;
@@ -65,8 +68,8 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     const missing = { missing: "missing" in found ? found.missing : detail };
     if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: async () => {} };
     egress ??= listen();
-    const way = await egress;
-    const workspace = makeWorkspace(way.home);
+    const proxy = await egress;
+    const workspace = makeWorkspace(proxy.home);
     const terms = {
       ...addressesOf(task),
       urlMap: task.urlMap,
@@ -74,13 +77,13 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
       onEvent: (event: AgentEvent) => onEvent(event, "egress"),
     };
     const bytesOut = task.limits.maxBytesOut;
-    const session = way.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
-    // What a page asks for, by the dozen, is not what the agent asks for.
-    const ofPages = "program" in found ? way.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
-    const wayOf = ({ token }: { token: string }) => ({ path: way.egress.socketPath, token });
+    const session = proxy.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
+    // Pages send dozens of requests that the agent didn't make, so they are counted separately.
+    const ofPages = "program" in found ? proxy.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
+    const accessOf = ({ token }: { token: string }) => ({ path: proxy.egress.socketPath, token });
     return {
-      sandbox: { workspace, egress: wayOf(session) },
-      browser: "program" in found && ofPages ? { program: found.program, egress: wayOf(ofPages) } : missing,
+      sandbox: { workspace, egress: accessOf(session) },
+      browser: "program" in found && ofPages ? { program: found.program, egress: accessOf(ofPages) } : missing,
       secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
       async close() {
         session.close();
@@ -101,7 +104,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
         model,
         mustHavePrice,
         limits: run.task.limits.model,
-        // A model that says nothing is told of before the agent is taken for idle.
+        // A silent model is reported before the agent counts as idle.
         silenceMs: run.task.limits.idleMs / 2,
         onEvent: (event) => onEvent(event, "gateway"),
         onFailure,
@@ -122,22 +125,25 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
         },
       };
     },
-    /** Removes what a service left when it was killed. Call it under the data lock. */
+    /** Removes what a killed service left behind. Requires the data lock. */
     async sweep(): Promise<void> {
       if (folder) await remove(folder);
       await sweepSockets(now());
     },
-    /** Call it when no run is under way. */
+    /** Call it when no run is active. */
     async close(): Promise<void> {
-      const way = await egress;
+      const proxy = await egress;
       egress = undefined;
-      await way?.egress.close();
-      if (way) await remove(way.home);
+      await proxy?.egress.close();
+      if (proxy) await remove(proxy.home);
     },
   };
 }
 
-/** Beside the service's own work: a folder may hold ten thousand files. What commands left may be closed to its own owner. */
+/**
+ * Runs outside the event loop, because a folder may contain thousands of files. Commands may have left folders without
+ * permissions.
+ */
 async function remove(path: string): Promise<void> {
   try {
     await rm(path, { recursive: true, force: true });

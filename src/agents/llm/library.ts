@@ -3,7 +3,7 @@ import type { Page } from "../page.ts";
 
 type Found = { url: string; heading: string; excerpt: string };
 
-/** What was read in one session, section by section, to be searched by words. */
+/** The sections that a session has read, with a full-text search. */
 export function createLibrary() {
   const db = new Database(":memory:");
   db.run("CREATE VIRTUAL TABLE sections USING fts5(url UNINDEXED, heading, body, tokenize = 'porter unicode61')");
@@ -17,10 +17,10 @@ export function createLibrary() {
 
   return {
     get: (url: string): Page | null => pages.get(url) ?? null,
-    /** The first page whose text holds some words; null if none does. */
+    /** The first page whose text contains the words; null if none does. */
     mentioning: (text: string): string | null =>
       pages.values().find(({ markdown }) => markdown.includes(text))?.url ?? null,
-    /** Whether it was asked before; from then on it was. */
+    /** Whether it was requested before; marks it as requested. */
     asked(url: string): boolean {
       const before = asked.has(url);
       asked.add(url);
@@ -38,13 +38,13 @@ export function createLibrary() {
         }
       })();
     },
-    /** An address that a page lists, with what it says of it. */
+    /** Adds a URL that a page lists, with its description. */
     list(url: string, text: string): void {
       if (listed.has(url)) return;
       listed.add(url);
       insert.run(url, text, "");
     },
-    /** The best sections for some words: those with all of them, else those with any. */
+    /** The best sections for a query: those with all of its words, or else with any. */
     search(query: string): Found[] {
       const words = (query.match(/[\p{L}\p{N}_]+/gu) ?? []).slice(0, 20).map((word) => `"${word}"`);
       if (words.length === 0) return [];

@@ -15,11 +15,11 @@ import { workspaceTools } from "./workspace.ts";
 
 type Ending = { outcome: Outcome; reason: string };
 
-/** Turns without a call of a tool after which the model is taken at its silence. */
+/** Consecutive turns without a tool call after which the run ends. */
 const maxIdleTurns = 3;
-/** Failures in a row; the gateway ends the run before, unless what fails is on this side of it. */
+/** Consecutive failures that end the run. The gateway ends it earlier, unless the failure is on our side. */
 const maxFailures = 8;
-/** As the model is told of its limits. */
+/** Names of limits in messages to the model. */
 const limitWords: Record<string, string> = {
   model_calls: "its model calls",
   model_tokens: "its tokens",
@@ -35,8 +35,8 @@ const limitWords: Record<string, string> = {
 const maxTextChars = 16_000;
 
 /**
- * The agent that works with a model: it reads the docs, runs commands in a sandbox and calls the product, until it says that it is done, a
- * limit ends it, or it falls silent. It is told of its model and its sandbox by `context.means`.
+ * The agent with a model. It reads the docs, runs commands in a sandbox and calls the product until it calls `finish`,
+ * reaches a limit, or stops calling tools. `context.means` describes its model and sandbox.
  */
 export function createModelAgent({ version }: { version: string }): Agent {
   const description = { id: "llm", version, model: null, kind: "model" } as const;
@@ -59,7 +59,7 @@ async function work(
 ): Promise<void> {
   const { means, signal } = context;
   if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
-  // They would go to stdout, between the events.
+  // Warnings would go to stdout, between the events.
   globalThis.AI_SDK_LOG_WARNINGS = false;
   let ids = 0;
   let calls = 0;
@@ -86,31 +86,31 @@ async function work(
   ];
   const goal = (task.endGoal ?? task.text).slice(0, 2000);
   const tools = Object.keys(specs);
-  const begun = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
-  const detail = { ...begun, product: task.productUrl, tools, missing };
+  const setup = { agent: id, version, kind, model: means.model.id, goal, starts: task.startUrls };
+  const detail = { ...setup, product: task.productUrl, tools, missing };
   tell({ type: "milestone", name: "started", detail });
 
-  // What holds before the agent begins is no work of its own.
+  // Checks that pass before the agent starts aren't its achievement.
   await declared(task, context, nextId, tell, "before");
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
   const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
   const onFault = (error: unknown) => (fault ??= { error });
   const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
-  const told = new Set<string>();
+  const sent = new Set<string>();
   let room = usualRoom;
   let failures = 0;
   let silent = 0;
   let ending: Ending | null = null;
   while (!ending) {
     signal.throwIfAborted();
-    const fresh = [...notices].filter((notice) => !told.has(notice));
+    const fresh = [...notices].filter((notice) => !sent.has(notice));
     if (fresh.length > 0) {
       messages.push({
         role: "user",
         content: `The run has almost used up ${fresh.join(" and ")}. Wrap up now and call finish.`,
       });
-      for (const notice of fresh) told.add(notice);
+      for (const notice of fresh) sent.add(notice);
     }
     forget(messages, room);
     const result = streamText({
@@ -155,7 +155,10 @@ async function work(
   tell({ type: "end", ...(await judged(ending, task, context, nextId, tell)) });
 }
 
-/** Anthropic keeps what it has read only up to where it is told to: the rest of a long conversation would be paid for in full at every step. */
+/**
+ * Anthropic caches only up to a marked message. Without the mark, the whole conversation would be billed in full at
+ * every step.
+ */
 function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   const cacheControl = { type: "ephemeral" };
   return messages.map((message, i) =>
@@ -163,7 +166,7 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   );
 }
 
-/** What the prompt's declared checks say goes before what the model claims. */
+/** Success checks take precedence over the model's claim. */
 async function judged(
   claimed: Ending,
   task: Task,
@@ -177,7 +180,7 @@ async function judged(
   return claimed.outcome === "succeeded" ? said : claimed;
 }
 
-/** Makes the declared checks; null where there are none. */
+/** Runs the success checks; null if there are none. */
 async function declared(
   task: Task,
   context: AgentContext,

@@ -7,10 +7,13 @@ import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
 import { nearHeader } from "../gateway/wire.ts";
 
-/** Models of OpenAI from before its Responses API. */
+/** OpenAI models that predate the Responses API. */
 const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
 
-/** A model, reached through the gateway with the token of a session there. `onNear` is told each limit that an answer says is near. */
+/**
+ * A model, reached through the gateway with a session token. `onNear` is called with each limit that a response reports
+ * as near.
+ */
 export function toModel(
   { provider, name, socketPath, token }: Means["model"],
   onNear: (limit: string) => void = () => {},

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Outcome } from "../agent.ts";
 import { type Result, spec } from "./tool.ts";
 
-/** Tools with which the agent reports on itself: questions, friction and its result, which `onFinish` gets. */
+/** Tools with which the agent reports questions, friction and its result, which is passed to `onFinish`. */
 export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string }) => void) {
   return {
     ask_human: spec({

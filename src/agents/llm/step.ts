@@ -2,7 +2,7 @@ import { APICallError, type ModelMessage, type streamText } from "ai";
 import type { AgentEvent, FailureCause } from "../agent.ts";
 import { bounded } from "./tool.ts";
 
-/** What came of one call of the model and of the tools that it asked for. `final`: another try would fare no better. */
+/** Result of one model call and its tool calls. `final`: retrying would not help. */
 export type StepEnd =
   | { kind: "done"; messages: ModelMessage[]; calls: number }
   | { kind: "over_budget"; message: string }
@@ -13,13 +13,13 @@ export type StepEnd =
       final: boolean;
       retryAfterMs: number | null;
       isBusy: boolean;
-      /** The model cannot read so much at once. */
+      /** The conversation is too long for the model. */
       isTooLong: boolean;
     };
 
 type Terms = { nextId: () => string; tell: (event: AgentEvent) => void; signal: AbortSignal; maxTextChars: number };
 
-/** Reads a step of the AI SDK to its end and tells what the model thinks and says. Throws what the signal carries. */
+/** Reads one AI SDK step to its end and reports the model's thoughts and messages. Throws the signal's reason. */
 export async function takeStep(
   result: Pick<ReturnType<typeof streamText>, "stream" | "responseMessages">,
   { nextId, tell, signal, maxTextChars }: Terms,
@@ -45,7 +45,7 @@ export async function takeStep(
       else if (part.type === "text-end") say(`message ${part.id}`);
       else if (part.type === "tool-call") {
         calls++;
-        // What the SDK refuses never reaches a tool: no such tool, or input of another shape.
+        // The SDK itself rejects calls of unknown tools and invalid input.
         if (part.invalid) {
           const id = nextId();
           const input =
@@ -77,7 +77,7 @@ export async function takeStep(
 
 const isCut = (reason: string | null) => reason === null || reason === "error" || reason === "other";
 
-/** As Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter say it. */
+/** Wordings of Anthropic, OpenAI, Google, vLLM, llama.cpp and OpenRouter. */
 const tooLong =
   /context (length|window|size)|prompt is too long|too many tokens|input token count|maximum number of tokens/i;
 
@@ -107,7 +107,10 @@ const pauseMs = 200;
 const busyPauseMs = 1_000;
 const longestPauseMs = 30_000;
 
-/** Waits before the next try: as long as the provider asked for, else ever longer; an answer that broke off is asked for anew sooner. */
+/**
+ * Waits before the next try: as long as the provider says, or else with exponential backoff; shorter after an
+ * incomplete response.
+ */
 export async function pauseAfter(
   failures: number,
   { retryAfterMs, isBusy }: Extract<StepEnd, { kind: "failed" }>,

@@ -2,31 +2,31 @@ import { type Tool, tool } from "ai";
 import type { z } from "zod";
 import type { AgentEvent, Artefact } from "../agent.ts";
 
-/** What came of a tool. The model is told the output, and the session keeps it. */
+/** Result of a tool. `output` is sent to the model and stored in the session. */
 export type Result = { ok: boolean; output: Record<string, unknown>; artefact?: Artefact };
 
-/** What a tool may do beside its work: tell of it, under the id of its call. */
+/** The context of a tool call: `tell` sends events under its ID. */
 export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) => void };
 
-/** A tool of the model. `run` does not throw for what the model or the target did wrong. */
+/** A tool of the model. `run` doesn't throw for mistakes of the model or failures of the target. */
 export type ToolSpec<I = unknown> = {
   description: string;
   input: z.ZodType<I>;
   run: (input: I, call: Call) => Promise<Result>;
 };
 
-/** Keeps the type of the input between schema and work. */
+/** Ties the input type of a schema to its function. */
 export const spec = <I>(of: ToolSpec<I>): ToolSpec => of as unknown as ToolSpec;
 
 type Terms = {
   nextId: () => string;
   signal: AbortSignal;
   tell: (event: AgentEvent) => void;
-  /** Hears what a tool threw: a fault of this side, which is nobody's friction. */
+  /** Called with errors thrown by a tool. They are bugs on our side, never friction. */
   onFault: (error: unknown) => void;
 };
 
-/** The tools as the AI SDK takes them, each call told of as it begins and as it ends. */
+/** The tools in AI SDK format. Each call is reported when it starts and ends. */
 export function toTools(
   specs: Record<string, ToolSpec>,
   { nextId, signal, tell, onFault }: Terms,
@@ -50,25 +50,25 @@ export function toTools(
   return Object.fromEntries(entries);
 }
 
-/** Of an address that is asked for or told: a page may give itself one of any length. */
+/** Maximum length of a URL. A page can have one of any length. */
 export const maxUrlChars = 8_000;
 
-/** The most of what a tool takes or answers that is told of it, in characters of JSON: of a hostile page or folder it may be any amount. */
-const maxToldChars = 120_000;
+/** Maximum characters of a tool's input or output in JSON, because a hostile page or folder can be of any size. */
+const maxEventChars = 120_000;
 
-/** Fields as they may be told: where they are too much, with their texts shortened, or as one text of all. */
+/** The fields of an event, bounded: if too large, with shortened texts, or else as a single text. */
 export function bounded(fields: Record<string, unknown>): Record<string, unknown> {
   const json = JSON.stringify(fields);
-  if (json.length <= maxToldChars) return fields;
+  if (json.length <= maxEventChars) return fields;
   const short = Object.entries(fields).map(([name, value]) => [
     name,
     typeof value === "string" ? shortened(value, 20_000) : value,
   ]);
   const cut = Object.fromEntries(short);
-  return JSON.stringify(cut).length <= maxToldChars ? cut : { cut: shortened(json, 20_000) };
+  return JSON.stringify(cut).length <= maxEventChars ? cut : { cut: shortened(json, 20_000) };
 }
 
-/** The first and the last of a text that is too long for one look, with a word on what is left out. */
+/** The start and end of a long text, with a note on how much was left out. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor(most * 0.6);

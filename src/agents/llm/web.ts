@@ -32,7 +32,7 @@ function objectionTo(headers: Record<string, string>): string | null {
 
 const plain = (url: string) => url.replace(/#.*$/s, "");
 
-/** Where the addresses that an agent asks for come from. */
+/** Tracks where the agent's URLs come from. */
 function createSources({ startUrls, productUrl }: Task, library: ReturnType<typeof createLibrary>) {
   const sources = new Map<string, Source>();
   const learn = (url: string, source: Source) => {
@@ -41,7 +41,7 @@ function createSources({ startUrls, productUrl }: Task, library: ReturnType<type
   for (const url of [...startUrls, ...(productUrl ? [productUrl] : [])])
     learn(url, { provenance: "given", foundOn: null });
 
-  /** What stands in the text of a page, as paths of an API do, was found there too. */
+  /** URLs that appear in the text of a page, such as API paths, count as found there. */
   function sourceOf(url: string): Source {
     const known = sources.get(plain(url));
     if (known) return known;
@@ -52,7 +52,7 @@ function createSources({ startUrls, productUrl }: Task, library: ReturnType<type
   return { learn, sourceOf };
 }
 
-/** The tools that go out: all through the guard, to the hosts of the run and no others. */
+/** The network tools. All requests go through the guard, to allowed hosts only. */
 export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
   const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
   const mapping = createMapping(task.urlMap);
@@ -63,9 +63,9 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
   async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
     const { provenance, foundOn } = sourceOf(url);
     const method = asked.method ?? "GET";
-    const told = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
+    const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
     const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
-    const begun = now();
+    const startedAt = now();
     if (url.length > maxUrlChars)
       return { ok: false, kind: "refused", message: `the URL is longer than ${maxUrlChars} characters` };
     try {
@@ -75,19 +75,19 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
       const response = await guard.request(url, { ...asked, signal, timeoutMs: requestMs });
       const { mappedUrl, status, ms, body } = response;
       const type = response.headers.get("content-type");
-      tell({ ...told, ...sent, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
+      tell({ ...event, ...sent, mappedUrl, status, ms, bytes: body.length, contentType: type, error: null });
       return { ok: true, response, type };
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof GuardError)) throw error;
       const { kind, message } = error;
-      const failed = { mappedUrl: guard.mapped(url), status: null, ms: now() - begun, bytes: 0, contentType: null };
-      tell({ ...told, ...sent, ...failed, error: { kind, message } });
+      const failed = { mappedUrl: guard.mapped(url), status: null, ms: now() - startedAt, bytes: 0, contentType: null };
+      tell({ ...event, ...sent, ...failed, error: { kind, message } });
       return { ok: false, kind, message };
     }
   }
 
-  /** Reads a page, files its parts and remembers where its links lead. */
+  /** Reads a page, adds its sections to the library and records its links. */
   async function open(url: string, call: Call) {
     const got = await ask(url, { headers: { accept: readerAccept } }, call);
     if (!got.ok) return { miss: { url, error: got.kind, message: got.message } };

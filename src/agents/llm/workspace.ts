@@ -8,15 +8,15 @@ const outputChars = 12_000;
 const fileChars = 20_000;
 const defaultSeconds = 120;
 const maxSeconds = 240;
-/** What is kept in memory of what a command says. */
+/** Maximum command output kept in memory. */
 const keptBytes = 4 * 1024 * 1024;
 
 type Place = Extract<Means["sandbox"], { workspace: string }>;
 type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isTold?: boolean };
-/** `stopped`: why it did not come to its own end. */
+/** `stopped`: why it was stopped. */
 type Done = { exitCode: number; out: string; err: string; stopped: string | null };
 
-/** A path below /workspace; null for one that leads out of it, or is none. */
+/** A path below /workspace; null if it is invalid or leads out of it. */
 function inside(path: string): string | null {
   if (path.length > 4096 || path.includes("\0")) return null;
   const parts: string[] = [];
@@ -28,11 +28,11 @@ function inside(path: string): string | null {
   return path.startsWith("/") && !/^\/workspace(\/|$)/.test(path) ? null : ["/workspace", ...parts].join("/");
 }
 
-/** Refuses what a link leads out of the workspace; `$1` is the path, `$2` what must exist of it. */
+/** Rejects symbolic links that lead out of the workspace; `$1` is the path, `$2` the part of it that must exist. */
 const checked = (then: string) =>
   `real=$(realpath -m -- "$1") || exit 1; case $real in /workspace|/workspace/*) ;; *) echo "a symbolic link points outside /workspace" >&2; exit 9;; esac; ${then}`;
 
-/** The kernel takes no argument of 128 KiB or more, and none with a zero byte. */
+/** Linux rejects arguments of 128 KiB or more, and ones with a null byte. */
 const maxCommandBytes = 120_000;
 
 function objectionTo(command: string): string | null {
@@ -56,7 +56,7 @@ function start(run: SandboxRun) {
   }
 }
 
-/** The tools that work with commands and files: every one of them is a command in a sandbox of its own on the run's folder. */
+/** The tools for commands and files. Each call runs a command in its own sandbox on the run's folder. */
 export function workspaceTools(
   { workspace, egress }: Place,
   { memoryBytes, workspaceBytes }: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
@@ -91,7 +91,7 @@ export function workspaceTools(
         sandboxed.stdin.write(stdin);
         await sandboxed.stdin.end();
       } catch {
-        // A command need not read.
+        // The command may not read its input.
       }
       const { exitCode, limit } = await sandboxed.ended;
       const [out, err] = await outputs;
@@ -174,7 +174,7 @@ const problemOf = ({ exitCode, err, stopped }: Done): string | null =>
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
 
-/** What a command says, told while it does, with the middle left out of what is too much. */
+/** The output of a command, reported while it runs, with the middle left out if it is too long. */
 async function gather(stream: ReadableStream<Uint8Array>, hear: (text: string) => void): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;

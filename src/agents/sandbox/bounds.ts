@@ -2,23 +2,23 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { dirname, join } from "node:path";
 
 export type SandboxLimits = {
-  /** Of all processes together, files under /tmp, /home and /dev/shm included. */
+  /** For all processes together, including files under /tmp, /home and /dev/shm. */
   memoryBytes: number;
-  /** Threads count. */
+  /** Including threads. */
   processes: number;
-  /** On the disk, and 1 KiB for each file. */
+  /** On disk, plus 1 KiB per file. */
   workspaceBytes: number;
 };
 
-/** A bound of the sandbox that was reached, in the words of a `limit` event. */
+/** A limit of the sandbox that was reached, in the format of a `limit` event. */
 export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; value: number; unit: string };
 
 export type Cgroup = {
-  /** Who writes its own process id to all of these is a member, and so are its children. */
+  /** A process that writes its ID to all of these joins the group, and so do its children. */
   entrances: string[];
-  /** The bound that was reached so far, if any. */
+  /** The limit that was reached, if any. */
   hit(): LimitHit | null;
-  /** Removes it once its last process is gone. */
+  /** Removes the group after its last process has exited. */
   remove(): Promise<void>;
 };
 
@@ -33,7 +33,9 @@ const read = (path: string): string => {
   }
 };
 
-/** Makes a control group for one sandbox, version 2 or 1, below the one of this process; null where that is not possible. */
+/**
+ * Creates a control group (version 2 or 1) for one sandbox below the one of this process; null if that isn't possible.
+ */
 export function createCgroup(limits: SandboxLimits): Cgroup | null {
   const name = `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
   const { memoryBytes, processes } = limits;
@@ -53,13 +55,16 @@ export function createCgroup(limits: SandboxLimits): Cgroup | null {
       const folders = attempt();
       if (folders.length > 0) return toCgroup([...new Set(folders)], limits);
     } catch {
-      // Not ours to write: the next kind, or none.
+      // Not writable: try the next kind.
     }
   }
   return null;
 }
 
-/** The folder of this process in the hierarchy of a controller, and for version 2 the one above, which may hold no processes. */
+/**
+ * The folder of this process in a controller's hierarchy and, for version 2, its parent, because groups with children
+ * may not contain processes.
+ */
 function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
   const mount = read("/proc/mounts")
     .split("\n")
@@ -74,7 +79,7 @@ function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
   const at = mount?.[1];
   if (!at || !own) return [];
   const inside = join(at, own.slice(2).join(":"));
-  // In a container the path may be the host's, which is not seen from here.
+  // In a container, the path may be the host's, which isn't visible here.
   const folder = existsSync(inside) ? inside : at;
   const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
   const found = [folder, ...above];
@@ -82,7 +87,7 @@ function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
   return found;
 }
 
-/** Groups that a service left when it was killed are empty by now. */
+/** Groups left behind by a killed service are empty by now. */
 function sweep(folder: string): void {
   if (!existsSync(folder)) return;
   for (const name of readdirSync(folder).filter((entry) => /^evald-\d+-[0-9a-f]{8}$/.test(entry))) {
@@ -90,12 +95,12 @@ function sweep(folder: string): void {
     try {
       rmdirSync(join(folder, name));
     } catch {
-      // Still in use, or another's.
+      // Still in use, or owned by another user.
     }
   }
 }
 
-/** A name that ends in `?` may be absent. */
+/** Names that end in `?` are optional. */
 function make(folder: string, bounds: Record<string, number>): string {
   mkdirSync(folder);
   try {
@@ -133,11 +138,11 @@ function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits):
   };
 }
 
-/** Memory of a process and everything below it, read from /proc: what there is without a control group. */
+/** Memory of a process and its descendants, read from /proc, for machines without control groups. */
 function memoryBelow(pid: number): number {
   const children = Map.groupBy(
     readdirSync("/proc").filter((name) => /^\d+$/.test(name)),
-    // After the name of the program, which may hold anything: state, then the parent.
+    // After the program name, which may contain anything: state, then parent.
     (name) => /^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? "",
   );
   const below = (parent: string): string[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
@@ -151,7 +156,10 @@ function memoryBelow(pid: number): number {
 
 const tools = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, stdin: "ignore" } as const;
 
-/** Bytes on the disk below a folder, and 1 KiB for each file: a million empty ones fill a disk too. null: a part of it is closed to its owner. */
+/**
+ * Size of a folder on disk, plus 1 KiB per file, because a million empty files also fill a disk. null: a subfolder
+ * isn't readable by its owner.
+ */
 async function measure(folder: string): Promise<number | null> {
   const count = async (...flags: string[]) => {
     const du = Bun.spawn(["du", "-sx", ...flags, "--", folder], { ...tools, stdout: "pipe", stderr: "pipe" });
@@ -162,7 +170,7 @@ async function measure(folder: string): Promise<number | null> {
   return Number.isNaN(bytes) ? null : bytes;
 }
 
-/** The same, with closed folders opened first; one that is closed again at once is taken for endless. */
+/** The same after making folders readable; a folder that is made unreadable again at once counts as infinite. */
 async function bytesBelow(folder: string): Promise<number> {
   const bytes = await measure(folder);
   if (bytes !== null) return bytes;
@@ -176,7 +184,7 @@ async function bytesBelow(folder: string): Promise<number> {
   return (await measure(folder)) ?? Number.POSITIVE_INFINITY;
 }
 
-/** Looks after the bounds that the kernel does not; returns what ends it, with a last look. */
+/** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
 export function watch(
   pid: number,
   workspace: string | undefined,
@@ -200,10 +208,10 @@ export function watch(
   const stopped = Promise.withResolvers<void>();
   const watching = (async () => {
     while (!over) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       await look();
-      // A large folder takes long to measure, and is measured less often for that.
-      const pause = Bun.sleep(Math.max(watchMs, 5 * (performance.now() - begun)));
+      // Measuring a large folder takes long, so it is done less often.
+      const pause = Bun.sleep(Math.max(watchMs, 5 * (performance.now() - startedAt)));
       await Promise.race([pause, stopped.promise]);
     }
   })();

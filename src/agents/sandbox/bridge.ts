@@ -2,28 +2,29 @@ import net from "node:net";
 import { constants } from "node:os";
 import { giveWay } from "../priority.ts";
 
-/** A port on the sandbox's own loopback and the unix socket behind it. */
+/** A port on the sandbox's loopback, and the unix socket behind it. */
 export type BridgePort = {
   port: number;
   socket: string;
-  /** Put into the first request of each connection, so that the programs in the sandbox need no credentials. */
+  /** Added to the first request of each connection, so that programs in the sandbox need no credentials. */
   proxyToken?: string;
-  /** The user name beside the token: the id of the tool call that the sandbox works for. */
+  /** The user name that goes with the token: the ID of the tool call. */
   proxyUser?: string;
 };
 
 const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 const maxRequestLine = 64 * 1024;
 
-/** Where programs in the sandbox find the model gateway and the way out. */
+/** Where programs in the sandbox find the model gateway and the network proxy. */
 export const bridgePorts = { gateway: 8801, egress: 3128 };
 
-/** The variable that carries the ports to the bridge, as JSON; what runs behind it does not get it. */
+/** The variable that passes the ports to the bridge, as JSON. It is removed from the command's environment. */
 export const bridgeVariable = "EVALD_BRIDGE";
 
 /**
- * The executable's own part inside a sandbox: listens on loopback ports, pipes them to unix sockets, runs one command in `/workspace` with
- * its stdio, passes signals on and answers with its exit code (127: no such program; 128 + n: ended by signal n).
+ * The executable's own part inside a sandbox. It listens on loopback ports, pipes them to unix sockets, runs one
+ * command in `/workspace` with its stdio, forwards signals, and exits with its exit code (127: program not found; 128 +
+ * n: ended by signal n).
  */
 export async function runBridge(argv: string[], variables: Record<string, string | undefined>): Promise<number> {
   giveWay(process.pid);
@@ -32,7 +33,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
   const servers = await Promise.all(ports.map(open));
   const proxied = ports.some(({ port }) => port === bridgePorts.egress);
   let child: Bun.Subprocess | undefined;
-  // Before the command is there: a signal that comes as soon as it speaks must not end the bridge instead.
+  // Before the command starts, so that an early signal doesn't end the bridge instead.
   for (const signal of passedOn) process.on(signal, () => child?.kill(signal));
   try {
     child = Bun.spawn(argv, {
@@ -51,7 +52,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
   }
 }
 
-/** Returns what closes the port, and cuts what a program left open: the bridge ends with its command. */
+/** Returns a function that closes the port and its connections, because the bridge ends with its command. */
 async function open({ port, socket, proxyToken, proxyUser = "run" }: BridgePort): Promise<() => void> {
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (inner) => {
@@ -76,13 +77,13 @@ async function open({ port, socket, proxyToken, proxyUser = "run" }: BridgePort)
   };
 }
 
-/** Pipes, with the end: where that is left to `pipe`, it looks at process.stdout, which is then no longer blocking. */
+/** Pipes and ends. With `pipe` alone, process.stdout would be used and no longer be blocking. */
 function carry(from: net.Socket, to: net.Socket): void {
   from.pipe(to, { end: false });
   from.on("end", () => to.end());
 }
 
-/** Pipes, with the run's token behind the first request line. */
+/** Pipes, and adds the run's token after the first request line. */
 function introduce(inner: net.Socket, outer: net.Socket, userAndToken: string): void {
   let head = Buffer.alloc(0);
   const take = (chunk: Buffer) => {
@@ -103,7 +104,7 @@ function introduce(inner: net.Socket, outer: net.Socket, userAndToken: string): 
   inner.on("data", take);
 }
 
-/** What programs read to find their proxy; Java's tools know no variable of their own. */
+/** The variables in which programs look for a proxy; Java tools have none of their own. */
 function proxyVariables(port: number): Record<string, string> {
   const url = `http://127.0.0.1:${port}`;
   const own = "localhost,127.0.0.1,::1";

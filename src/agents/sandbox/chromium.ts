@@ -1,25 +1,25 @@
 import type { LimitHit } from "./bounds.ts";
 import { runSandboxed, type Sandbox } from "./sandbox.ts";
 
-/** The browser of this machine, as it is called in a sandbox; else what is missing and what would help. */
+/** The command that starts this machine's browser in a sandbox, or what is missing and how to fix it. */
 export type FoundBrowser = { program: string; detail: string } | { missing: string };
 
 type Options = {
   program: string;
   egress: { path: string; token: string };
   memoryBytes: number;
-  /** Its abort kills everything of it. */
+  /** Aborting it kills the browser. */
   signal: AbortSignal;
 };
 
-/** A browser under way, spoken to over its DevTools pipe: one JSON text a message. */
+/** A running browser, controlled over its DevTools pipe with one JSON text per message. */
 export type Chromium = {
-  /** What is sent to one that is gone is lost. */
+  /** Messages to a browser that has exited are lost. */
   send(message: string): void;
   /** Set it before the first message is sent. */
   hear: (message: string) => void;
   kill(): void;
-  /** Why it is gone, in words, when nothing of it is left; and the bound that it reached, if one. */
+  /** Resolves after all its processes are gone, with the reason and the limit that it reached, if any. */
   ended: Promise<{ why: string; limit: LimitHit | null }>;
 };
 
@@ -31,16 +31,16 @@ const switches = [
   "--headless=new --no-sandbox --no-zygote --disable-gpu --mute-audio --hide-scrollbars --window-size=1280,800",
   "--user-data-dir=/tmp/profile --disable-dev-shm-usage --password-store=basic --force-color-profile=srgb --lang=en-US",
   `--disk-cache-size=${cacheBytes} --media-cache-size=${cacheBytes}`,
-  // One way out, for its own loopback too.
+  // All traffic uses the proxy, including that to its own loopback.
   "--proxy-server=http://127.0.0.1:3128 --proxy-bypass-list=<-loopback> --disable-quic",
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-  // Nothing is asked for that no page asks for. The updater rests only where its address is one that it cannot take.
+  // No requests that the page doesn't make. The updater stops only if its URL is invalid.
   "--disable-background-networking --disable-component-update --component-updater=url-source=http://127.0.0.1:9/",
   "--disable-default-apps --disable-extensions --disable-sync --disable-domain-reliability --disable-breakpad --no-pings",
   "--disable-crash-reporter --disable-client-side-phishing-detection --disable-field-trial-config --metrics-recording-only",
   "--disable-component-extensions-with-background-pages --disable-search-engine-choice-screen --no-default-browser-check",
   "--no-first-run --disable-hang-monitor --disable-prompt-on-repost --disable-background-timer-throttling",
-  // One process for a page with all of its frames.
+  // One process per page, including its frames.
   "--disable-site-isolation-trials --renderer-process-limit=2",
 ].flatMap((line) => line.split(" "));
 
@@ -50,7 +50,7 @@ const withoutFeatures = [
   "HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,IsolateOrigins,site-per-process",
 ].join(",");
 
-/** No connections on a guess of what may be asked for next, and no dictionaries for what is typed. */
+/** No speculative connections, and no spell-check dictionaries. */
 const preferences = JSON.stringify({
   net: { network_prediction_options: 2 },
   safebrowsing: { enabled: false },
@@ -58,7 +58,7 @@ const preferences = JSON.stringify({
   spellcheck: { dictionaries: [], dictionary: "" },
 });
 
-/** Finds out by really running it, in a sandbox: a browser that comes as a snap or a flatpak does not work there. */
+/** Detects it by starting it in a sandbox, because a snap or flatpak browser doesn't work there. */
 export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
   const program = ["chromium", "chromium-browser"].find((name) => Bun.which(name));
   const remedy = "install it (apt-get install chromium)";
@@ -78,11 +78,11 @@ export async function detectBrowser(sandbox: Sandbox): Promise<FoundBrowser> {
 }
 
 /**
- * Starts a browser in a sandbox of its own, in which it has nothing but the way out: no file of the run, no port that it listens on, and a
- * profile in memory.
+ * Starts a browser in its own sandbox, with nothing but the network proxy: no files of the run, no listening port, and
+ * a profile in memory.
  */
 export function startChromium({ program, egress, memoryBytes, signal }: Options): Chromium {
-  // It speaks on descriptors 3 and 4, a sandbox on its first two.
+  // It uses descriptors 3 and 4; a sandbox uses the first two.
   const script =
     'mkdir -p /tmp/profile/Default; printf %s "$1" >/tmp/profile/Default/Preferences; shift; exec 3<&0 4>&1 0</dev/null 1>/dev/null 2>/dev/null; exec "$@"';
   const browser = [program, ...switches, `--disable-features=${withoutFeatures}`, "--remote-debugging-pipe"];
@@ -103,7 +103,7 @@ export function startChromium({ program, egress, memoryBytes, signal }: Options)
         stdin.write(`${message}\0`);
         Promise.resolve(stdin.flush()).catch(() => {});
       } catch {
-        // `ended` tells of it.
+        // `ended` reports it.
       }
     },
     hear: () => {},
@@ -119,24 +119,24 @@ export function startChromium({ program, egress, memoryBytes, signal }: Options)
   return chromium;
 }
 
-/** Messages end with a zero byte. */
+/** Messages end with a null byte. */
 async function listen(stream: ReadableStream<Uint8Array>, hear: (text: string) => void, stop: (why: string) => void) {
-  let begun: Uint8Array[] = [];
+  let partial: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of stream) {
     let from = 0;
     for (let at = chunk.indexOf(0); at >= 0; at = chunk.indexOf(0, from)) {
-      const text = Buffer.concat([...begun, chunk.subarray(from, at)]).toString();
+      const text = Buffer.concat([...partial, chunk.subarray(from, at)]).toString();
       try {
         hear(text);
       } catch {
         stop("it sent an invalid message");
       }
-      begun = [];
+      partial = [];
       bytes = 0;
       from = at + 1;
     }
-    begun.push(chunk.slice(from));
+    partial.push(chunk.slice(from));
     bytes += chunk.length - from;
     if (bytes > maxMessageBytes) stop("the page is too large");
   }

@@ -4,27 +4,30 @@ import type { Subprocess } from "bun";
 import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
 import { type BridgePort, bridgePorts, bridgeVariable } from "./bridge.ts";
 
-/** What there is to keep commands in. `none`: no shell, no browser, no files; `detail` says why and what would help. */
+/** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
 export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
 
-/** This executable, as it can be run inside: files to show there, and how to call it. */
+/** How to run this executable inside a sandbox: the files to mount and the command. */
 type Program = { binds: Bind[]; argv: string[] };
 type Bind = { from: string; to: string; writable?: boolean };
 
 export type SandboxRun = {
   argv: string[];
-  /** The one folder that can be written; /workspace inside. Without it a folder in memory. */
+  /** The only writable folder; /workspace inside. Without it, a folder in memory. */
   workspace?: string;
-  /** Beside a few that programs need; HOME is /home/agent, in memory, unless given. Nothing of the service's own environment enters. */
+  /**
+   * Added to a few that programs need. HOME is /home/agent, in memory, unless set. Nothing is inherited from the
+   * service.
+   */
   env?: Record<string, string>;
-  /** Unix sockets of the service, reached as 127.0.0.1:8801 and, as a proxy, 127.0.0.1:3128. */
+  /** Unix sockets of the service, reachable as 127.0.0.1:8801 and, for the proxy, 127.0.0.1:3128. */
   sockets?: { gateway?: string; egress?: { path: string; token: string; user?: string } };
   limits?: Partial<SandboxLimits>;
-  /** Hears, once, that the workspace is nearly full. */
+  /** Called once when the workspace is nearly full. */
   onNear?: (limit: LimitHit) => void;
-  /** Its abort kills everything inside. */
+  /** Aborting it kills everything inside. */
   signal?: AbortSignal;
-  /** Default: this very executable. */
+  /** Default: this executable. */
   program?: Program;
 };
 
@@ -35,12 +38,12 @@ export type Sandboxed = {
   stdout: ReadableStream<Uint8Array>;
   stderr: ReadableStream<Uint8Array>;
   pid: number;
-  /** Tells the command inside. */
+  /** Sends a signal to the command. */
   signal(name: NodeJS.Signals): void;
-  /** Ends everything inside at once. */
+  /** Kills everything inside at once. */
   kill(): void;
   ended: Promise<SandboxEnd>;
-  /** What bounds memory and processes. */
+  /** Mechanism that limits memory and processes. */
   boundBy: "a control group" | "rlimits";
 };
 
@@ -50,12 +53,12 @@ const defaultLimits: SandboxLimits = {
   workspaceBytes: 1024 ** 3,
 };
 
-/** Nobody: without a user name space of its own, and so without power, on every Linux. */
+/** The user nobody. On every Linux it has no privileges without its own user namespace. */
 const nobody = 65534;
-/** The machine's own trust, for programs that bring their own list. */
+/** The system's certificates, for programs that bring their own list. */
 const certificates = "/etc/ssl/certs/ca-certificates.crt";
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-// Never /etc/ssl as a whole: /etc/ssl/private holds keys.
+// Never all of /etc/ssl, because /etc/ssl/private contains keys.
 const etcShown =
   "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
     " ",
@@ -67,7 +70,7 @@ const etcMade = {
   "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 };
 
-/** Finds out by really running bubblewrap. */
+/** Detects it by running bubblewrap. */
 export async function detectSandbox(): Promise<Sandbox> {
   const bwrap = Bun.which("bwrap");
   if (!bwrap) return { level: "none", detail: "bubblewrap is not installed; install it (apt-get install bubblewrap)" };
@@ -86,9 +89,10 @@ function objection(said: string): string {
 }
 
 /**
- * Starts a command in namespaces of its own, as uid 1000 without any capability, seeing /usr, a little of /etc and one writable folder. It has
- * no network but the two sockets. Files in the workspace are best read and written by such commands too: what is in it may be a trap.
- * Chromium needs --no-sandbox: there are no user namespaces inside.
+ * Starts a command in its own namespaces, as uid 1000 without capabilities. It sees /usr, a few files of /etc and one
+ * writable folder. Its only network access are the two sockets. Read and write files in the workspace with such
+ * commands too, because its contents are untrusted. Chromium needs --no-sandbox, because there are no user namespaces
+ * inside.
  */
 export function runSandboxed(run: SandboxRun): Sandboxed {
   const bwrap = Bun.which("bwrap");
@@ -100,7 +104,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const binds: Bind[] = [...(program?.binds ?? [])];
   for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
   if (run.workspace !== undefined) binds.push({ from: realpathSync(run.workspace), to: "/workspace", writable: true });
-  // A socket is read-only inside: who could change its mode would close it to every other run.
+  // Sockets are read-only inside: a program that could change their mode could lock out other runs.
   const used = [
     ...socketsOf(run.sockets).map(({ source }) => source),
     ...(run.workspace === undefined ? [] : [run.workspace]),
@@ -108,7 +112,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   if (asRoot) for (const path of used) chownSync(path, nobody, nobody);
   const cgroup = createCgroup(limits);
 
-  // Options go through a pipe: what stands on a command line can be read by everyone on the machine.
+  // Options are passed through a pipe, because every user on the machine can read command lines.
   const etc = Object.entries(etcMade);
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
@@ -136,7 +140,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
     child.kill("SIGKILL");
     throw error;
   } finally {
-    // Only now is any of it acted on.
+    // Only now are the options applied.
     for (const i of texts.keys()) closeSync(child.stdio[3 + i] as number);
   }
 
@@ -168,7 +172,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   };
 }
 
-/** The whole of what the command sees. Everything in memory has a size; nothing else can be written. */
+/** Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. */
 function fileSystem(binds: Bind[], { memoryBytes }: SandboxLimits): string[] {
   const inMemory = (path: string) => [
     "--size",
@@ -193,8 +197,9 @@ function fileSystem(binds: Bind[], { memoryBytes }: SandboxLimits): string[] {
 }
 
 /**
- * Root inside a user namespace of root's is still root to much of /proc/sys, so root's sandboxes run as nobody. Root shows nobody, in a mount
- * namespace of their own, what the sandbox will hold: its folders may be closed to all but root.
+ * Root in a user namespace created by root can still write to much of /proc/sys, so sandboxes of root run as nobody. In
+ * a separate mount namespace, root first makes the sandbox's files accessible to nobody, because their parent folders
+ * may be closed to other users.
  */
 function asNobody(bwrap: string, binds: Bind[]): string[] {
   return [
@@ -225,7 +230,7 @@ function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): 
   ];
 }
 
-/** Compiled it is one file; from source it is Bun and the sources. */
+/** Compiled, it is one file; from source, it is Bun and the sources. */
 function ownProgram(): Program {
   if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(process.execPath);
   const root = join(import.meta.dir, "..", "..", "..");
@@ -239,7 +244,7 @@ function ownProgram(): Program {
   };
 }
 
-/** The executable at a path, as it is run inside. */
+/** The executable at a path, as it is called inside. */
 export const compiledProgram = (path: string): Program => ({
   binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
   argv: ["/run/evald/evald", "__bridge", "--"],
@@ -258,13 +263,13 @@ function commonVariables(): Record<string, string> {
   };
 }
 
-/** Writes a whole text to a pipe, or throws where it does not fit. */
+/** Writes a whole text to a pipe; throws if it doesn't fit. */
 function hand(pipe: unknown, text: string): void {
   let left: Uint8Array = Buffer.from(text);
   while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
 }
 
-/** Sends a signal to the command, which stands so many processes below bubblewrap. */
+/** Sends a signal to the command, which is this many processes below bubblewrap. */
 function tell(pid: number, depth: number, name: NodeJS.Signals): void {
   try {
     let at = pid;
@@ -272,6 +277,6 @@ function tell(pid: number, depth: number, name: NodeJS.Signals): void {
       at = Number(readFileSync(`/proc/${at}/task/${at}/children`, "utf8").trim().split(" ")[0]);
     if (at > 0) process.kill(at, name);
   } catch {
-    // Gone already, or not there yet.
+    // Already exited, or not started yet.
   }
 }
