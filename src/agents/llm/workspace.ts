@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AgentFailure, type Means, type Task } from "../agent.ts";
-import { runSandboxed, type SandboxRun } from "../sandbox/sandbox.ts";
+import type { Means, Task } from "../agent.ts";
+import { runCommand, stopReason } from "../sandbox/command.ts";
 import { createTeller } from "./event-sender.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 
@@ -8,11 +8,9 @@ const outputChars = 12_000;
 const fileChars = 20_000;
 const defaultSeconds = 120;
 const maxSeconds = 240;
-/** Maximum command output kept in memory. */
-const keptBytes = 4 * 1024 * 1024;
 
 type Place = Extract<Means["sandbox"], { workspace: string }>;
-type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isTold?: boolean };
+type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isStreamed?: boolean };
 /** `stopped`: why it was stopped. */
 type Done = { exitCode: number; out: string; err: string; stopped: string | null };
 
@@ -47,16 +45,7 @@ const outside = (path: string): Result => {
   return { ok: false, output: { path: short, message: `${short} is not a path in /workspace` } };
 };
 
-function start(run: SandboxRun) {
-  try {
-    return runSandboxed(run);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `a command could not be started: ${reason}`, { retryable: true });
-  }
-}
-
-/** The tools for commands and files. Each call runs a command in its own sandbox on the run's folder. */
+/** The tools for commands and files. Each call runs a command in its own sandbox on the directory of the run. */
 export function workspaceTools(
   { workspace, egress }: Place,
   { memoryBytes, workspaceBytes }: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
@@ -64,43 +53,35 @@ export function workspaceTools(
   let isNearlyFull = false;
 
   async function run(
-    { argv, stdin = "", seconds = 30, online = false, isTold = false }: Job,
+    { argv, stdin = "", seconds = 30, online = false, isStreamed = false }: Job,
     { id, signal, tell }: Call,
   ): Promise<Done> {
-    const sandboxed = start({
-      argv,
-      workspace,
-      env: { HOME: "/workspace/.home" },
-      sockets: online ? { egress: { ...egress, user: id } } : {},
-      limits: { memoryBytes, workspaceBytes },
-      onNear: (limit) => {
-        if (!isNearlyFull) tell({ type: "limit", ...limit, near: true });
-        isNearlyFull = true;
-      },
-      signal,
-    });
-    let timedOut = false;
-    const timer = setTimeout(() => {
-      timedOut = true;
-      sandboxed.kill();
-    }, seconds * 1000);
-    const hear = isTold ? (text: string) => tell({ type: "message", text, id }) : () => {};
+    const tellers = isStreamed
+      ? {
+          stdout: createTeller((text) => tell({ type: "message", text, id })),
+          stderr: createTeller((text) => tell({ type: "message", text, id })),
+        }
+      : null;
     try {
-      const outputs = Promise.all([gather(sandboxed.stdout, hear), gather(sandboxed.stderr, hear)]);
-      try {
-        sandboxed.stdin.write(stdin);
-        await sandboxed.stdin.end();
-      } catch {
-        // The command may not read its input.
-      }
-      const { exitCode, limit } = await sandboxed.ended;
-      const [out, err] = await outputs;
-      signal.throwIfAborted();
-      if (limit) tell({ type: "limit", ...limit });
-      const reached = limit && `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`;
-      return { exitCode, out, err, stopped: reached ?? (timedOut ? `stopped after ${seconds} seconds` : null) };
+      const done = await runCommand({
+        argv,
+        stdin,
+        workspace,
+        seconds,
+        sockets: online ? { egress: { ...egress, user: id } } : {},
+        limits: { memoryBytes, workspaceBytes },
+        onOutput: (bytes, stream) => tellers?.[stream].take(bytes),
+        onNear: (limit) => {
+          if (!isNearlyFull) tell({ type: "limit", ...limit, near: true });
+          isNearlyFull = true;
+        },
+        signal,
+      });
+      if (done.limit) tell({ type: "limit", ...done.limit });
+      return { exitCode: done.exitCode, out: done.stdout, err: done.stderr, stopped: stopReason(done, seconds) };
     } finally {
-      clearTimeout(timer);
+      tellers?.stdout.stop();
+      tellers?.stderr.stop();
     }
   }
 
@@ -113,7 +94,7 @@ export function workspaceTools(
         if (objection !== null) return { ok: false, output: { message: objection } };
         const script = 'mkdir -p "$HOME" && exec sh -c "$1"';
         const { exitCode, out, err, stopped } = await run(
-          { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isTold: true },
+          { argv: ["sh", "-c", script, "sh", command], seconds, online: true, isStreamed: true },
           call,
         );
         const message = stopped ?? (exitCode === 0 ? null : `exit code ${exitCode}`);
@@ -173,21 +154,3 @@ const problemOf = ({ exitCode, err, stopped }: Done): string | null =>
   stopped ?? (exitCode === 0 ? null : lastLine(err) || `exit code ${exitCode}`);
 
 const lastLine = (text: string) => text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
-
-/** The output of a command, reported while it runs, with the middle left out if it is too long. */
-async function gather(stream: ReadableStream<Uint8Array>, hear: (text: string) => void): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  const teller = createTeller(hear);
-  try {
-    for await (const bytes of stream) {
-      chunks.push(bytes);
-      teller.take(bytes);
-      size += bytes.length;
-      while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
-    }
-  } finally {
-    teller.stop();
-  }
-  return Buffer.concat(chunks).toString();
-}

@@ -1,0 +1,86 @@
+import { AgentFailure } from "../agent.ts";
+import type { LimitHit, SandboxLimits } from "./bounds.ts";
+import { runSandboxed, type SandboxRun } from "./sandbox.ts";
+
+/** Bytes of each output stream kept in memory; the middle of longer output is dropped. */
+const keptBytes = 4 * 1024 * 1024;
+
+export type Command = {
+  argv: string[];
+  /** Directory mounted at /workspace; a temporary one in memory if undefined. */
+  workspace?: string;
+  stdin?: string;
+  /** The command is killed after this time. */
+  seconds: number;
+  sockets?: SandboxRun["sockets"];
+  limits?: Partial<SandboxLimits>;
+  /** Called with each chunk of stdout and stderr. */
+  onOutput?: (bytes: Uint8Array, stream: "stdout" | "stderr") => void;
+  onNear?: SandboxRun["onNear"];
+  signal: AbortSignal;
+};
+
+export type CommandEnd = {
+  exitCode: number;
+  stdout: string;
+  stderr: string;
+  /** The limit that ended the command. */
+  limit: LimitHit | null;
+  timedOut: boolean;
+};
+
+/** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries. */
+export async function runCommand({ argv, stdin = "", seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
+  const sandboxed = start({ argv, env: { HOME: "/workspace/.home" }, ...run });
+  let timedOut = false;
+  const timer = setTimeout(() => {
+    timedOut = true;
+    sandboxed.kill();
+  }, seconds * 1000);
+  try {
+    const outputs = Promise.all(
+      (["stdout", "stderr"] as const).map((name) => gather(sandboxed[name], (bytes) => onOutput?.(bytes, name))),
+    );
+    try {
+      sandboxed.stdin.write(stdin);
+      await sandboxed.stdin.end();
+    } catch {
+      // A command need not read.
+    }
+    const { exitCode, limit } = await sandboxed.ended;
+    const [stdout = "", stderr = ""] = await outputs;
+    run.signal.throwIfAborted();
+    return { exitCode, stdout, stderr, limit, timedOut };
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Why a command did not end by itself; null if it did. */
+export const stopReason = ({ limit, timedOut }: CommandEnd, seconds: number): string | null =>
+  limit
+    ? `the limit of ${limit.value} ${limit.unit} (${limit.limit}) was reached`
+    : timedOut
+      ? `stopped after ${seconds} seconds`
+      : null;
+
+function start(run: SandboxRun) {
+  try {
+    return runSandboxed(run);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AgentFailure("infrastructure", `a command could not be started: ${reason}`, { retryable: true });
+  }
+}
+
+async function gather(stream: ReadableStream<Uint8Array>, onBytes: (bytes: Uint8Array) => void): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const bytes of stream) {
+    chunks.push(bytes);
+    onBytes(bytes);
+    size += bytes.length;
+    while (size > keptBytes && chunks.length > 2) size -= chunks.splice(1, 1)[0]?.length ?? 0;
+  }
+  return Buffer.concat(chunks).toString();
+}
