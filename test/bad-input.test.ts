@@ -225,7 +225,7 @@ test("what the service itself refuses to fetch costs the docs nothing", async ()
   expect(requests(trapped.events)).toContainEqual(
     expect.objectContaining({
       url: `${trap.url}/meta`,
-      purpose: "way",
+      purpose: "task",
       error: expect.objectContaining({ kind: "refused" }),
     }),
   );

@@ -149,7 +149,7 @@ const httpEvent = (fields: Partial<Extract<AgentEvent, { type: "http" }>>) => ({
   contentType: null,
   provenance: "given",
   foundOn: null,
-  purpose: "way",
+  purpose: "task",
   error: null,
   ...fields,
 });

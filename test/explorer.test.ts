@@ -198,7 +198,7 @@ describe("a site where everything is in order", () => {
     ]);
     expect(
       ofType(events, "http")
-        .filter(({ purpose }) => purpose === "way")
+        .filter(({ purpose }) => purpose === "task")
         .map(({ method, url, status, provenance, foundOn, error }) => ({
           method,
           url,
@@ -349,7 +349,7 @@ describe("start addresses that cannot be read", () => {
     expect(ofType(events, "error").map(({ message }) => message)).toEqual([`${site.url}/gone answers with status 404`]);
     expect(milestone(events, "page_read").map(({ url }) => url)).toEqual([`${site.url}/`, `${site.url}/install`]);
     expect(
-      ofType(events, "http").find(({ url, purpose }) => url === `${site.url}/` && purpose === "way")?.provenance,
+      ofType(events, "http").find(({ url, purpose }) => url === `${site.url}/` && purpose === "task")?.provenance,
     ).toBe("guessed");
     expect(likely(events).length).toBe(1);
   });

@@ -16,7 +16,7 @@ const form = { origin: "http://localhost:3000", "content-type": "application/x-w
 const docs = "https://docs.example.com";
 const got = (path: string, more: object = {}): AgentEvent => ({
   ...{ type: "http", id: "t1", method: "GET", url: docs + path, mappedUrl: null, status: 200, ms: 40, bytes: 2000 },
-  ...{ contentType: "text/html", provenance: "link", foundOn: `${docs}/`, purpose: "way", error: null },
+  ...{ contentType: "text/html", provenance: "link", foundOn: `${docs}/`, purpose: "task", error: null },
   ...more,
 });
 const read = (path: string, title: string): AgentEvent => ({

@@ -191,7 +191,7 @@ describe("the page of a run", () => {
             contentType: null,
             provenance: "given",
             foundOn: null,
-            purpose: "way",
+            purpose: "task",
             error: null,
           };
         yield { type: "end", outcome: "not_judged", reason: "scripted" };

@@ -102,8 +102,8 @@ type Said =
       provenance: Provenance;
       /** The page that contained the URL, if any. */
       foundOn: string | null;
-      /** `way`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. */
-      purpose: "way" | "check" | "page";
+      /** `task`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. */
+      purpose: "task" | "check" | "page";
       error: { kind: string; message: string } | null;
       /** The start of the response body of a product host, as text. */
       body?: string;

@@ -30,13 +30,13 @@ type Inside = {
   signIn: (email: string, password: string, from: From) => Promise<string[]>;
 };
 
-/** What a person has and changes themselves, and how a forgotten password is set anew. */
+/** A person's own account and sessions, and password resets. */
 export function createAccount({ db, now, newId }: Deps, { engine, links, attempts, hashOf, signIn }: Inside) {
   const passwordOf = (personId: string) => {
     const own = and(eq(accounts.personId, personId), eq(accounts.providerId, "credential"));
     return db.select({ id: accounts.id, hash: accounts.password }).from(accounts).where(own).get();
   };
-  /** Another password makes every link of before useless. */
+  /** Changing the password invalidates all earlier links. */
   const markOf = (personId: string) =>
     new Bun.CryptoHasher("sha256")
       .update(passwordOf(personId)?.hash ?? "none")
@@ -46,7 +46,7 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
   const toResetPath = (personId: string) =>
     `/reset/${links.toToken("reset", personId, now() + resetLifeMs, markOf(personId))}`;
 
-  /** Throws not_found, with the reason, for a link that cannot be used. */
+  /** Throws not_found, with the reason, for an invalid link. */
   function readReset(token: string): Person {
     const [id = "", expiresAt = "0", mark = ""] = links.readToken("reset", token) ?? [];
     const { name, email } = people;
@@ -67,10 +67,10 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
 
     hasPassword: ({ person }: SignedIn): boolean => passwordOf(person.id) !== undefined,
 
-    /** Signs the person out everywhere else. Answers with the cookies of here. */
+    /** Signs the person out everywhere else. Returns the cookies of this session. */
     async changePassword({ person }: SignedIn, present: string, next: string, from: From): Promise<string[]> {
       attempts.begin(person.email, from.address);
-      // Looked at before the present one is, so that the words are ours.
+      // Checked before the current password, so that the error message is ours.
       await hashOf(next);
       const { api } = await engine();
       const body = { currentPassword: present, newPassword: next, revokeOtherSessions: true };
@@ -98,7 +98,7 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
           isThis: id === signInId,
         })),
 
-    /** Ends one other sign-in of the person's own; without an id all of them but this. */
+    /** Signs out one other session of the person; without an ID, all of them except this one. */
     endSignIn({ person, signInId }: SignedIn, id?: string): void {
       const own = and(
         eq(signIns.personId, person.id),
@@ -111,8 +111,8 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
     readReset,
 
     /**
-     * The path of a link that sets a new password of a member, for a day. Throws conflict for a person who is also in an organisation where the
-     * asking one is no owner: the link would open that one as well.
+     * The path of a link that lets a member set a new password within a day. Throws conflict if the person is also in
+     * an organization of which the caller isn't an owner, because the link would grant access to that one too.
      */
     resetPathFor(org: OrgId, memberId: string, asking: Person): { email: string; path: string } {
       const own = and(eq(members.orgId, org), eq(members.id, memberId), eq(people.id, members.personId));
@@ -132,12 +132,12 @@ export function createAccount({ db, now, newId }: Deps, { engine, links, attempt
       return { email: person.email, path: toResetPath(person.id) };
     },
 
-    /** Sets the password, signs the person out everywhere and in here. Answers with cookies. */
+    /** Sets the password, and signs the person out everywhere and in here. Returns the cookies. */
     async resetPassword(token: string, password: string, from: From): Promise<string[]> {
       readReset(token);
       const hash = await hashOf(password);
       const email = tx(db, (t) => {
-        // Again, for hashing takes its time and a link is good once.
+        // Check again, because hashing takes time and a link works once.
         const person = readReset(token);
         const known = passwordOf(person.id);
         const at = new Date(now());

@@ -1,17 +1,17 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** Who is at the other end of a connection; undefined: it is gone. */
+/** The peer address of a connection; undefined: it is closed. */
 export type Peer = () => string | undefined;
 
 const peers = new WeakMap<Request, Peer>();
 
-/** Notes how to learn who is at the other end of the connection of a request: few are asked for it. */
+/** Registers how to look up the peer address of a request, because few requests need it. */
 export const notePeer = (request: Request, peer: Peer): void => {
   peers.set(request, peer);
 };
 
-/** The address of whoever sent a request. A private peer is a proxy of the operator's, whose word about its client is taken. */
+/** The client address of a request. If the peer is private, it is the operator's proxy, and its forwarding header is trusted. */
 export function addressOf(request: Request): string {
   const peer = peers.get(request)?.() ?? "127.0.0.1";
   const forwardedFor = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
@@ -21,12 +21,12 @@ export function addressOf(request: Request): string {
 const isPrivate = (address: string) =>
   ["loopback", "private", "uniqueLocal", "linkLocal"].includes(ipaddr.process(address).range());
 
-/** What belongs to one holder: an IPv4 address, or the 64 bits of IPv6 within which a host may choose. */
+/** The part of an address that identifies one customer: an IPv4 address, or the first 64 bits of IPv6. */
 export function networkOf(address: string): string {
   const parsed = ipaddr.process(address);
   return parsed.kind() === "ipv4" ? parsed.toString() : parsed.toNormalizedString().split(":").slice(0, 4).join(":");
 }
 
-/** An address as people write it. */
+/** An address in its usual form. */
 export const shortAddress = (address: string): string =>
   ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;

@@ -1,7 +1,7 @@
 import { AppError, type ErrorCode } from "../errors.ts";
 import type { Engine } from "./engine.ts";
 
-/** Where a request comes from: its cookies, browser and IP address. */
+/** Details of a request: its cookies, browser and IP address. */
 export type From = { cookie: string; userAgent: string; address: string };
 
 /** The library, loaded when it is first needed. */
@@ -10,7 +10,7 @@ export type GetEngine = () => Promise<Engine>;
 export const toHeaders = ({ cookie, userAgent, address }: From): Headers =>
   new Headers({ cookie, "user-agent": userAgent, "x-evald-address": address });
 
-/** The same browser with cookies that it does not have yet. */
+/** The same browser with new cookies that it doesn't have yet. */
 export const withCookies = (from: From, cookies: string[]): From => ({
   ...from,
   cookie: cookies.map((cookie) => cookie.split(";")[0]).join("; "),

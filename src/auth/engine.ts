@@ -14,12 +14,12 @@ const ac = createAccessControl(defaultStatements);
 const nothing = ac.newRole({});
 const owner = ac.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
 
-/** The identity provider, and who of its people may come in without an account here. */
-type Sso = { oidc: NonNullable<Deps["config"]["people"]["oidc"]>; mayCome: (email: string) => boolean };
+/** The identity provider, and who may sign in with it without an existing account. */
+type Sso = { oidc: NonNullable<Deps["config"]["people"]["oidc"]>; mayJoin: (email: string) => boolean };
 
 export type Engine = ReturnType<typeof createEngine>;
 
-/** The library that keeps people, sign-ins and memberships. Only `people.ts` knows it, and loads it when somebody signs in. */
+/** The library that manages people, sessions and memberships. Only `people.ts` uses it, and loads it with the first sign-in. */
 export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, secret: string, sso?: Sso) {
   const { origin, protocol } = new URL(baseUrl());
   const isSecure = protocol === "https:";
@@ -64,12 +64,12 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       user: {
         create: {
           async before({ email, emailVerified }) {
-            if (sso && !(emailVerified && sso.mayCome(email)))
+            if (sso && !(emailVerified && sso.mayJoin(email)))
               throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
           },
         },
       },
-      // What the provider lets us do there is none of our business.
+      // We don't need the provider's access tokens.
       account: {
         create: {
           before: async ({ id, userId, accountId, providerId, password, createdAt, updatedAt }) => ({
@@ -88,10 +88,10 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
         invitationLimit: 1000,
         invitationExpiresIn: 7 * daySeconds,
         cancelPendingInvitationsOnReInvite: true,
-        // Their links are signed: an id alone accepts nothing.
+        // Our links are signed, so an ID alone accepts nothing.
         requireEmailVerificationOnInvitation: false,
         schema: {
-          // No organisation has a slug; its id is one that never changes.
+          // Organizations have no slug; use the ID, which never changes.
           organization: { fields: { slug: "id" } },
           member: { fields: { organizationId: "orgId", userId: "personId" } },
           invitation: { fields: { organizationId: "orgId" } },
@@ -101,11 +101,12 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
     ],
     advanced: {
       database: { generateId: () => newId(now()), validateSchema: false },
-      // The prefixes make browsers refuse a cookie of that name that came over plain HTTP, or from a neighbour.
+      // With these prefixes, browsers reject a cookie of that name that was set over plain HTTP or by another
+      // subdomain.
       cookiePrefix: `${isSecure ? (config.basePath ? "__Secure-" : "__Host-") : ""}evald`,
       useSecureCookies: false,
       defaultCookieAttributes: { path: config.basePath || "/", secure: isSecure, sameSite: "lax", httpOnly: true },
-      // Written by people.ts alone: a header of that name from outside never arrives here.
+      // Set only by people.ts: incoming headers of that name are removed.
       ipAddress: { ipAddressHeaders: ["x-evald-address"], ipv6Subnet: 128 },
     },
   });

@@ -7,7 +7,7 @@ import { type From, type GetEngine, toHeaders, withAppErrors, withCookies } from
 import type { Links } from "./links.ts";
 import { type InTurn, type NewPerson, type Person, type SignedIn, toEmail, toRole } from "./person.ts";
 
-/** An invitation that was not taken up yet. `path` is the link to give to the person. */
+/** A pending invitation. `path` is the link to give to the person. */
 export type Invitation = {
   id: string;
   email: string;
@@ -17,7 +17,7 @@ export type Invitation = {
   isExpired: boolean;
   path: string;
 };
-/** What an invitation is for. `isKnown`: the address belongs to a person who has an account here. */
+/** The details of an invitation. `isKnown`: the email address belongs to an existing account. */
 export type Invited = { id: string; org: OrgId; orgName: string; email: string; role: Role; isKnown: boolean };
 
 type Inside = {
@@ -32,7 +32,7 @@ type Inside = {
 export function createInvitations({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
   const toPath = (id: string) => `/invite/${links.toToken("invite", id)}`;
 
-  /** Throws not_found, with the reason, for an invitation that cannot be taken up. */
+  /** Throws not_found, with the reason, for an invalid invitation. */
   function readInvitation(token: string): Invited {
     const [id = ""] = links.readToken("invite", token) ?? [];
     const row = db
@@ -50,7 +50,7 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
   }
 
   return {
-    /** Those that wait, newest first. */
+    /** Pending invitations, newest first. */
     listInvitations: (org: OrgId): Invitation[] =>
       db
         .select({ invitation: invitations, invitedBy: people.name })
@@ -69,7 +69,7 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
           path: toPath(id),
         })),
 
-    /** Invites an address; an older invitation of the same address is revoked. Answers with the path of the link. */
+    /** Invites an email address and revokes its earlier invitation. Returns the path of the link. */
     async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; path: string }> {
       const address = toEmail(email);
       const body = { email: address, role: toRole(role), organizationId: org };
@@ -87,7 +87,7 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
 
     readInvitation,
 
-    /** Makes whoever is invited a member: a person who is signed in with that address, or one who gives a password. Answers with cookies. */
+    /** Makes the invited person a member: either signed in with that email address, or with a password. Returns the cookies. */
     acceptInvitation: (
       token: string,
       signedIn: SignedIn | null,

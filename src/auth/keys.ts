@@ -9,12 +9,12 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const wholeKey = new RegExp(`^${keyShape.source}$`);
 const lastUsedEveryMs = 60_000;
 
-/** An API key as it is listed: never the key itself. */
+/** An API key in lists, without the key itself. */
 export type ApiKey = {
   id: string;
   name: string;
   display: string;
-  /** null: it may do everything. */
+  /** null: no restrictions. */
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
@@ -22,11 +22,11 @@ export type ApiKey = {
   lastUsedAt: string | null;
 };
 
-/** `evals_`, 30 base62 characters (178 bits) and the CRC-32 of what precedes them in 6: a typing error never reaches the database. */
+/** `evals_`, 30 base62 characters (178 bits), and the CRC-32 of both in 6 characters, so that a typo never reaches the database. */
 function newKey(): string {
   let secret = "evals_";
   while (secret.length < 36) {
-    // Bytes of 248 and more would favour the first characters of the alphabet.
+    // Bytes above 247 would favor the first characters of the alphabet.
     for (const byte of crypto.getRandomValues(new Uint8Array(48)))
       if (byte < 248 && secret.length < 36) secret += alphabet[byte % 62];
   }
@@ -43,16 +43,16 @@ function checksum(text: string): string {
   return digits;
 }
 
-/** Whether a text has the form of a key, checksum included; says nothing about whether it is one. */
+/** Whether a text has the format of a key, including its checksum; it may still be unknown. */
 export const isKeyShaped = (text: string): boolean =>
   wholeKey.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
 
 const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
 
-/** `id`: of a form that may be sent twice. */
+/** `id`: from a form that may be submitted twice. */
 type KeyOptions = { lifeMs?: number | null; scopes?: readonly string[] | null; id?: string };
 
-/** What a valid key speaks for. */
+/** What a valid key grants. */
 export type FoundKey = { org: OrgId; keyId: string; name: string; scopes: Scope[] | null };
 
 export type Keys = ReturnType<typeof createKeys>;
@@ -69,7 +69,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     .from(apiKeys)
     .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt)))
     .prepare();
-  /** Last use by key id, not yet written; and when each was last written. */
+  /** Last use by key ID, not yet stored, and when each was last stored. */
   const used = new Map<string, number>();
   const written = new Map<string, number>();
 
@@ -86,8 +86,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
 
   return {
     /**
-     * Makes a key that is good for `lifeMs`, or without end, for `scopes` or for everything. `key` is its only copy: the database keeps a
-     * digest. Throws bad_request for a blank name, and for scopes that are none; conflict for an id that there is.
+     * Creates a key that expires after `lifeMs`, or never, for `scopes` or for everything. `key` is the only copy: the
+     * database stores a digest. Throws bad_request for a blank name or unknown scopes, and conflict for an existing ID.
      */
     createKey(
       org: OrgId,
@@ -120,7 +120,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       return { key, apiKey: toApiKey(row) };
     },
 
-    /** The organisation and name of a valid key, else null. Notes the use in memory; `flushLastUsed` writes it. */
+    /** The organization and name of a valid key, else null. Records the use in memory; `flushLastUsed` stores it. */
     findKey(key: string): FoundKey | null {
       if (!isKeyShaped(key)) return null;
       const row = byHash.get({ hash: hashOf(key) });
@@ -133,7 +133,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     listKeys: (org: OrgId): ApiKey[] =>
       db.select().from(apiKeys).where(eq(apiKeys.orgId, org)).orderBy(desc(apiKeys.id)).all().map(toApiKey),
 
-    /** The next request with the key is refused. Throws not_found; revoking twice changes nothing. */
+    /** Takes effect with the next request. Throws not_found; revoking twice changes nothing. */
     revokeKey(org: OrgId, id: string): ApiKey {
       const own = and(eq(apiKeys.orgId, org), eq(apiKeys.id, id));
       db.update(apiKeys)
@@ -145,7 +145,7 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       return toApiKey(row);
     },
 
-    /** Writes when keys were last used: at most one write a minute for each key, unless `all` (before the process ends). */
+    /** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */
     flushLastUsed(all = false): void {
       for (const [id, at] of used) {
         if (!all && at - (written.get(id) ?? Number.NEGATIVE_INFINITY) < lastUsedEveryMs) continue;

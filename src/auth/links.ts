@@ -3,10 +3,13 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Db } from "../db/open.ts";
 
-/** In the data folder, beside the database. */
+/** In the data folder, next to the database. */
 export const secretFile = "evald.secret";
 
-/** The secret that signs cookies and links, 32 bytes as base64url. It lies beside the database, not in it: a stolen backup opens nothing. Made on first use. */
+/**
+ * The secret that signs cookies and links, 32 bytes as base64url. It is stored outside of the database, so that a
+ * stolen backup grants no access. Created on first use.
+ */
 export function readSecret(db: Db): string {
   const { filename } = db.$client;
   const made = randomBytes(32).toString("base64url");
@@ -27,7 +30,7 @@ type Kind = "setup" | "invite" | "reset";
 
 export type Links = ReturnType<typeof createLinks>;
 
-/** Tokens of links: a text that cannot be guessed or changed, because it is signed. What it is good for, and until when, is in the text. */
+/** Tokens for links. They are signed, so they can't be guessed or changed, and contain their purpose and expiry. */
 export function createLinks(secret: () => string) {
   const sign = (kind: Kind, text: string) =>
     createHmac("sha256", secret()).update(`${kind} ${text}`).digest().subarray(0, 24);
@@ -38,7 +41,7 @@ export function createLinks(secret: () => string) {
       return `${Buffer.from(text).toString("base64url")}.${sign(kind, text).toString("base64url")}`;
     },
 
-    /** The parts that a token was made of; null if it was not made here, for this. */
+    /** The parts of a token; null unless it was created here for this purpose. */
     readToken(kind: Kind, token: string): string[] | null {
       const [body = "", signature = ""] = token.split(".");
       const text = Buffer.from(body, "base64url").toString();

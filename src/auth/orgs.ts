@@ -10,18 +10,18 @@ import { toIso, toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
-/** An organisation as it is sent. */
+/** An organization as it is returned. */
 export type Org = {
   id: OrgId;
   name: string;
   timeZone: string;
-  /** null: the number of the configuration. */
+  /** null: the configured default. */
   maxRunsAtOnce: number | null;
   maxRunsADay: number | null;
-  /** What models may cost, in USD, in a calendar month of its time zone and in one run; null: no limit of its own. */
+  /** Maximum model cost in USD per calendar month (in its time zone) and per run; null: no own limit. */
   maxUsdAMonth: number | null;
   maxUsdARun: number | null;
-  /** Models that judge its sessions, best first; null: those of the configuration. */
+  /** Models that judge its sessions, best first; null: the configured ones. */
   judgeModels: string[] | null;
   createdAt: string;
 };
@@ -62,7 +62,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     return toOrg(row);
   }
 
-  /** Where another time zone puts the next slots. Worked out before the transaction: a service that runs beside this waits as long as that lasts. */
+  /** The next slots in a new time zone. Computed before the transaction, which blocks other writers. */
   function slotsMoved(id: OrgId, timeZone: string) {
     const { frequency, nextSlotAt } = prompts;
     const at = now();
@@ -83,7 +83,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
   }
 
   return {
-    /** Throws bad_request for a blank or long name or an unknown time zone, conflict for a name that is taken. */
+    /** Throws bad_request for a blank or long name or an unknown time zone, and conflict for an existing name. */
     createOrg(name: string, timeZone = "UTC"): Org {
       const trimmed = toName(name);
       checkTimeZone(timeZone);
@@ -108,13 +108,16 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
     },
     getOrg,
 
-    /** How many runs an organisation may have at once and begin within 24 hours. */
+    /** How many runs an organization may have at the same time, and start within 24 hours. */
     limitsOf(id: string): OrgLimits {
       const own = limits.get({ id });
       return { atOnce: own?.atOnce ?? config.runsPerOrg, aDay: own?.aDay ?? config.runsADay };
     },
 
-    /** A new time zone moves the next slot of every schedule; one that is due already stays. Throws bad_request that names the value, or that there is none. */
+    /**
+     * A new time zone moves the next slot of every schedule, except those already due. Throws bad_request that names
+     * the value, or if there is none.
+     */
     updateOrg(id: OrgId, patch: OrgPatch): Org {
       const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
       const name = patch.name === undefined ? undefined : toName(patch.name);
@@ -148,7 +151,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
       });
       return getOrg(id);
     },
-    /** For the command line, whose user owns the machine. */
+    /** For the command line, whose user has full access to the machine. */
     getOrgByName(name: string): Org {
       const row = db.select().from(orgs).where(eq(orgs.name, name.trim())).get();
       if (!row) throw notFound(`No organization is named ${JSON.stringify(name)}. List them with evald org list.`);

@@ -15,7 +15,7 @@ import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } 
 import { createSetup } from "./setup.ts";
 import { createSso } from "./sso.ts";
 
-/** People: who they are and how they sign in. The rest of the service knows nothing of the library behind it, which is loaded when first needed. */
+/** People: who they are and how they sign in. No other part of the service uses the library behind it. */
 export function createPeople(deps: Deps) {
   const { db } = deps;
   const attempts = createAttempts(deps);
@@ -25,7 +25,7 @@ export function createPeople(deps: Deps) {
   let loading: Promise<Engine> | undefined;
   const engine = () => (loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret())));
 
-  /** Changes that look at other rows first take turns. */
+  /** Changes that read other rows first run one after another. */
   let turn: Promise<unknown> = Promise.resolve();
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
     const next = turn.then(work, work);
@@ -50,7 +50,7 @@ export function createPeople(deps: Deps) {
       .all()
       .map((row) => ({ ...row, org: row.org as OrgId }));
 
-  /** Answers with the cookies that keep a person signed in. Throws unauthorized, which says not whether the address is known, and rate_limited. */
+  /** Returns the cookies of the session. Throws unauthorized, without saying whether the email address is known, and rate_limited. */
   async function signIn(email: string, password: string, from: From): Promise<string[]> {
     const account = email.trim().toLowerCase();
     attempts.begin(account, from.address);
@@ -62,7 +62,7 @@ export function createPeople(deps: Deps) {
     return headers.getSetCookie();
   }
 
-  /** Throws bad_request for a password that is too short or too long. */
+  /** Throws bad_request if the password is too short or too long. */
   async function hashOf(password: string): Promise<string> {
     const { config, hash } = (await (await engine()).$context).password;
     const { minPasswordLength: min, maxPasswordLength: max } = config;
@@ -71,7 +71,7 @@ export function createPeople(deps: Deps) {
     return await hash(password);
   }
 
-  /** Makes a person with a password and signs them in; one who is known must give the password that they have. */
+  /** Creates a person with a password and signs them in. For an existing person, the password must match. */
   async function enter({ name, email, password }: NewPerson, from: From): Promise<string[]> {
     const address = toEmail(email);
     if (findPerson(address)) return await signIn(address, password, from);
@@ -105,7 +105,7 @@ export function createPeople(deps: Deps) {
     findPerson,
     signIn,
 
-    /** Who bears the cookie, and the cookies to send with the answer. */
+    /** The person to whom the cookies belong, and cookies to set in the response. */
     async findSignedIn(from: From): Promise<{ signedIn: SignedIn | null; cookies: string[] }> {
       const { api } = await engine();
       const { headers, response } = await api.getSession({ headers: toHeaders(from), returnHeaders: true });
@@ -117,13 +117,13 @@ export function createPeople(deps: Deps) {
       return { signedIn: { person: { id, name, email }, signInId: session.id, token: session.token, chosen }, cookies };
     },
 
-    /** Ends a sign-in; answers with the cookies that make the browser forget it. */
+    /** Ends a session. Returns cookies that clear the browser's. */
     async signOut(from: From): Promise<string[]> {
       const { api } = await engine();
       return (await api.signOut({ headers: toHeaders(from), returnHeaders: true })).headers.getSetCookie();
     },
 
-    /** Shows another organisation in the pages of this sign-in. Throws not_found for one that the person is not a member of. */
+    /** Switches this session to another organization. Throws not_found if the person isn't a member of it. */
     chooseOrg({ person, signInId }: SignedIn, org: string): void {
       if (!membershipsOf(person.id).some((each) => each.org === org)) throw notFound("The organization was not found.");
       db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();

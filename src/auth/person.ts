@@ -3,12 +3,12 @@ import type { OrgId } from "../deps.ts";
 import { badRequest, invalidField } from "../errors.ts";
 
 export type Person = { id: string; name: string; email: string };
-/** A person in one of the organisations that they are a member of. */
+/** A person in one of their organizations. */
 export type Membership = { org: OrgId; orgName: string; role: Role };
-/** Who is signed in, by which row, and which organisation they chose to look at. */
+/** A signed-in person, their session, and the organization that they selected. */
 export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
 export type NewPerson = { name: string; email: string; password: string };
-/** Runs work that first reads other rows, one piece at a time. */
+/** Runs functions that read other rows first, one at a time. */
 export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
 
 /** Trims and lowercases an email address. Throws bad_request. */

@@ -21,7 +21,7 @@ export function createSetup({ db, now }: Deps, { engine, links, inTurn, enter, f
   const hasMembers = (org: string): boolean =>
     db.select({ id: members.id }).from(members).where(eq(members.orgId, org)).limit(1).get() !== undefined;
 
-  /** The organisation that a set-up address is for. Throws not_found for one that is wrong, too old or was used. */
+  /** The organization of a setup link. Throws not_found if the link is invalid, expired or used. */
   function readSetup(token: string): { org: OrgId; orgName: string } {
     const [org = "", expiresAt = "0"] = links.readToken("setup", token) ?? [];
     const row = db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get();
@@ -39,21 +39,24 @@ export function createSetup({ db, now }: Deps, { engine, links, inTurn, enter, f
   return {
     readSetup,
 
-    /** The path of the address at which an organisation without people gets its first owner, for three days. Throws conflict if it has people. */
+    /**
+     * The path of a link that creates the first owner of an organization without people, valid for three days. Throws
+     * conflict if it has people.
+     */
     setupPath(org: OrgId): string {
       if (hasMembers(org))
         throw conflict("The organization already has members. Its owners can invite others under Settings, Members.");
       return `/setup/${links.toToken("setup", org, now() + setupLifeMs)}`;
     },
 
-    /** Makes somebody who is signed in the owner of an organisation that they made, and shows it. */
+    /** Creates an organization owned by the signed-in person, and switches to it. */
     async addOwner(org: OrgId, { person, signInId }: SignedIn): Promise<void> {
       const { api } = await engine();
       await withAppErrors(api.addMember({ body: { userId: person.id, organizationId: org, role: "owner" } }));
       db.update(signIns).set({ orgId: org }).where(eq(signIns.id, signInId)).run();
     },
 
-    /** Makes the first owner of an organisation and signs them in. */
+    /** Creates the first owner of an organization and signs them in. */
     setUp: (token: string, person: NewPerson, from: From): Promise<string[]> =>
       inTurn(async () => {
         const { org } = readSetup(token);

@@ -5,7 +5,7 @@ import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
 import { type From, toHeaders } from "./engine-calls.ts";
 
-/** Signing in with the identity provider of the operator, by OpenID Connect with PKCE. Only its verified addresses count. */
+/** Sign-in with the operator's identity provider, by OpenID Connect with PKCE. Only verified email addresses count. */
 export function createSso(deps: Deps, secret: () => string) {
   const { db, config, now, newId, baseUrl } = deps;
   const { oidc } = config.people;
@@ -13,8 +13,8 @@ export function createSso(deps: Deps, secret: () => string) {
 
   const joins = (email: string) => oidc?.join != null && email.toLowerCase().endsWith(`@${oidc.join.domain}`);
 
-  /** Whoever is invited, or is of the domain that may join. */
-  function mayCome(email: string): boolean {
+  /** People who are invited, or whose domain may join. */
+  function mayJoin(email: string): boolean {
     const waiting = and(
       eq(invitations.email, email.toLowerCase()),
       eq(invitations.status, "pending"),
@@ -23,17 +23,17 @@ export function createSso(deps: Deps, secret: () => string) {
     return joins(email) || db.select().from(invitations).where(waiting).get() !== undefined;
   }
 
-  /** Made anew after a provider could not be asked what it offers. */
+  /** Recreated after the provider's metadata couldn't be loaded. */
   async function engine(): Promise<Engine> {
     if (!oidc) throw notFound("No identity provider is configured.");
-    loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret(), { oidc, mayCome }));
+    loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret(), { oidc, mayJoin }));
     const made = await loading;
     if ((await made.$context).socialProviders.length > 0) return made;
     loading = undefined;
     throw unavailable("The identity provider could not be reached. Try again later, or sign in with your password.");
   }
 
-  /** Makes somebody of the domain a member of its organisation. */
+  /** Makes a person of the domain a member of its organization. */
   function joinByDomain(email: string): void {
     const org = db
       .select()
@@ -49,10 +49,10 @@ export function createSso(deps: Deps, secret: () => string) {
   }
 
   return {
-    /** What the button to the provider says; null where there is none. */
+    /** The label of the provider's button; null if there is no provider. */
     ssoName: oidc?.name ?? null,
 
-    /** The address at the provider to which the browser goes, and the cookies that it takes along. `next` is where it ends, from the base on. */
+    /** The provider's URL to redirect to, and the cookies to set. `next` is the path to return to, below the base. */
     async beginSso(next: string, from: From): Promise<{ location: string; cookies: string[] }> {
       const { api } = await engine();
       const body = {
@@ -65,7 +65,7 @@ export function createSso(deps: Deps, secret: () => string) {
       return { location: response.url ?? "", cookies: headers.getSetCookie() };
     },
 
-    /** Takes up what the provider sent the browser back with. */
+    /** Completes the sign-in when the provider redirects back. */
     async endSso(query: Record<string, string>, from: From): Promise<{ location: string; cookies: string[] }> {
       const { api, $context } = await engine();
       const answer = await api.callbackOAuth({

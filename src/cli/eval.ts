@@ -143,7 +143,7 @@ function progressLine(event: AgentEvent): string | null {
   if (event.type === "thought" || event.type === "message") return `· ${event.text}`;
   if (event.type === "tool_call" && event.tool === "run_command") return `$ ${event.input.command}`;
   if (event.type === "tool_call" && event.tool === "report_friction") return `! ${event.input.title}`;
-  if (event.type === "http" && event.purpose === "way")
+  if (event.type === "http" && event.purpose === "task")
     return `  ${event.status ?? event.error?.kind} ${event.url} ${event.ms} ms`;
   if (event.type === "limit")
     return `! limit ${event.near ? "almost reached" : "reached"}: ${event.limit} ${event.value} ${event.unit}`;

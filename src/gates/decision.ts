@@ -6,9 +6,9 @@ import { severities } from "../grading/kinds.ts";
 import { type EvalResult, isBroken } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
-/** How many runs of a side ended without a report, and why most of them did. */
+/** The number of a side's runs that ended without a report, and their most common cause. */
 type Lost = { n: number; reason: string | null };
-/** `done`: runs of the head that have ended. `scopes`: what the scores of the head are of. */
+/** `done`: finished runs of the head. `scopes`: the scopes of the head's scores. */
 type Facts = {
   agent: string;
   head: EvalResult;
@@ -19,12 +19,12 @@ type Facts = {
   scope: Scope;
   lost: Record<"head" | "base", Lost>;
 };
-/** `isLost`: there are too few runs to go by, and more of them would not help. */
+/** `isLost`: there are too few usable runs, and more would not help. */
 type Decision = { status: Exclude<Gate["status"], "running">; reason: string; isLost?: true };
 
 /**
- * What a gate comes to. It fails where the head has regressed or is below the bar, and nothing else fails it. It passes only where that could
- * have been seen: where too many runs were lost, or too few were made to tell, it is an error.
+ * The result of a gate. It fails only if the head regressed or is below the minimum score. It passes only if a
+ * regression could have been detected: if too many runs failed, or there are too few, the result is an error.
  */
 export function decide(facts: Facts): Decision {
   const { head, comparison, minScore, scope } = facts;
@@ -37,37 +37,38 @@ export function decide(facts: Facts): Decision {
       ? "base"
       : null;
   if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
-  const told = comparison ? `${comparison.verdict ?? "no verdict"}: ${comparison.evidence.reason}` : "there is no base";
-  if (comparison?.verdict === "regressed") return { status: "failed", reason: told };
+  const reason = comparison
+    ? `${comparison.verdict ?? "no verdict"}: ${comparison.evidence.reason}`
+    : "there is no base";
+  if (comparison?.verdict === "regressed") return { status: "failed", reason };
   if (isBroken(facts.lost.head.n, facts.done))
     return lost(`more than 20% of the runs of the head ended without a report${because("head")}`);
   if (head.score === null) return lost(`the head has no scored run${because("head")}`);
   const found = isRuleBased(facts.agent) ? newFindings(comparison) : null;
-  if (found) return { status: "failed", reason: `${found}; ${told}` };
+  if (found) return { status: "failed", reason: `${found}; ${reason}` };
   const { mean } = head.score;
   const other = facts.scopes.find((each) => each !== scope);
   if (minScore !== null && other !== undefined)
     return {
       status: "error",
-      reason: `minScore applies to scores of scope ${scope}, but the head has scores of scope ${other}; set scope to accept them; ${told}`,
+      reason: `minScore applies to scores of scope ${scope}, but the head has scores of scope ${other}; set scope to accept them; ${reason}`,
     };
   if (minScore !== null && mean < minScore)
-    return { status: "failed", reason: `the mean score ${mean} is below the minimum of ${minScore}; ${told}` };
+    return { status: "failed", reason: `the mean score ${mean} is below the minimum of ${minScore}; ${reason}` };
   if (comparison && isSplit(comparison))
-    return { status: "error", reason: `only some of the prompts got worse; compare them one by one; ${told}` };
-  if (minScore === null && comparison && tellsNothing.includes(comparison.verdict))
-    return { status: "error", reason: told };
+    return { status: "error", reason: `only some of the prompts got worse; compare them one by one; ${reason}` };
+  if (minScore === null && comparison && inconclusive.includes(comparison.verdict)) return { status: "error", reason };
   const bar = minScore === null ? "" : `the mean score ${mean} meets the minimum of ${minScore}; `;
-  return { status: "passed", reason: bar + told };
+  return { status: "passed", reason: bar + reason };
 }
 
-const tellsNothing: Comparison["verdict"][] = [null, "not_comparable", "insufficient_data"];
+const inconclusive: Comparison["verdict"][] = [null, "not_comparable", "insufficient_data"];
 
-/** Whether the runs fell within their prompts by more than chance, though the prompts taken together cannot show it. */
+/** Whether runs became significantly worse within their prompts, although the total over all prompts can't show it. */
 const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolean =>
   delta !== null && p !== null && withinP !== null && p >= level && withinP < level && delta.value <= -threshold;
 
-/** What an agent by rules met on the head and not on the base, of medium severity or higher; null: nothing. */
+/** Friction points of medium severity or higher that a rule-based agent found on the head but not on the base; null: none. */
 function newFindings(comparison: Comparison | null): string | null {
   const least = severities.indexOf("medium");
   const found = comparison?.friction.new.filter(({ severity }) => severities.indexOf(severity) <= least) ?? [];

@@ -25,14 +25,14 @@ type Parts = {
   commit: Commit;
   onError?: (error: unknown) => void;
 };
-/** What is asked for, and by whom. */
+/** The request for a gate, and who made it. */
 export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: string };
 
 const alpha = 0.05;
 
 export type Gates = ReturnType<typeof createGates>;
 
-/** Gates: a head that runs beside its base, or against the baseline of its prompts, until one may say whether it is worse. */
+/** Gates: a head that runs next to its base, or against its prompts' baseline, until there are enough runs to decide whether it is worse. */
 export function createGates(deps: Deps, { prompts: ofPrompts, requests, baselines, compare, commit, onError }: Parts) {
   const { db, baseUrl } = deps;
   const gateRuns = createGateRuns(deps, compare);
@@ -84,7 +84,7 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
   return {
     ...progress,
 
-    /** Accepts a gate with its first runs. Throws what a run of a prompt throws, and bad_request where there is nothing to compare with. */
+    /** Accepts a gate with its first runs. Throws what requesting a run throws, and bad_request if there is nothing to compare with. */
     async requestGate(org: OrgId, { promptId, promptIds, ...input }: GateInput): Promise<Gate> {
       const named = promptIds ?? (promptId === undefined ? [] : [promptId]);
       if (named.length === 0 || (promptIds && promptId !== undefined))
@@ -114,12 +114,12 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
 
 type Run = typeof runs.$inferSelect;
 
-/** Accepts gates with their first runs, as a part of a transaction. */
+/** Accepts gates with their first runs, as part of a transaction. */
 function createAccept(
   { now, newId }: Deps,
   { requests, baselines: { findBaseline } }: Pick<Parts, "requests" | "baselines">,
 ) {
-  /** What the head is held against where it runs alone; null where nothing is there and only its own score counts. */
+  /** The baseline of a head without a base; null if there is none and only the minimum score applies. */
   function baselineFor(org: OrgId, head: Run, minScore: number | null): string[] | null {
     const isExact = isRuleBased(head.agent);
     const found = findBaseline(
@@ -145,10 +145,10 @@ function createAccept(
       throw badRequest(`Invalid runs: an adaptive gate makes at most ${most} runs per side.`);
     const isBeside = Object.keys(urlMap).length > 0;
     const gate = { runs: wanted, adaptive: input.adaptive ?? false, minScore, scope, budgetUsd };
-    // What tells a gate from another with the same key.
-    const told = { ...gate, promptIds };
+    // Distinguishes different gates with the same idempotency key.
+    const identity = { ...gate, promptIds };
     const request = (promptId: string, more: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
-      requests.accept(t, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: told });
+      requests.accept(t, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
     const runOf = (id: string | undefined) =>
       t
         .select()
@@ -185,7 +185,7 @@ function createAccept(
     const row: GateRow = {
       ...target,
       ...gate,
-      // More runs of an agent by rules say no more.
+      // A rule-based agent always does the same, so more runs add nothing.
       ...(isRuleBased(agent) ? { runs: 1, adaptive: false } : {}),
       id: newId(createdAt),
       orgId: org,

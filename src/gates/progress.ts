@@ -11,7 +11,7 @@ import { decide } from "./decision.ts";
 import { nextStep } from "./steps.ts";
 import { basesOf, extendGate, type GateRow, type GateRuns, headsOf } from "./targets.ts";
 
-/** A gate whose runs have ended goes on this late at worst. */
+/** Interval for checks of gates whose runs have finished. */
 const pollMs = 500;
 
 type Parts = {
@@ -21,14 +21,14 @@ type Parts = {
   onError?: (error: unknown) => void;
 };
 
-/** Takes gates from one step to the next: more runs, or the end. */
+/** Advances gates: requests more runs, or decides. */
 export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests, commit, onError }: Parts) {
   const { comparisonOf, lostOf, progressOf, spentOf } = gateRuns;
 
-  /** Goes on with a gate whose runs have all ended. */
-  function step(t: Tx, gate: GateRow): "waits" | "goes on" | GateRow["status"] {
+  /** Advances a gate if all of its runs have finished. */
+  function step(t: Tx, gate: GateRow): "waiting" | "extended" | GateRow["status"] {
     const { ended, of } = progressOf(gate);
-    if (ended < of) return "waits";
+    if (ended < of) return "waiting";
     const [heads, bases] = [headsOf(gate), basesOf(gate)];
     const done = of / (heads.length + bases.length);
     const comparison = comparisonOf(gate, done);
@@ -42,7 +42,7 @@ export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests,
     const isHopeless = decision.isLost && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extendGate(t, requests, gate, done, next);
-      return "goes on";
+      return "extended";
     }
     const stop = typeof next === "number" || next.stop === "" ? "" : `; ${next.stop}`;
     settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison, spentUsd });
@@ -56,22 +56,22 @@ export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests,
       .run();
   }
 
-  /** Goes on with every gate whose runs have ended. A defect ends the gate that met it, and no other. */
+  /** Advances every gate whose runs have finished. An internal error ends only the gate that caused it. */
   async function tick(): Promise<void> {
     for (const gate of db
       .select()
       .from(gates)
       .where(eq(gates.status, sql.raw("'running'")))
       .all()) {
-      const became = await commit((t) => step(t, gate)).catch((error) => {
+      const status = await commit((t) => step(t, gate)).catch((error) => {
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "gate failed");
         const reason = "internal error; see the server log";
         const end = { status: "error", reason, comparison: null, spentUsd: spentOf(gate) } as const;
         return commit((t) => settle(t, gate, end)).then(() => "error");
       });
-      if (became === "goes on") requests.onQueued();
-      if (became !== "waits") log.info({ gate: gate.id, became }, "gate");
+      if (status === "extended") requests.onQueued();
+      if (status !== "waiting") log.info({ gate: gate.id, status }, "gate");
     }
   }
 

@@ -1,7 +1,7 @@
 import type { Verdict } from "../comparisons/evidence.ts";
 import { looks } from "../stats/power.ts";
 
-/** A gate as far as it has come: `done` runs a side, `spentUsd` on both (null: not known). */
+/** The progress of a gate: `done` runs per side, `spentUsd` on both (null: unknown). */
 export type Progress = {
   runs: number;
   adaptive: boolean;
@@ -11,17 +11,17 @@ export type Progress = {
   verdict: Verdict | null;
 };
 
-/** Runs a side with which a gate begins: one where a budget is to be kept, for nobody knows what a run costs. */
+/** Initial runs per side: one if there is a budget, because the cost of a run is unknown. */
 export const firstStep = ({ runs, adaptive, budgetUsd }: Pick<Progress, "runs" | "adaptive" | "budgetUsd">): number =>
   Math.min(runs, budgetUsd !== null ? 1 : adaptive ? looks[0].runs : runs);
 
-/** The p below which a change counts at so many runs a side. */
+/** The p value below which a change is significant with this many runs per side. */
 export const levelAt = (done: number, adaptive: boolean): number | undefined =>
   adaptive ? (looks.find(({ runs }) => runs >= done) ?? looks[3]).level : undefined;
 
 const plain: (Verdict | null)[] = ["regressed", "improved", "no_change"];
 
-/** How many runs a side there should be next, or why there should be no more. */
+/** The next number of runs per side, or why no more are needed. */
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
   if (done >= runs) return { stop: "" };
   const isLook = adaptive && looks.some((look) => look.runs === done);
@@ -29,7 +29,7 @@ export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }:
   const wanted = adaptive ? Math.min(runs, looks.find((look) => look.runs > done)?.runs ?? runs) : runs;
   if (budgetUsd === null) return wanted;
   if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };
-  // Free runs are never too dear.
+  // Free runs never exceed a budget.
   const affordable = spentUsd === 0 ? wanted : done + Math.floor(((budgetUsd - spentUsd) / spentUsd) * done);
   if (affordable > done && (!adaptive || affordable >= wanted)) return Math.min(wanted, affordable);
   return {

@@ -14,7 +14,7 @@ const statusWords: Record<Gate["status"], string> = {
   error: "inconclusive",
 };
 
-/** A gate as Markdown for a pull request. Text from the target is escaped: it never acts as markup or as a mention. */
+/** A gate as Markdown for a pull request. Text from the target is escaped, so it can't act as markup or as a mention. */
 export function gateMarkdown(gate: Gate): string {
   const { comparison, status, reason, warnings, spentUsd, progress, prompts } = gate;
   const { method = null, seed = null } = comparison?.evidence ?? {};
@@ -81,7 +81,7 @@ function changes(heading: string, all: Comparison["evidence"]["dimensions"]): st
   return rows.length === 0 ? null : table([[heading, "Base", "Head", "Change", "p (Holm)"], ...rows]);
 }
 
-/** Friction points listed at most. */
+/** Maximum number of friction points listed. */
 const maxListed = 10;
 
 function friction({ evidence, friction: { new: added, gone, shared } }: Comparison): string | null {

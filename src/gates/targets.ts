@@ -13,10 +13,10 @@ import { levelAt } from "./steps.ts";
 
 export type GateRow = typeof gates.$inferSelect;
 
-/** Of what a run said of its failure. */
+/** Maximum length of a failure detail. */
 const maxReasonChars = 500;
 
-/** The prompts of a gate, in the order in which they were named. */
+/** The prompts of a gate, in the given order. */
 export function targetsOf({
   promptId,
   headRequestId,
@@ -31,17 +31,17 @@ export function targetsOf({
 /** The evaluations of the head. */
 export const headsOf = (gate: GateRow): string[] => targetsOf(gate).map(({ headRequestId }) => headRequestId);
 
-/** The evaluations of the base; none where the head is held against a baseline. */
+/** The evaluations of the base; none if the head is compared with a baseline. */
 export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ baseRequestId }) => baseRequestId ?? []);
 
 export type GateRuns = ReturnType<typeof createGateRuns>;
 
-/** The runs of gates: how far they are, what they cost and what they come to. */
+/** The runs of gates: their progress, cost and results. */
 export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, "compareEvals">) {
   const ofEvals = ({ orgId }: GateRow, ids: string[]) => and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids));
   const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
 
-  /** What the runs of the head were asked for: all of a gate are by one agent. */
+  /** The request behind the head's runs: all runs of a gate use one agent. */
   function askedOf(gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs" | "agent"> {
     const { urlMap, templateArgs, agent } = runs;
     const found = db
@@ -65,7 +65,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       return { ended: found?.ended ?? 0, of: found?.of ?? 0 };
     },
 
-    /** What every attempt of every run has cost so far, in dollars; null if one is not known. */
+    /** The cost of all attempts of all runs so far, in USD; null if any is unknown. */
     spentOf(gate: GateRow): number | null {
       const subjects = db.select({ id: runs.id }).from(runs).where(ofBoth(gate));
       const found = db
@@ -77,7 +77,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       return found && found.n === found.known ? found.usd : null;
     },
 
-    /** How many runs of a side ended without a report, and why most of them did; null: none did. */
+    /** The number of a side's runs that ended without a report, and their most common cause; null: none did. */
     lostOf(gate: GateRow, ids: string[]): { n: number; reason: string | null } {
       const lost = db
         .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
@@ -92,7 +92,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       };
     },
 
-    /** What the runs of the head came to together. */
+    /** The combined results of the head's runs. */
     headOf(gate: GateRow): EvalResult {
       const found = db
         .select({
@@ -119,7 +119,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       );
     },
 
-    /** What the scores of the head are of. */
+    /** The scopes of the head's scores. */
     scopesOf(gate: GateRow): Scope[] {
       const found = db
         .selectDistinct({
@@ -133,7 +133,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       return [...new Set(found.map(comparedScope))];
     },
 
-    /** What head and base of so many runs a side come to; null where there is no base. */
+    /** Compares this many runs per side of head and base; null if there is no base. */
     comparisonOf(gate: GateRow, done: number): Comparison | null {
       const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
       const base = { evalRequestIds: basesOf(gate), runIds };
@@ -143,7 +143,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
   };
 }
 
-/** Adds runs to each prompt until there are so many a side, base and head in turn. */
+/** Adds runs to each prompt up to this many per side, alternating between base and head. */
 export function extendGate(t: Tx, { addRun }: Pick<Requests, "addRun">, gate: GateRow, from: number, to: number): void {
   for (let i = from; i < to; i++)
     for (const { baseRequestId, headRequestId, model } of targetsOf(gate))

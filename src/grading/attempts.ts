@@ -3,18 +3,18 @@ import type { EventOf } from "./events.ts";
 type Call = Pick<EventOf<"tool_call">, "tool" | "input">;
 type Request = { method: string; url: string };
 
-/** What a command does: its program, the verb, and what it does that to. */
+/** A command: its program, its subcommand and its target. */
 type Command = { path: string; program: string; verb: string; targets: string[] };
 
-/** What was tried by one call: requests and commands, as far as they can be told. */
+/** What one call tried: its requests and commands, as far as known. */
 export type Attempt = { tool: string; requests: Request[]; commands: Command[]; target: string | null };
 
-/** Programs that only look around or prepare: their success fixes nothing but their own failure. */
+/** Programs that only inspect or prepare: their success fixes only their own failure. */
 const lookingAround = new Set(
   "cd ls echo printf cat pwd true false sleep mkdir touch export set head tail which env wc sort test".split(" "),
 );
 
-/** The words of each simple command of a shell line. Quotes keep a word together; nothing is expanded. */
+/** The words of each simple command of a shell line. Quotes keep words together; nothing is expanded. */
 function wordsOf(line: string): string[][] {
   const commands: string[][] = [[]];
   for (const [, quoted, single, separator, word] of line.matchAll(
@@ -26,11 +26,11 @@ function wordsOf(line: string): string[][] {
   return commands.filter((words) => words.length > 0);
 }
 
-/** Programs whose commands are requests, and compared as such. */
+/** Programs that send requests. They are compared by request. */
 const isClient = (program: string) => /^(curl|wget|http|https)$/.test(program);
 const isAddress = (word: string) => /^https?:\/\//i.test(word);
 
-/** The simple commands of a shell line, without variables set for one of them. */
+/** The simple commands of a shell line, without leading variable assignments. */
 export function commandsOf(line: string): Command[] {
   return wordsOf(line).flatMap((all) => {
     const words = all.slice(all.findIndex((word) => !/^\w+=|^(sudo|time|exec|command|nohup)$/.test(word)));
@@ -47,7 +47,7 @@ export function commandsOf(line: string): Command[] {
   });
 }
 
-/** What a call tries; `seen` are the requests that were seen to come from it. */
+/** What a call tried; `seen` are the requests observed during the call. */
 export function attemptOf({ tool, input }: Call, seen: Request[]): Attempt {
   const text = (name: string) => (typeof input?.[name] === "string" ? (input[name] as string) : null);
   const commands = commandsOf(text("command") ?? "");
@@ -59,7 +59,7 @@ export function attemptOf({ tool, input }: Call, seen: Request[]): Attempt {
   return { tool, requests: [...seen, ...said, ...asked], commands, target: text("path") ?? text("ref") };
 }
 
-/** Whether two words may mean one thing: the same, one inside the other, the same start, or two ids. */
+/** Whether two words may refer to the same thing: equal, contained in each other, with the same start, or both IDs. */
 function isNear(a: string, b: string): boolean {
   if (a === b) return true;
   if (Math.min(a.length, b.length) >= 4 && (a.includes(b) || b.includes(a))) return true;
@@ -68,7 +68,7 @@ function isNear(a: string, b: string): boolean {
   return least >= 3 && a.slice(0, least).toLowerCase() === b.slice(0, least).toLowerCase();
 }
 
-/** The same method, host and path, or a path that differs in one place by a word near to it, or by one more. */
+/** The same method, host and path; one segment may be similar rather than equal, or one may be added. */
 function isSameRequest(a: Request, b: Request): boolean {
   const [one, two] = [URL.parse(a.url), URL.parse(b.url)];
   if (one === null || two === null || one.host !== two.host) return false;
@@ -84,7 +84,7 @@ function isSameRequest(a: Request, b: Request): boolean {
   return long.some((_, i) => long.toSpliced(i, 1).every((word, at) => word === short[at]));
 }
 
-/** The same program and verb, on the same target where there is one. */
+/** The same program and subcommand, with the same target if there is one. */
 function isSameCommand(a: Command, b: Command): boolean {
   if (a.program !== b.program || isClient(a.program)) return false;
   if (lookingAround.has(a.program)) return a.verb === b.verb && a.targets.join(" ") === b.targets.join(" ");
@@ -93,7 +93,7 @@ function isSameCommand(a: Command, b: Command): boolean {
   return these.length === 0 || those.length === 0 || these.some((x) => those.some((y) => isNear(x, y)));
 }
 
-/** Whether a later call tries again what a call that failed tried. */
+/** Whether a later call retries what a failed call tried. */
 export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
   if (failed.requests.length > 0) {
     if (failed.requests.some((x) => later.requests.some((y) => isSameRequest(x, y)))) return true;
@@ -107,6 +107,6 @@ export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
   return failed.tool === later.tool && failed.target === later.target;
 }
 
-/** Whether a call does more than to look around or to print. */
+/** Whether a call does more than inspect or print. */
 export const isRealWork = ({ commands, requests }: Attempt): boolean =>
   commands.length === 0 || requests.length > 0 || commands.some(({ program }) => !lookingAround.has(program));

@@ -10,7 +10,7 @@ export const readOf = (url: string) => `read ${pageKey(url)}`;
 export const testedOn = (url: string) => `tested ${pageKey(url)}`;
 export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${sameAddress(subject)}`;
 
-/** Whether a session would have met what stands at a place, if it still stood there. */
+/** Whether a session would have met a problem at a place, if it still existed. */
 export function cameBy({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
   return grounds.every((ground) => {
     const [, how, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
@@ -20,7 +20,7 @@ export function cameBy({ visits, done, isComplete }: Omit<Exposure, "listed">, g
   });
 }
 
-/** What the events say of the pages that were asked for, and of those that were only named. A session that was not made reached nothing. */
+/** The pages that were requested or listed, according to the events. A session that failed reached nothing. */
 export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   const unmade = facts.outcome === "no_creds" || facts.outcome === "excluded" || facts.outcome === "scoring_failed";
   const base = { isComplete: facts.limits.length === 0, byRules: facts.kind !== "model" };
@@ -38,7 +38,7 @@ export function exposureOf(facts: Facts, events: SessionEvent[]): Exposure {
   return { visits: visitsOf(facts), listed: listedBy(facts, events), done: [...new Set(done)], ...base };
 }
 
-function visitsOf({ way, pages, failures }: Facts): Visit[] {
+function visitsOf({ taskRequests, pages, failures }: Facts): Visit[] {
   const visits = new Map<string, Visit>();
   const at = (url: string): Visit => {
     const page = pageKey(url);
@@ -46,7 +46,7 @@ function visitsOf({ way, pages, failures }: Facts): Visit[] {
     visits.set(page, known);
     return known;
   };
-  for (const http of way.filter((each) => !isProbe(each))) {
+  for (const http of taskRequests.filter((each) => !isProbe(each))) {
     const visit = at(http.url);
     if (!failed(http)) visit.found[http.provenance] = (visit.found[http.provenance] ?? 0) + 1;
     else {
@@ -63,7 +63,7 @@ function visitsOf({ way, pages, failures }: Facts): Visit[] {
   return [...visits.values()];
 }
 
-/** Pages of the hosts where the session began. */
+/** Pages on the hosts of the start URLs. */
 function listedBy({ starts, tests }: Facts, events: SessionEvent[]): Listed[] {
   const origins = new Set(starts.flatMap((start) => URL.parse(start)?.origin ?? []));
   const lists = events.filter((e): e is EventOf<"milestone"> => e.type === "milestone" && e.name === "pages_listed");
@@ -86,6 +86,6 @@ function listedBy({ starts, tests }: Facts, events: SessionEvent[]): Listed[] {
   return [...listed.values()];
 }
 
-/** Files that nobody reads as a page of docs. */
+/** Files that aren't docs pages. */
 const notPages =
   /\.(png|jpe?g|gif|svg|webp|ico|css|m?js|json|ya?ml|xml|rss|atom|zip|t?gz|pdf|mp4|woff2?|ttf)([?#]|$)|\/(llms(-full)?|robots)\.txt$/i;

@@ -10,28 +10,28 @@ import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { clamp } from "./methodology.ts";
 import { lineOrNull, sameAddress } from "./text.ts";
 
-/** A check as it stood last, with the event that holds it. */
+/** The latest result of a check, with its event. */
 export type SeenCheck = Check & {
   key: string;
   seq: number;
   toolId: string;
-  /** It is about a page on which the answer to the goal does not depend. */
+  /** It is about a page on which the answer to the goal doesn't depend. */
   elsewhere: boolean;
-  /** What it said before the agent began; null: it was not made then. */
+  /** Its result before the agent started; null: not run then. */
   before?: Check["status"] | null;
 };
 type PageRead = { seq: number; url: string; title: string | null };
 
-/** What the events say, each thing once: the only thing that the rest of the grading looks at. */
+/** The facts in the events, without duplicates. The rest of grading uses only these. */
 export type Facts = {
   kind: "rules" | "model" | null;
   model: string | null;
   goal: string | null;
   starts: string[];
-  /** Tools that the agent did not have, and why. */
+  /** Tools that the agent didn't have, and why. */
   missing: string[];
   hosts: Hosts;
-  /** Something that it did to the product or on its machine worked. */
+  /** A change to the product or its machine succeeded. */
   hasActed: boolean;
   outcome: Outcome;
   scope: Scope;
@@ -40,20 +40,20 @@ export type Facts = {
   endSeq: number | null;
   elapsedMs: number | null;
   checks: SeenCheck[];
-  /** Those of the checks that say whether the goal was met. */
+  /** The checks that determine whether the goal was met. */
   declared: SeenCheck[];
-  /** Requests on the way, without the hops of redirects and the tunnels that stood: those last as long as a program wants. */
-  way: Http[];
+  /** Requests of the agent, without redirect hops and successful tunnels, which stay open as long as a program likes. */
+  taskRequests: Http[];
   tests: Http[];
   pages: PageRead[];
-  /** Pages that were read only to know what else is in the docs. */
+  /** Pages read only by the survey. */
   surveyed: PageRead[];
   goalTerms: string[];
-  /** Pages, by their one spelling, with words of the goal on them. */
+  /** Pages, by page key, that contain words of the goal. */
   pagesWithTerms: Set<string>;
   goalFound: GoalFound | null;
   failures: Failure[];
-  /** Calls of the agent; what the service itself tests with is not among them. */
+  /** Calls of the agent, without those of the service's own tests. */
   calls: EventOf<"tool_call">[];
   results: EventOf<"tool_result">[];
   usage: EventOf<"usage">[];
@@ -61,7 +61,7 @@ export type Facts = {
   limits: EventOf<"limit">[];
 };
 
-/** A place that this service may not reach was not asked: that says nothing about the target. */
+/** A blocked request says nothing about the target. */
 const isRefusal = (event: SessionEvent): boolean =>
   event.type === "http"
     ? event.error?.kind === "refused"
@@ -70,7 +70,7 @@ const isRefusal = (event: SessionEvent): boolean =>
 const idleTools = ["fetch_page", "search_docs", "read_file", "list_files", "write_file"];
 const speakingTools = ["ask_human", "report_friction", "finish"];
 
-/** A call that does something, rather than to read, to write a file or to speak. */
+/** A call that does something, rather than read, write a file or report. */
 function isAct(call: EventOf<"tool_call">, hosts: Hosts): boolean {
   if (call.tool === declaredTool || idleTools.includes(call.tool) || speakingTools.includes(call.tool)) return false;
   const { url, method } = call.input ?? {};
@@ -78,10 +78,10 @@ function isAct(call: EventOf<"tool_call">, hosts: Hosts): boolean {
   return isRealWork(attemptOf(call, []));
 }
 
-/** The tool under which the service tells what declared checks say. */
+/** The tool name under which the service reports the results of success checks. */
 const declaredTool = "check_declared";
 
-/** The events of a model's agent, its results as the world had them, and marked what it asked for itself. */
+/** The events of an agent with a model, with corrected tool results and requested URLs marked. */
 function asDone(events: SessionEvent[]): SessionEvent[] {
   const asked = new Map(
     events.flatMap((e) => {
@@ -95,7 +95,7 @@ function asDone(events: SessionEvent[]): SessionEvent[] {
   });
 }
 
-/** What the events of a session say; `judgement` is what a model made of it. */
+/** The facts in the events of a session; `judgement` is the judge's result. */
 export function factsOf(unordered: SessionEvent[], judgement: Judgement | null = null): Facts {
   const ordered = unordered.filter((event) => !isRefusal(event)).toSorted((a, b) => a.seq - b.seq);
   const isModel = ordered.some((e) => e.type === "milestone" && e.name === "started" && e.detail.kind === "model");
@@ -113,9 +113,9 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
   const pages = pagesOf(read.filter(({ phase }) => phase !== "survey"));
   const surveyed = pagesOf(read.filter(({ phase }) => phase === "survey"));
   const kind = started.kind === "rules" || started.kind === "model" ? started.kind : null;
-  const way = http.filter((e) => e.purpose === "way" && !isHop(e) && (e.method !== "CONNECT" || failed(e)));
+  const taskRequests = http.filter((e) => e.purpose === "task" && !isHop(e) && (e.method !== "CONNECT" || failed(e)));
   const starts = strings(started.starts);
-  const hosts = hostsOf({ starts, product: stringOrNull(started.product) }, way);
+  const hosts = hostsOf({ starts, product: stringOrNull(started.product) }, taskRequests);
   const failures = failuresOf(events, hosts, isModel);
   const declared = countedChecks(checks, kind);
   const outcome = honestOutcome(end?.outcome ?? "excluded", kind, declared, judgement);
@@ -135,7 +135,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
     checks,
     declared,
-    way,
+    taskRequests,
     tests: http.filter((e) => e.purpose === "check"),
     pages,
     surveyed,
@@ -162,8 +162,8 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
 }
 
 /**
- * Declared checks that say something of the goal: those that failed before the agent began, and invariants. An agent by rules changes
- * nothing, so invariants alone count for it. What could not be tested before counts as little as what could not be tested after.
+ * Success checks that say something about the goal: those that failed before the agent started, and invariants.
+ * Rule-based agents change nothing, so only invariants count for them. Checks that couldn't run before don't count.
  */
 function countedChecks(checks: SeenCheck[], kind: Facts["kind"]): SeenCheck[] {
   const declared = checks.filter((check) => check.group === "declared");
@@ -171,8 +171,8 @@ function countedChecks(checks: SeenCheck[], kind: Facts["kind"]): SeenCheck[] {
 }
 
 /**
- * What an agent claims counts against it alone: that it could not do it outranks a judge who cannot tell. That a goal was met takes proof:
- * checks that a person declared, which go before everything else, or a judge whose claims events bear out.
+ * An agent's claim counts only against it: if it says that it failed, that outranks an undecided judge. Proof of
+ * success requires success checks, which take precedence, or a judge whose claims the events confirm.
  */
 function honestOutcome(
   claimed: Outcome,
@@ -191,7 +191,7 @@ function honestOutcome(
   return judgement && !judgement.verdict ? "scoring_failed" : "not_judged";
 }
 
-/** A goal was tested where declared checks or a judge decided it, or where the agent itself says that it missed it. */
+/** A goal was tested if success checks or a judge decided it, or if the agent itself says that it missed it. */
 function scopeOf(kind: Facts["kind"], outcome: Outcome): Scope {
   if (outcome === "succeeded" || outcome === "goal_not_met") return "goal";
   return kind === "model" ? "conduct_only" : "docs_only";

@@ -3,18 +3,18 @@ import { type EventOf, failed, type Http, isProbe } from "./events.ts";
 import type { Hosts } from "./hosts.ts";
 import { line, lineOrNull, sameAddress } from "./text.ts";
 
-/** Something that failed for the agent, counted once however many events tell of it. */
+/** A failure of the agent, counted once even if several events report it. */
 export type Failure = {
   what: "request" | "tool" | "error";
   seqs: number[];
   id: string | null;
-  /** The tool, or where an error came from. */
+  /** The tool, or the source of an error. */
   tool: string | null;
   url: string | null;
-  /** A word of the agent for the kind of failure, where it has one: "disallowed", "timeout". */
+  /** The agent's own name for the kind of failure, if any: "disallowed", "timeout". */
   code: string | null;
   message: string;
-  /** What it was about: a page of the docs, the product itself, or something on the agent's own machine. */
+  /** Its subject: a docs page, the product, or the agent's own machine. */
   target: "docs" | "product" | "local";
 };
 
@@ -24,8 +24,8 @@ const address = (url: string | null) => (url === null ? null : sameAddress(url))
 type Calls = Map<string, { seq: number; tool: string; url: string | null; method: string }>;
 
 /**
- * Each failure once: the requests of one call that failed, its failed result and the error event about its address are one. What a tool
- * looks for by itself and does not find has kept nobody from anything.
+ * Each failure once: the failed requests of one call, its failed result and the error event for its URL are one
+ * failure. URLs that a tool probes on its own and doesn't find are not failures.
  */
 export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolean): Failure[] {
   const failures: Failure[] = [];
@@ -36,15 +36,15 @@ export function failuresOf(events: SessionEvent[], hosts: Hosts, isModel: boolea
       const isText = typeof method === "string" ? method : "GET";
       calls.set(event.id, { seq: event.seq, tool: event.tool, url: lineOrNull(url, 8000), method: isText });
     }
-  // A call that tests the docs has not failed when the docs fail the test. Asking robots.txt first tests nothing.
+  // A call that tests the docs doesn't fail when the docs fail the test. Requesting robots.txt first is not a test.
   const testing = new Set(
     events.flatMap((e) => (e.type === "http" && e.purpose === "check" && !isProbe(e) ? [e.id] : [])),
   );
   for (const event of events) {
-    if (event.type === "http" && event.purpose === "way" && failed(event) && !isProbe(event))
+    if (event.type === "http" && event.purpose === "task" && failed(event) && !isProbe(event))
       addRequest(failures, event, hosts, isModel);
     if (event.type === "tool_result" && !event.ok) addResult(failures, event, calls, testing, hosts);
-    // What fails between us and a model is no fault of the target.
+    // Failures between us and a model aren't the target's.
     if (event.type === "error" && event.source !== "gateway") addError(failures, event);
   }
   return failures;

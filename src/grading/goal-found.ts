@@ -2,42 +2,42 @@ import type { EventOf } from "./events.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull } from "./text.ts";
 
-/** A page that is near to the goal, by its best section. */
+/** A page that is near the goal, by its best section. */
 type NearPage = {
   url: string;
   title: string | null;
   heading: string | null;
   line: number | null;
-  /** 0 to 1: how much of the goal the section holds. */
+  /** 0 to 1: share of the goal in the section. */
   share: number;
   missing: string[];
-  /** Words of the goal that stand there only in another word. */
+  /** Words of the goal that occur only as a synonym. */
   synonyms: { word: string; found: string }[];
   clicks: number | null;
 };
 
-/** Where the explorer takes the answer to be: `likely` in `sections`, or `unclear`. */
+/** Where the explorer found the answer: `likely` in `sections`, or `unclear`. */
 export type GoalFound = {
   state: "likely" | "unclear";
   seq: number;
   tMs: number;
-  /** The sections that answer it together, the main one first; empty where it is unclear. */
+  /** The sections that answer it together, the main one first; empty if unclear. */
   sections: { url: string | null; heading: string | null }[];
   /** At most three pages, nearest first. */
   nearest: NearPage[];
-  /** Words of the goal that the nearest section holds, that it lacks, that occur nowhere in what was read. */
+  /** Words of the goal that the nearest section contains, that it lacks, and that occur nowhere in what was read. */
   covered: string[];
   missing: string[];
   unseen: string[];
-  /** 0 to 1: how well the nearest section fits, by what it holds and what its headings promise. */
+  /** 0 to 1: how well the nearest section matches, by its text and headings. */
   fit: number;
-  /** From the start page to the nearest page over the links of the site; null: no link that was seen leads there. */
+  /** Clicks from the start page to the nearest page; null: no path was found. */
   clicks: number | null;
   pages: number;
   noOverlap: boolean;
-  /** The scripts of the goal and of the docs where they differ, such as "Cyrillic" and "Latin": words say nothing then. */
+  /** The scripts of the goal and of the docs if they differ, such as "Cyrillic" and "Latin": words can't be compared then. */
   otherScript: { goal: string; docs: string } | null;
-  /** The nearest section holds the words, but nothing to copy. */
+  /** The nearest section contains the words, but no sample. */
   noSample: boolean;
 };
 
@@ -46,7 +46,7 @@ export const strings = (value: unknown) =>
 export const stringOrNull = (value: unknown) => (typeof value === "string" && value !== "" ? value : null);
 export const numberOr = (value: unknown, otherwise: number) => (typeof value === "number" ? value : otherwise);
 
-/** Headings come as a path, "Guide > Install > npm"; the last names the section. */
+/** Headings are paths, "Guide > Install > npm"; the last part names the section. */
 const lastHeading = (path: unknown) =>
   lineOrNull(
     String(path ?? "")
@@ -55,11 +55,11 @@ const lastHeading = (path: unknown) =>
     80,
   );
 
-/** What a milestone lists beside the main section, which stands in it first again. */
+/** Other sections in a milestone; the main one is repeated as the first. */
 export const sectionsOf = ({ sections }: Record<string, unknown>): Record<string, unknown>[] =>
   Array.isArray(sections) ? sections.filter((each) => typeof each === "object" && each !== null) : [];
 
-/** What a milestone says of the goal; `pagesRead` stands in where it does not say how many pages were read. */
+/** Reads a milestone about the goal; `pagesRead` is used if it doesn't contain the number of pages read. */
 export function goalOf(said: EventOf<"milestone"> | undefined, pagesRead: number): GoalFound | null {
   if (said === undefined) return null;
   const { seq, tMs, detail } = said;
@@ -84,7 +84,7 @@ export function goalOf(said: EventOf<"milestone"> | undefined, pagesRead: number
       clicks: typeof detail.clicks === "number" ? detail.clicks : null,
     };
   }
-  // Sessions of before: pages that were opened stand for clicks, and nothing is known of how well a section fits.
+  // Older sessions: opened pages are used in place of clicks, and how well a section matches is unknown.
   if (said.name === "goal_covered") {
     const [, ...more] = sectionsOf(detail);
     const sections = [detail, ...more].map(({ url, heading }) => ({

@@ -5,35 +5,36 @@ export type Scope = (typeof scopes)[number];
 export type PartName = (typeof partNames)[number];
 
 /**
- * The place of a friction, as words that `cameBy` understands: "run", "goal", "check ID SUBJECT", "tool NAME", "asked PAGE", "read PAGE", and
- * "tested PAGE" (read by a session that tested all that it read). All of them must have been reached.
+ * Where a friction point occurs, in the syntax of `cameBy`: "run", "goal", "check ID SUBJECT", "tool NAME", "asked
+ * PAGE", "read PAGE", and "tested PAGE" (read by a session that tested everything it read). All of them must have been
+ * reached.
  */
 export type Grounds = string[];
 
-/** One thing that stood in an agent's way, with the events that prove it. */
+/** One thing that got in an agent's way, with the events that prove it. */
 export type Friction = {
-  /** 16 hex; the same thing in another run has the same one. */
+  /** 16 hex digits, identical for the same problem in other runs. */
   fingerprint: string;
   severity: (typeof severities)[number];
   phase: (typeof phases)[number];
   category: (typeof frictionCategories)[number];
   title: string;
   description: string;
-  /** The target's own words, untrusted; at most 300 characters. */
+  /** Quoted from the target, untrusted; at most 300 characters. */
   quote: string | null;
   url: string | null;
   /** Sequence numbers of events; never empty. */
   events: number[];
   lostSeconds: number | null;
   lostUsd: number | null;
-  /** Points of the score that it cost, one decimal; null where it cost no measured number. */
+  /** Points of the score that it cost, one decimal; null if it affected nothing that was measured. */
   lostPoints: number | null;
-  /** Where it stands; a session that never came there says nothing about it. */
+  /** Where it occurs. A session that never reached this place says nothing about it. */
   grounds: Grounds;
 };
 
 export type Recommendation = {
-  /** 1..n without gaps, 1 first. */
+  /** 1 to n without gaps, highest priority first. */
   priority: number;
   title: string;
   /** What to change, and where. */
@@ -41,18 +42,18 @@ export type Recommendation = {
   url: string | null;
   /** Fingerprints; never empty. */
   frictions: string[];
-  /** Points that the score would gain without its frictions, one decimal; null where they cost no measured number. */
+  /** Points that the score would gain without these friction points, one decimal; null if they affected nothing that was measured. */
   expectedGain: number | null;
-  /** The least and the most, where the gain depends on what was not measured; null as `expectedGain`. */
+  /** The minimum and maximum, if the gain depends on what was not measured; null like `expectedGain`. */
   gain: { low: number; high: number } | null;
   /** Where to change what, as far as events show it. */
   evidence: Evidence | null;
 };
 
-/** What stands somewhere, and what should: the address or command that worked after the one that failed. */
+/** The current text and its replacement: the URL or command that worked after one that failed. */
 export type Evidence = { url: string | null; line: number | null; found: string | null; expected: string | null };
 
-/** The fields of report.metrics in the specification, to the letter. */
+/** The fields of report.metrics, exactly as specified. */
 export type Metrics = {
   time: string;
   timeDetail: string;
@@ -67,26 +68,26 @@ export type Metrics = {
   interruptions: number;
 };
 
-/** What a value is worth: 100 up to `best`, `floor` from `worst` on; between them the same loss for every step, or for every doubling. */
+/** The score of a value: 100 up to `best`, `floor` from `worst` on; in between, the same loss per unit, or per doubling. */
 export type Curve = { best: number; worst: number; floor: number; scale: "linear" | "log" };
 
-/** One thing measured inside a dimension. */
+/** One measurement of a dimension. */
 export type DimensionPart = {
   name: PartName;
   /** In `unit`. */
   value: number;
   unit: (typeof units)[number];
-  /** null: the score is no function of the value alone. */
+  /** null: the score doesn't depend on the value alone. */
   curve: Curve | null;
   /** 0 to 100, one decimal. */
   score: number;
   /** Its share of the dimension, 0 to 1. */
   weight: number;
-  /** The numbers behind the value, by the name of what was counted. */
+  /** The counts behind the value, by name. */
   counts: Readonly<Record<string, number>>;
 };
 
-/** `weight` is the share of the score, 0 to 1; `unmeasured` are parts without evidence, whose weight the others share. */
+/** `weight` is the share of the score, 0 to 1; `unmeasured` are parts without evidence, whose weight is split among the others. */
 export type Dimension = {
   name: string;
   weight: number;
@@ -97,12 +98,13 @@ export type Dimension = {
 };
 
 /**
- * Who the points are owed by that a score lacks to 100; the four add up to `total`. `fixes`: what the docs or the product could change.
- * `agent`: what the agent did to itself. `network`: slow or missing answers. `unmeasured`: what no event assigns to anybody.
+ * Who is responsible for the points missing to 100; the four add up to `total`. `fixes`: the docs or the product could
+ * change. `agent`: the agent's own mistakes. `network`: slow or missing responses. `unmeasured`: not assigned to anyone
+ * by events.
  */
 export type LostPoints = { total: number; fixes: number; agent: number; network: number; unmeasured: number };
 
-/** One part of the end goal, as far as it is proven. */
+/** One part of the end goal, and whether it is proven. */
 export type JudgedPart = {
   text: string;
   met: "yes" | "no" | "unclear";
@@ -111,71 +113,71 @@ export type JudgedPart = {
   why: string;
 };
 
-/** What a report says of its judge. `costUsd` null: unknown. */
+/** The judge of a report. `costUsd` null: unknown. */
 export type Judged = {
   model: string;
   costUsd: number | null;
   inputTokens: number;
   outputTokens: number;
   calls: number;
-  /** 0 to 1, by the judge's own word; null where it gave no answer that can be used. */
+  /** 0 to 1, by the judge's own estimate; null if it gave no usable answer. */
   confidence: number | null;
   parts: JudgedPart[];
-  /** Claims that were left out because no event proves them. */
+  /** Claims that were dropped because no event proves them. */
   dropped: string[];
   /** What to know before relying on it; null if nothing. */
   notice: string | null;
 };
 
-/** What a session had to do with one page. `page` is the one spelling of its address, `url` one in which it was asked for. */
+/** What a session did with one page. `page` is its page key, `url` one URL under which it was requested. */
 export type Visit = {
   page: string;
   url: string;
   reads: number;
-  /** Requests that brought nothing, and those of them whose address was guessed. */
+  /** Requests without a usable response, and those of them whose URL was guessed. */
   misses: number;
   guesses: number;
-  /** Reads after which something failed before the next page was read. */
+  /** Reads followed by a failure before the next page was read. */
   errors: number;
-  /** How the addresses of the requests that were answered were found. */
+  /** How the URLs of the answered requests were found. */
   found: Partial<Record<Provenance, number>>;
 };
 
-/** Where a page is named that an agent might read. */
+/** Where a page that an agent might read is listed. */
 export type Listed = { page: string; url: string; by: "llms.txt" | "sitemap" | "link" };
 
-/** How far a session came: what it could have met, had it been there. */
+/** What a session reached: everything that it could have met. */
 export type Exposure = {
   visits: Visit[];
   listed: Listed[];
-  /** Everything else that was done, each thing once: "run", "goal", "check ID SUBJECT", "tool NAME". */
+  /** Everything else that was done, without duplicates: "run", "goal", "check ID SUBJECT", "tool NAME". */
   done: string[];
-  /** An agent by rules tests every page that it reads, unless a limit ended the run. */
+  /** Rule-based agents test every page that they read, unless a limit ended the run. */
   isComplete: boolean;
   byRules: boolean;
 };
 
-/** Everything that a session's events say about the target; the same events give the same object. */
+/** Everything that a session's events say about the target. The same events produce the same object. */
 export type Grade = {
   outcome: Outcome;
-  /** What the score is of. */
+  /** What the score measures. */
   scope: Scope;
   score: number | null;
-  /** Only where the scope is `goal`. */
+  /** Only if the scope is `goal`. */
   grade: string | null;
-  /** Why there is no score; null where there is one. */
+  /** Why there is no score; null if there is one. */
   nullNotice: string | null;
   keyFinding: string;
   verdict: string;
   summary: { whatWorked: string; whatDidnt: string };
   metrics: Metrics;
   dimensions: Dimension[];
-  /** null where there is no score. */
+  /** null if there is no score. */
   lost: LostPoints | null;
   /** 0 to 1: the share of the weights that was measured. */
   coverage: number;
   methodology: { id: string; hash: string; judge: string | null };
-  /** What a model said of the session, apart from what the run itself did and cost; null: none was asked. */
+  /** The judge's result, apart from what the run itself did and cost; null: no judge was used. */
   judge: Judged | null;
   frictions: Friction[];
   recommendations: Recommendation[];

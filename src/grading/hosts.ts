@@ -5,21 +5,25 @@ type Request = Pick<EventOf<"http">, "method" | "url" | "status" | "seq">;
 /** Whether a request is to the product, or reads its docs. */
 export type Hosts = { isProduct(request: Pick<Request, "method" | "url">): boolean };
 
-/** Without the last name of a path: "/docs/" of "/docs/index.html". */
+/** The folder of a path: "/docs/" for "/docs/index.html". */
 const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
 
 /**
- * The hosts of the docs are pages, whatever tool fetched them. Where docs and product share one, the product is what lies below its own
- * address; where that tells nothing, what is written to (any method but GET, HEAD and OPTIONS) and what lies below.
+ * URLs on docs hosts are pages, whatever tool fetched them. If docs and product share a host, URLs below the product
+ * URL belong to the product. If the product URL can't distinguish them, writes (any method except GET, HEAD and
+ * OPTIONS) and URLs below them do.
  */
-export function hostsOf({ starts, product }: { starts: string[]; product: string | null }, way: Request[]): Hosts {
+export function hostsOf(
+  { starts, product }: { starts: string[]; product: string | null },
+  taskRequests: Request[],
+): Hosts {
   const docs = starts.flatMap((start) => URL.parse(start) ?? []);
   const own = product === null ? null : URL.parse(product);
   const isDocsHost = (url: URL) =>
     docs.some((start) => url.host === start.host || url.hostname.endsWith(`.${start.hostname}`));
   const reads = (method: string) => /^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
   const isWrite = ({ method }: { method: string }) => !reads(method);
-  const written = way
+  const written = taskRequests
     .filter((http) => isWrite(http) && http.status !== null && http.status >= 200 && http.status < 300)
     .flatMap(({ url }) => URL.parse(url) ?? []);
   return {

@@ -1,4 +1,4 @@
-/** The closed lists of what grading says. */
+/** The closed lists of grading. */
 export const severities = ["critical", "high", "medium", "low"] as const;
 export const frictionStates = ["new", "open", "fixed", "regressed"] as const;
 export const phases = ["discovery", "setup", "integration", "execution", "recovery"] as const;
@@ -17,10 +17,13 @@ export const frictionCategories = [
   "other",
 ] as const;
 
-/** What a score is of: a goal that was tested, an agent's work whose goal was not, or a reading of the docs by rules. Scores of two scopes never compare. */
+/**
+ * What a score measures: a tested goal, an agent's work without a tested goal, or rule-based reading of the docs.
+ * Scores of different scopes are never compared.
+ */
 export const scopes = ["goal", "conduct_only", "docs_only"] as const;
 
-/** Everything that a dimension can be made of. */
+/** All parts of dimensions. */
 export const partNames = [
   "Declared checks",
   "Goal parts",
@@ -40,5 +43,5 @@ export const partNames = [
   "Interruptions",
 ] as const;
 
-/** What the value of a part counts in. `share` is 0 to 1. */
+/** The unit of a part's value. `share` is 0 to 1. */
 export const units = ["share", "pages", "seconds", "usd", "times"] as const;

@@ -3,10 +3,7 @@ import type { DimensionName, OwnWeights } from "../config/weights.ts";
 import { badRequest } from "../errors.ts";
 import type { Friction, Grade } from "./grade.ts";
 
-/**
- * Every number that a score is made of. Changing one makes another methodology: give it a new id, so that
- * reports before and after are not taken for one series.
- */
+/** All numbers that determine a score. Changing one requires a new ID, because reports before and after aren't comparable. */
 export const table = {
   id: "2",
   weights: {
@@ -18,12 +15,13 @@ export const table = {
     Autonomy: 10,
   },
   notMetCap: 55,
-  // A goal that is proven to be met by an agent with a model is worth this at least: no session that missed it ranks above.
+  // The minimum score of a model agent's session that proved its goal: no session that missed it scores higher.
   metFloor: 60,
   discoverability: {
-    // An answer that is more clicks than `frictionAbove` from the start page is a friction. `fitShare`: what hangs on how well its section fits.
-    way: { weight: 0.5, bestClicks: 2, worstClicks: 8, floor: 40, fitShare: 0.3, frictionAbove: 4 },
-    // Of an agent with a model: the share of all its calls.
+    // An answer that is more than `frictionAbove` clicks from the start page is a friction point. `fitShare`: how much
+    // depends on how well its section matches.
+    path: { weight: 0.5, bestClicks: 2, worstClicks: 8, floor: 40, fitShare: 0.3, frictionAbove: 4 },
+    // For agents with a model: the share of all their calls.
     missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5, zeroAtShareOfCalls: 1 },
     checks: { weight: 0.3 },
   },
@@ -31,11 +29,11 @@ export const table = {
     pages: { weight: 0.4 },
     links: { weight: 0.2 },
     samplesParse: { weight: 0.2 },
-    // Every label counts in the number; a page that names the language of more than this share is no friction.
+    // Every label counts in the number; a page that labels more than this share is no friction.
     samplesLabelled: { weight: 0.1, frictionUpTo: 0.9 },
     contract: { weight: 0.1 },
   },
-  // `later`: it was tried again in vain before it worked.
+  // `later`: it failed again before it worked.
   recovery: { fromMessage: 100, afterDocs: 60, later: 10, notAtAll: 0 },
   efficiency: {
     waste: { weight: 0.6, zeroAtShare: 0.8 },
@@ -59,7 +57,7 @@ export const table = {
   ],
 } as const;
 
-/** What sessions are graded by: the numbers above, or the same with an operator's own weights. */
+/** The methodology of a session: the numbers above, or the same with an operator's own weights. */
 export type Methodology = Omit<typeof table, "id" | "weights"> & {
   id: string;
   weights: Readonly<Record<DimensionName, number>>;
@@ -67,11 +65,11 @@ export type Methodology = Omit<typeof table, "id" | "weights"> & {
 
 const sha256 = (value: unknown) => createHash("sha256").update(JSON.stringify(value)).digest("hex");
 
-/** The methodologies that can be graded by; the first is the one of new reports. */
+/** The available methodologies; new reports use the first. */
 export const listMethodologies = (own: OwnWeights | null): [Methodology, ...Methodology[]] =>
   own === null ? [table] : [{ ...table, ...own }, table];
 
-/** Throws bad_request for an id that is none. */
+/** Throws bad_request for an unknown ID. */
 export function getMethodology(own: OwnWeights | null, id: string): Methodology {
   const known = listMethodologies(own);
   const found = known.find((each) => each.id === id);
@@ -80,7 +78,7 @@ export function getMethodology(own: OwnWeights | null, id: string): Methodology 
   throw badRequest(`Invalid methodology: ${JSON.stringify(id)} is unknown. Use ${ids}, or set EVALD_METHODOLOGY.`);
 }
 
-/** What a report was made by: its numbers and, where a model judged, what it was asked and which one it was. */
+/** The methodology of a report: the numbers and, if it was judged, the rubric and the model. */
 export function stampOf(
   methodology: Methodology,
   judge: { model: string; rubric: string } | null,
@@ -93,7 +91,7 @@ export function stampOf(
 /** 0 is the worst. */
 export const severityRank: Record<Friction["severity"], number> = { critical: 0, high: 1, medium: 2, low: 3 };
 
-/** A page that takes longer is a friction of its own. */
+/** A page that takes longer is a friction point. */
 export const slowPageMs = 3000;
 export const maxFrictions = 50;
 
@@ -101,7 +99,7 @@ export function letterOf(score: number): string {
   return table.grades.find(([, least]) => score >= least)?.[0] ?? "F";
 }
 
-/** One decimal; the millionth keeps a tie from hanging on the last bit of a logarithm. */
+/** One decimal; adding a millionth keeps ties independent of the last bit of a logarithm. */
 export function round1(value: number): number {
   return Math.round(value * 10 + 1e-6) / 10;
 }

@@ -13,13 +13,13 @@ export function metricsOf(facts: Facts): Metrics {
   };
 }
 
-function time({ elapsedMs, way, tests }: Facts) {
+function time({ elapsedMs, taskRequests, tests }: Facts) {
   if (elapsedMs === null) return { time: "unknown", timeDetail: "The session has no events.", timeSeconds: null };
   const waits = (requests: { ms: number }[], what: string) => {
     const seconds = requests.reduce((sum, each) => sum + each.ms, 0) / 1000;
     return requests.length === 0 ? [] : [`${count(requests.length, "request")} ${what} took ${duration(seconds)}`];
   };
-  const parts = [...waits(way, "on the path to the goal"), ...waits(tests, "to test the docs")];
+  const parts = [...waits(taskRequests, "on the path to the goal"), ...waits(tests, "to test the docs")];
   return {
     time: duration(elapsedMs / 1000),
     timeDetail: `From start to end${parts.length === 0 ? "" : `; ${list(parts)}`}.`,
@@ -27,11 +27,11 @@ function time({ elapsedMs, way, tests }: Facts) {
   };
 }
 
-function errors({ failures, way }: Facts) {
+function errors({ failures, taskRequests }: Facts) {
   const requests = failures.filter((each) => each.what === "request");
   const statuses = new Map<string, number>();
   for (const failure of requests) {
-    const status = way.find((http) => http.seq === failure.seqs[0])?.status;
+    const status = taskRequests.find((http) => http.seq === failure.seqs[0])?.status;
     const name = status === null || status === undefined ? "without a response" : String(status);
     statuses.set(name, (statuses.get(name) ?? 0) + 1);
   }

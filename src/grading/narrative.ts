@@ -5,10 +5,10 @@ import type { Friction, Grade, Recommendation } from "./grade.ts";
 import { letterOf, table } from "./methodology.ts";
 import { count, line, list, lowerFirst, percent, sentence } from "./text.ts";
 
-type Told = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
+type Narrative = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
 
-/** The words around the numbers. Every statement is counted from events; none is guessed. */
-export function narrate(facts: Facts, measured: Measured, frictions: Friction[], advice: Recommendation[]): Told {
+/** Sentences about the results. Every statement is counted from events; none is guessed. */
+export function narrate(facts: Facts, measured: Measured, frictions: Friction[], advice: Recommendation[]): Narrative {
   const nullNotice = nullNoticeOf(facts, measured);
   const said = facts.judgement?.verdict?.words;
   const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);

@@ -4,10 +4,10 @@ import type { Facts } from "./facts.ts";
 import type { Failure } from "./failures.ts";
 import type { table } from "./methodology.ts";
 
-/** How an error ended: fixed by the next try of the same, after a look in the docs, after more tries that failed, or never. */
+/** How an error was resolved: by the next try, after reading the docs, after more failed tries, or not at all. */
 export type Fate = keyof typeof table.recovery;
 
-/** `fix`: the call that worked when the same was tried again. */
+/** `fix`: the call that succeeded with the same goal. */
 export type Recovery = {
   failure: Failure;
   fate: Fate;
@@ -15,18 +15,18 @@ export type Recovery = {
   fix: EventOf<"tool_call"> | null;
 };
 
-/** What a call tried, with the requests that were seen to come from it. */
-export const triedBy = (call: EventOf<"tool_call">, { way }: Pick<Facts, "way">): Attempt =>
+/** What a call tried, with the requests observed during it. */
+export const triedBy = (call: EventOf<"tool_call">, { taskRequests }: Pick<Facts, "taskRequests">): Attempt =>
   attemptOf(
     call,
-    way.filter(({ id }) => id === call.id),
+    taskRequests.filter(({ id }) => id === call.id),
   );
 
 const nothing: Attempt = { tool: "", requests: [], commands: [], target: null };
 
-/** Each error that is the agent's to fix. A page that was not there is none: the docs are charged for it. */
+/** Every error that the agent has to fix. Missing pages are excluded, because they count under the docs. */
 export function recoveriesOf(facts: Facts): Recovery[] {
-  const { calls, failures, way, pages } = facts;
+  const { calls, failures, taskRequests, pages } = facts;
   const lost = new Set(failures.map(({ id }) => id));
   const tries = calls.map((call) => ({ call, attempt: triedBy(call, facts), hasFailed: lost.has(call.id) }));
   return failures
@@ -42,7 +42,7 @@ export function recoveriesOf(facts: Facts): Recovery[] {
       const isAnswered = ({ status }: { status: number | null }) => status !== null && status < 400;
       const answered = own
         ? undefined
-        : way.find((http) => http.seq > at && http.url === failure.url && isAnswered(http));
+        : taskRequests.find((http) => http.seq > at && http.url === failure.url && isAnswered(http));
       const fixed = fix?.seq ?? answered?.seq;
       const fateOf = (): Fate => {
         if (fixed === undefined) return "notAtAll";

@@ -16,7 +16,7 @@ import { letterOf, type Methodology, stampOf, table } from "./methodology.ts";
 import { metricsOf } from "./metrics.ts";
 import { narrate } from "./narrative.ts";
 
-/** Grades a session by its events alone, those of its judging among them. The same events give the same grade, to the bit. */
+/** Grades a session purely by its events, including those of its judging. The same events produce the same grade, bit for bit. */
 export function gradeSession(events: SessionEvent[], methodology: Methodology = table): Grade {
   const { session, judging } = splitJudging(events);
   const judgement = readJudgement(judging, session);
@@ -45,12 +45,12 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   };
 }
 
-/** What a judge is asked of a session: what was to be done, what rules found, and the events. */
+/** The judge's input: the task, the findings of the rules and the events. */
 export function judgePromptOf(session: SessionEvent[], { text, goal }: { text: string; goal: string }): JudgePrompt {
   const facts = factsOf(session);
   const findings = frictionsOf(withReported(findingsOf(facts), facts, session), facts);
   return toJudgePrompt({ task: text, parts: partsOf(goal), findings, events: session });
 }
 
-/** An evaluation that was not made says nothing about the target, not even in part. */
+/** A failed run says nothing about the target, not even in part. */
 const nothingMeasured: Measured = { dimensions: [], exact: {}, coverage: 0, score: null };

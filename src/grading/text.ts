@@ -1,4 +1,4 @@
-/** The words of a target are data: one line, no control or direction marks, of bounded length. */
+/** Text of a target is data: one line, without control or direction characters, of limited length. */
 export function line(text: unknown, max = 300): string {
   const flat = (typeof text === "string" ? text : "")
     .toWellFormed()
@@ -14,19 +14,19 @@ export function line(text: unknown, max = 300): string {
         .trimEnd()}…`;
 }
 
-/** A whole text as one line, in one spelling of its letters. */
+/** A whole text on one line, with normalized characters. */
 export const flat = (text: string): string => line(text.normalize("NFKC"), Number.POSITIVE_INFINITY);
 
 export function lineOrNull(text: unknown, max = 300): string | null {
   return line(text, max) || null;
 }
 
-/** `sentence("No answer")` is "No answer.": a text that can stand before another sentence. */
+/** `sentence("No answer")` is "No answer.". */
 export function sentence(text: string): string {
   return text === "" || /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** For the middle of a sentence; names in capitals stay. */
+/** For the middle of a sentence; acronyms stay in upper case. */
 export function lowerFirst(text: string): string {
   return /^[A-Z][a-z]/.test(text) ? text[0]!.toLowerCase() + text.slice(1) : text;
 }
@@ -60,7 +60,7 @@ export function dollars(usd: number): string {
   return usd > 0 && usd < 0.005 ? "<$0.01" : `$${usd.toFixed(2)}`;
 }
 
-/** One spelling for one address: host in lower case, query sorted, no slash at the end, no fragment unless it is asked for. */
+/** The normalized form of a URL: lowercase host, sorted query, no trailing slash, and no fragment unless requested. */
 export function sameAddress(address: string, keepFragment = false): string {
   const url = URL.parse(address);
   if (url === null) return line(address, 2000);
@@ -69,7 +69,7 @@ export function sameAddress(address: string, keepFragment = false): string {
   return `${url.protocol}//${url.host}${path}${url.search}${keepFragment ? url.hash : ""}`;
 }
 
-/** A subject is one address, or an address and more: each address in it gets its one spelling. */
+/** A subject is a URL, or a URL and more: each URL in it is normalized. */
 export function sameSubject(subject: string, keepFragment: boolean): string {
   return line(subject, 2000)
     .split(" ")
@@ -77,7 +77,7 @@ export function sameSubject(subject: string, keepFragment: boolean): string {
     .join(" ");
 }
 
-/** The path of an address, with its host where that is another than that of `beside`. */
+/** The path of a URL, with its host if it differs from that of `beside`. */
 export function shortAddress(address: string, beside: string | null = null): string {
   const url = URL.parse(address);
   if (url === null) return line(address, 100);
@@ -86,7 +86,7 @@ export function shortAddress(address: string, beside: string | null = null): str
   return line(foreign ? `${url.host}${path}` : path, 100);
 }
 
-/** At most eight words of a title as a slug; `report` where it has no letters of the Latin alphabet. */
+/** At most eight words of a title as a slug; `report` if it contains no Latin letters. */
 export function slugWords(title: string): string {
   const words = title
     .normalize("NFKD")

@@ -45,7 +45,7 @@ export function getPagesVisited({ db }: Pick<Deps, "db">, { events }: StoredSess
       and(
         events,
         inArray(sessionEvents.type, ["http", "milestone"]),
-        sql`coalesce(json_extract(${sessionEvents.data}, '$.purpose'), 'way') = 'way'`,
+        sql`coalesce(json_extract(${sessionEvents.data}, '$.purpose'), 'task') = 'task'`,
       ),
     )
     .orderBy(asc(sessionEvents.seq))
@@ -64,7 +64,7 @@ function toPagesVisited(events: SessionEvent[]): PagesVisited {
   );
   const kindOf = (http: Http, page: string): StepKind =>
     failed(http) ? "missed" : goal.has(page) ? "goal" : astray.has(page) ? "astray" : "read";
-  const asked = facts.way.filter((http) => !(isProbe(http) && failed(http)));
+  const asked = facts.taskRequests.filter((http) => !(isProbe(http) && failed(http)));
   const visits = Map.groupBy(asked, (http) => pageKey(http.url));
   const steps: Step[] = [];
   const positions = new Map<string, number>();

@@ -1,19 +1,23 @@
 import { mean } from "./estimates.ts";
 import { seeded } from "./hypothesis-tests.ts";
 
-/** A place in a series at which its level changed: between `index` - 1 and `index`. `p`: how often a shuffled series shows as much anywhere. */
+/**
+ * A position at which the level of a series changed: between `index` - 1 and `index`. `p`: how often a shuffled series
+ * shows a change of this size anywhere.
+ */
 export type ChangePoint = { index: number; p: number; from: number; to: number; before: number[]; after: number[] };
 
-/** Values that a window on either side of a change needs. */
+/** Minimum number of values in the windows on either side of a change. */
 const leastWindow = 5;
 const alpha = 0.05;
 const shuffles = 299;
 const maxChanges = 10;
 
 /**
- * Where the level of a series changed, in order. The split into two windows (5 values or more each) whose means differ most, weighted by their
- * sizes, is held against the best splits of 299 shuffles with a fixed seed, so that looking everywhere costs nothing: a series without a change
- * shows one in 5 % at most. Then each part by itself (binary segmentation; the test is the one of Matteson & James, JASA 109 (2014) 334–345, on means).
+ * The positions at which the level of a series changed, in order. The split into two windows (at least 5 values each)
+ * whose means differ most, weighted by their sizes, is compared with the best splits of 299 shuffles with a fixed seed,
+ * which corrects for testing every position: at most 5 % of series without a change show one. Then each part is tested
+ * separately (binary segmentation; the test is that of Matteson & James, JASA 109 (2014) 334–345, on means).
  */
 export function changePoints(values: number[]): ChangePoint[] {
   const random = seeded(1);
@@ -47,7 +51,7 @@ function bestSplit(values: number[]): { at: number; size: number } | null {
   let sum = 0;
   for (let at = 1; at <= n - leastWindow; at++) {
     sum += (values[at - 1] as number) - centre;
-    // With the mean taken off, the sums of both sides are opposite: √(k(n−k)/n)·|m₁ − m₂| is |sum|·√(n / (k(n−k))).
+    // After subtracting the mean, the sums of both sides are opposite: √(k(n−k)/n)·|m₁ − m₂| is |sum|·√(n / (k(n−k))).
     const size = Math.abs(sum) * Math.sqrt(n / (at * (n - at)));
     if (at >= leastWindow && size > (best?.size ?? 1e-9)) best = { at, size };
   }

@@ -1,8 +1,8 @@
-// Distributions behind the tests and intervals, to about 1e-12. Pure functions; where each comes from stands with it.
+// The distributions behind the tests and intervals, accurate to about 1e-12. Pure functions, each with its source.
 
-/** The value below which Student's t with so many degrees of freedom lies with probability `p` (0.5 to 1), by bisection. */
+/** The `p` quantile (0.5 to 1) of Student's t distribution, by bisection. */
 export function tQuantile(p: number, freedom: number): number {
-  // Few are asked for again and again: those of so many runs.
+  // Cached, because the same few degrees of freedom are used again and again.
   const key = Number.isInteger(freedom) && freedom < 1000 ? `${p} ${freedom}` : null;
   const known = key === null ? undefined : quantiles.get(key);
   if (known !== undefined) return known;
@@ -19,8 +19,8 @@ export const tTail = (t: number, freedom: number): number =>
   incompleteBeta(freedom / (freedom + t * t), freedom / 2, 0.5);
 
 /**
- * P(|T| > t) of the noncentral t, whose square is a noncentral F with 1 and ν degrees of freedom: a mixture of betas by Poisson weights of mean
- * δ²/2 (Abramowitz & Stegun 26.6.20).
+ * P(|T| > t) of the noncentral t, whose square is a noncentral F with 1 and ν degrees of freedom: a mixture of betas
+ * with Poisson weights of mean δ²/2 (Abramowitz & Stegun 26.6.20).
  */
 export function noncentralTail(t: number, freedom: number, shift: number): number {
   const x = (t * t) / (freedom + t * t);
@@ -36,7 +36,7 @@ export function noncentralTail(t: number, freedom: number, shift: number): numbe
   return Math.max(0, 1 - below);
 }
 
-/** Where a rising function is 0 between 0 and `most`, by bisection to the last bits. */
+/** The root of an increasing function between 0 and `most`, by bisection to the last bits. */
 export function solve(rising: (x: number) => number, most: number): number {
   let [low, high] = [0, most];
   for (let i = 0; i < 200 && high - low > 1e-15 * high; i++) {
@@ -47,7 +47,7 @@ export function solve(rising: (x: number) => number, most: number): number {
   return high;
 }
 
-/** ln of the number of ways to choose k of n. */
+/** The logarithm of the number of ways to choose k of n. */
 export const lnChoose = (n: number, k: number): number => lnGamma(n + 1) - lnGamma(k + 1) - lnGamma(n - k + 1);
 
 /** Regularised incomplete beta function, by the continued fraction of Abramowitz & Stegun 26.5.8 (Lentz's method). */

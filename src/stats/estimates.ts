@@ -1,12 +1,12 @@
-// What a few repeats come to: centres, spreads and intervals. Pure functions; where each comes from stands with it.
+// Estimates from a few repeats: centers, spreads and intervals. Pure functions, each with its source.
 import { tQuantile } from "./distributions.ts";
 
-/** A value with the interval that holds it with 95 % confidence, unless another is said; null where one run cannot tell. */
+/** A value with its confidence interval, 95 % unless stated otherwise; null for a single run. */
 export type Estimate = { value: number; low: number | null; high: number | null };
 
 export const mean = (values: number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** The middle value, or the mean of the two in the middle; null of nothing. */
+/** The median; null if there are no values. */
 export function median(values: number[]): number | null {
   const sorted = [...values].sort((a, b) => a - b);
   const half = sorted.length / 2;
@@ -20,13 +20,13 @@ export const variance = (values: number[]): number => {
   return values.reduce((sum, value) => sum + (value - centre) ** 2, 0) / (values.length - 1);
 };
 
-/** Sample standard deviation; null below two values. */
+/** Sample standard deviation; null for fewer than two values. */
 export const deviation = (values: number[]): number | null => (values.length < 2 ? null : Math.sqrt(variance(values)));
 
-/** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval below two runs. */
+/** The mean of scores with Student's t 95 % interval, clipped to 0..100; without an interval for fewer than two runs. */
 export const meanInterval = (scores: number[]): Estimate => around(scores, 1 / scores.length);
 
-/** Where one more run of the same would lie in 19 of 20 cases, clipped to 0..100: the t prediction interval around the mean. */
+/** Where one more run would lie in 19 of 20 cases, clipped to 0..100: the t prediction interval around the mean. */
 export const predictionInterval = (scores: number[]): Estimate => around(scores, 1 + 1 / scores.length);
 
 function around(scores: number[], share: number): Estimate {
@@ -46,8 +46,8 @@ export function wilson(k: number, n: number): Estimate {
 }
 
 /**
- * How much larger the mean of `b` is than that of `a`, with Welch's interval, which misses in `alpha` of the cases: B. L. Welch, Biometrika 34
- * (1947) 28–35. Without an interval unless both have two values.
+ * How much larger the mean of `b` is than that of `a`, with Welch's interval at level 1 - `alpha`: B. L. Welch,
+ * Biometrika 34 (1947) 28–35. Without an interval unless both have at least two values.
  */
 export const welch = (a: number[], b: number[], alpha = 0.05): Estimate =>
   stratifiedWelch([{ a, b, weight: 1 }], alpha);
@@ -62,14 +62,14 @@ export function stratifiedWelch(strata: { a: number[]; b: number[]; weight: numb
     freedom: values.length - 1,
   }));
   const sum = parts.reduce((all, { v }) => all + v, 0);
-  // Without any spread the interval has no width, and no degrees of freedom are needed.
+  // Without any spread, the interval has no width, and degrees of freedom are irrelevant.
   if (sum === 0) return { value, low: value, high: value };
   const freedom = sum ** 2 / parts.reduce((all, { v, freedom }) => all + v ** 2 / freedom, 0);
   const half = tQuantile(1 - alpha / 2, freedom) * Math.sqrt(sum);
   return { value, low: value - half, high: value + half };
 }
 
-/** The mean of paired differences, with the t interval that misses in `alpha` of the cases. */
+/** The mean of paired differences, with the t interval at level 1 - `alpha`. */
 export function pairedInterval(differences: number[], alpha = 0.05): Estimate {
   const value = mean(differences);
   const sd = deviation(differences);

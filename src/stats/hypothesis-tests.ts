@@ -1,21 +1,23 @@
-// Tests of whether two sides differ by more than chance. None assumes a distribution. Pure functions; where each comes from stands with it.
+// Tests of whether two sides differ by more than chance. None assumes a distribution, unless stated. Pure functions,
+// each with its source.
 import { lnChoose, tTail } from "./distributions.ts";
 import { deviation, mean } from "./estimates.ts";
 
-/** `smallest`: the least p that so many values could show, whatever they are. `seed`: of the draws; null where every split was looked at. */
+/** `smallest`: the smallest p possible with this many values. `seed`: of the random draws; null if every split was evaluated. */
 export type Exact = { p: number; smallest: number; splits: number; seed: number | null };
 
-/** More splits than this are not looked at one by one: so many are drawn. */
+/** Above this many splits, a random sample of them is used. */
 const maxSplits = 50_000;
 const resamples = 20_000;
 const resampleSeed = 1;
 
-/** A sum that differs in its last bits, for it was made in another order, is the same. */
+/** Sums that differ only in their last bits, due to summation order, count as equal. */
 const rounding = 1e-9;
 
 /**
- * Two-sided permutation test of the difference of two means: the share of all ways to split the values into two sides that differ at least as
- * much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits 20,000 drawn with a fixed seed; p is then (hits + 1) / (draws + 1).
+ * Two-sided permutation test of the difference of two means: the share of all ways to split the values into two sides
+ * that differ at least as much. E. J. G. Pitman, Suppl. JRSS 4 (1937) 119–130. Above 50,000 splits, 20,000 are drawn
+ * with a fixed seed; p is then (hits + 1) / (draws + 1).
  */
 export function permutationTest(a: number[], b: number[]): Exact {
   const all = [...a, ...b];
@@ -23,7 +25,7 @@ export function permutationTest(a: number[], b: number[]): Exact {
   const difference = (sumA: number) => Math.abs(sumA / a.length - (total - sumA) / b.length);
   const observed = difference(sumOf(a)) - rounding;
   const ways = Math.round(Math.exp(lnChoose(all.length, a.length)));
-  // Of sides of one size each split has a mirror image that differs as much.
+  // With sides of the same size, each split has a mirror image that differs as much.
   const smallest = Math.min(1, (a.length === b.length ? 2 : 1) / ways);
   let hits = 0;
   if (ways <= maxSplits) {
@@ -39,13 +41,13 @@ export function permutationTest(a: number[], b: number[]): Exact {
   return drawn(hits, smallest);
 }
 
-/** Values of both sides that may be exchanged for one another: those of one prompt and its template arguments. */
+/** Values of both sides that may be exchanged: those with the same prompt and template arguments. */
 export type Stratum = { a: number[]; b: number[]; weight: number };
 
 /**
- * Two-sided permutation test of the weighted mean of the differences in several strata. Values change sides only within their stratum, so that
- * strata with different levels do no harm: P. I. Good, Permutation, Parametric and Bootstrap Tests of Hypotheses (2005) §6. One stratum: the same
- * as `permutationTest`.
+ * Two-sided permutation test of the weighted mean of the differences in several strata. Values are exchanged only
+ * within their stratum, so that different levels of strata don't matter: P. I. Good, Permutation, Parametric and
+ * Bootstrap Tests of Hypotheses (2005) §6. With one stratum, it equals `permutationTest`.
  */
 export function stratifiedPermutationTest(strata: Stratum[]): Exact {
   const [only] = strata;
@@ -82,7 +84,10 @@ export function stratifiedPermutationTest(strata: Stratum[]): Exact {
   return drawn(hits, smallest);
 }
 
-/** Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. 1 for a single one. */
+/**
+ * Two-sided p of Student's t test that the mean of paired differences is 0: Student, Biometrika 6 (1908) 1–25. 1 for a
+ * single difference.
+ */
 export function pairedTest(differences: number[]): number {
   const sd = deviation(differences);
   const value = mean(differences);
@@ -91,8 +96,9 @@ export function pairedTest(differences: number[]): number {
 }
 
 /**
- * Two-sided sign-flip test that the mean of paired differences is 0: the share of all ways to turn signs whose sum is at least as large.
- * R. A. Fisher, The Design of Experiments (1935) §21. Above 50,000 ways (16 pairs and more) 20,000 drawn with a fixed seed.
+ * Two-sided sign-flip test that the mean of paired differences is 0: the share of all sign assignments whose sum is at
+ * least as large. R. A. Fisher, The Design of Experiments (1935) §21. Above 50,000 assignments (16 pairs or more),
+ * 20,000 are drawn with a fixed seed.
  */
 export function signFlipTest(differences: number[]): Exact {
   const n = differences.length;
@@ -112,13 +118,13 @@ export function signFlipTest(differences: number[]): Exact {
 }
 
 /**
- * Two-sided exact test of two shares, k of n each: the tables with the same sums that are at most as probable as this one. R. A. Fisher,
- * J. R. Stat. Soc. 85 (1922) 87–94.
+ * Two-sided exact test of two shares, k of n each: sums the tables with the same margins that are at most as probable
+ * as this one. R. A. Fisher, J. R. Stat. Soc. 85 (1922) 87–94.
  */
 export function fisherTest(a: { k: number; n: number }, b: { k: number; n: number }): number {
   const [n, k] = [a.n + b.n, a.k + b.k];
   const chance = (inA: number) => Math.exp(lnChoose(a.n, inA) + lnChoose(b.n, k - inA) - lnChoose(n, k));
-  // Chances that are equal differ in their last bits.
+  // Equal probabilities may differ in their last bits.
   const observed = chance(a.k) * (1 + 1e-7);
   let p = 0;
   for (let inA = Math.max(0, k - b.n); inA <= Math.min(a.n, k); inA++) {
@@ -128,19 +134,20 @@ export function fisherTest(a: { k: number; n: number }, b: { k: number; n: numbe
   return Math.min(1, p);
 }
 
-/** How the runs of one side in one stratum ended: `met` the goal, `unfinished` without an end, of `n` that were made. */
+/** How the runs of one side in one stratum ended: `met` reached the goal, `unfinished` didn't finish, of `n` valid runs. */
 export type Ends = { n: number; met: number; unfinished: number };
 
-/** One-sided p values; `adjusted`: the smaller of both, corrected for there being two. */
+/** One-sided p values; `adjusted`: the smaller one, corrected for testing two. */
 export type EndsTest = { fell: number | null; rose: number; adjusted: number };
 
 /**
- * Whether side `b` met the goal less often, or ended less often, than chance allows: exact, one-sided, over all ways to exchange runs within each
- * stratum. With one stratum each p is that of Fisher's one-sided test. The correction is the exact one by the joint distribution of both: P. H.
- * Westfall and S. S. Young, Resampling-Based Multiple Testing (1993) §2.3. `isJudged` false: nobody looked for the goal, only the ends count.
+ * Whether side `b` reached the goal less often, or finished less often, than chance allows: exact, one-sided, over all
+ * ways to exchange runs within each stratum. With one stratum, each p equals Fisher's one-sided test. The correction is
+ * exact, by the joint distribution of both: P. H. Westfall and S. S. Young, Resampling-Based Multiple Testing (1993)
+ * §2.3. `isJudged` false: the goal wasn't tested, so only finishing counts.
  */
 export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): EndsTest {
-  // Chances of each pair of `met` and `unfinished` on side b, summed over the strata.
+  // Probability of each pair of `met` and `unfinished` on side b, summed over the strata.
   let chances = new Map<number, number>([[0, 1]]);
   const base = 1 + strata.reduce((sum, { a, b }) => sum + a.n + b.n, 0);
   for (const stratum of strata) {
@@ -168,7 +175,7 @@ export function endsTest(strata: { a: Ends; b: Ends }[], isJudged: boolean): End
   };
 }
 
-/** The chance of each `met * base + unfinished` among as many runs as side b has: multivariate hypergeometric. */
+/** Probability of each `met * base + unfinished` among the runs of side b: multivariate hypergeometric. */
 function drawsOf({ a, b }: { a: Ends; b: Ends }, base: number): [number, number][] {
   const [met, unfinished, n] = [a.met + b.met, a.unfinished + b.unfinished, a.n + b.n];
   const rest = n - met - unfinished;
@@ -189,7 +196,7 @@ function cached<T>(of: (key: number) => T): (key: number) => T {
   };
 }
 
-/** p values of one family, corrected for their number, in their order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */
+/** The p values of one family, corrected for their number, in the given order: S. Holm, Scand. J. Stat. 6 (1979) 65–70. */
 export function holm(ps: number[]): number[] {
   const order = ps.map((_, i) => i).sort((a, b) => (ps[a] as number) - (ps[b] as number));
   const corrected: number[] = [];
@@ -201,7 +208,7 @@ export function holm(ps: number[]): number[] {
   return corrected;
 }
 
-/** What draws tell: no p below 1 / (draws + 1). */
+/** The p value of random draws, at least 1 / (draws + 1). */
 const drawn = (hits: number, smallest: number): Exact => ({
   p: (hits + 1) / (resamples + 1),
   smallest: Math.max(smallest, 1 / (resamples + 1)),
@@ -211,7 +218,7 @@ const drawn = (hits: number, smallest: number): Exact => ({
 
 const sumOf = (values: number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** The sum of k values, drawn: the first places of a Fisher–Yates shuffle, which leaves the values in another order. */
+/** The sum of k random values: the first steps of a Fisher–Yates shuffle, which reorders the values. */
 function drawnSum(values: number[], k: number, random: () => number): number {
   let sum = 0;
   for (let i = 0; i < k; i++) {
@@ -224,13 +231,13 @@ function drawnSum(values: number[], k: number, random: () => number): number {
   return sum;
 }
 
-/** The sum of each choice of one value from each list. */
+/** The sums of all choices of one value from each list. */
 function forEachTotal(lists: number[][], visit: (total: number) => void, at = 0, total = 0): void {
   if (at === lists.length) visit(total);
   else for (const value of lists[at] as number[]) forEachTotal(lists, visit, at + 1, total + value);
 }
 
-/** The sum of each choice of `k` of the values. */
+/** The sums of all choices of `k` values. */
 function forEachSum(values: number[], k: number, visit: (sum: number) => void, from = 0, sum = 0): void {
   if (k === 0) visit(sum);
   else
@@ -238,7 +245,7 @@ function forEachSum(values: number[], k: number, visit: (sum: number) => void, f
       forEachSum(values, k - 1, visit, i + 1, sum + (values[i] as number));
 }
 
-/** Random numbers from 0 to 1, the same on every machine: mulberry32. */
+/** Pseudo-random numbers from 0 to 1, identical on every machine: mulberry32. */
 export function seeded(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,9 +1,12 @@
 import type { frictionStates } from "../grading/kinds.ts";
 
-/** The runs of one evaluation that came to where a friction stands: those that met it and those that did not. */
+/** The runs of one evaluation that reached the place of a friction point: those that met it and those that didn't. */
 export type Evaluation = { id: string; at: number; met: number; passed: number; byModel: boolean };
 
-/** How a friction stands after some evaluations. `met` of `of` runs met it since it came (back); `missed` came by since one met it last. */
+/**
+ * The state of a friction point after some evaluations. `met` of `of` runs met it since it (re)appeared; `missed`
+ * reached its place since the last one that met it.
+ */
 export type Standing = {
   /** null: nobody has met it. */
   state: (typeof frictionStates)[number] | null;
@@ -14,12 +17,12 @@ export type Standing = {
   fixedAt: number | null;
 };
 
-/** The newest evaluations, oldest first, and how it stood before them. Ids of evaluations follow time. */
+/** The latest evaluations, oldest first, and the state before them. Evaluation IDs are ordered by time. */
 export type Life = { before: Standing; beforeId: string; evaluations: Evaluation[] };
 
-/** Evaluations that are remembered one by one: so many may end in another order than they began. */
+/** Number of evaluations that are kept individually, because they may finish in another order than they started. */
 const remembered = 30;
-/** The most that is left to luck. */
+/** Maximum probability that a friction point counts as fixed by chance. */
 export const maxLuck = 0.05;
 
 export const unmet: Life = {
@@ -29,8 +32,9 @@ export const unmet: Life = {
 };
 
 /**
- * The chance that so many runs in a row miss what is still there. An agent by rules meets again what it met, so the rate is met / of; with a
- * model one more miss is reckoned in (Laplace), so that a single run proves nothing.
+ * The probability that this many runs in a row miss something that is still there. A rule-based agent always meets it
+ * again, so the rate is met / of; with a model, one more miss is assumed (Laplace), so that a single run proves
+ * nothing.
  */
 export const luckOf = ({ met, of, missed, byModel }: Pick<Standing, "met" | "of" | "missed" | "byModel">): number =>
   (1 - met / (byModel ? of + 1 : of)) ** missed;
@@ -57,16 +61,16 @@ function after(before: Standing, { at, met, passed, byModel }: Evaluation): Stan
 }
 
 /**
- * How a friction stands: new (met in one evaluation), open (in more), fixed (so many runs came by and did not meet it that luck is less than
- * 5 %), regressed (met again in the newest evaluation that met it, after it was fixed).
+ * The status of a friction point: new (met in one evaluation), open (in more), fixed (enough runs reached its place
+ * without meeting it that chance is below 5 %), regressed (met again after it was fixed).
  */
 export const standingOf = ({ before, evaluations }: Life): Standing => evaluations.reduce(after, before);
 
-/** The evaluation as it is remembered; null if it is not. */
+/** The evaluation if it is kept individually, else null. */
 export const findEvaluation = ({ evaluations }: Life, id: string): Evaluation | null =>
   evaluations.find((each) => each.id === id) ?? null;
 
-/** The life with runs of an evaluation added or, by numbers below 0, taken out. Null if the evaluation lies too far back to tell. */
+/** Adds runs of an evaluation or, with negative numbers, removes them. Null if the evaluation is too old. */
 export function withRuns(life: Life, { id, at, met, passed, byModel }: Evaluation): Life | null {
   const known = findEvaluation(life, id);
   if (known) {

@@ -1,31 +1,35 @@
-// What so many runs can tell: power, the smallest change they could show, and how often one may look. Where each comes from stands with it.
+// What a number of runs can show: power, the minimum detectable change, and sequential tests. Pure functions, each with
+// its source.
 import { lnChoose, noncentralTail, solve, tQuantile } from "./distributions.ts";
 
 const alpha = 0.05;
 const wantedPower = 0.8;
 
-/** Runs a side below which nothing can be told from chance: no p of 3 against 3 is below 0.1. */
+/** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
 
-/** The least p that n runs a side of each of so many prompts could show; 1 below `minRuns` of one prompt. */
+/** The smallest p that n runs per side of each of several prompts can show; 1 for fewer than `minRuns` of one prompt. */
 export function smallestP(n: number, prompts = 1): number {
   const within = 2 / Math.exp(prompts * lnChoose(2 * n, n));
   const flipped = 2 ** (1 - prompts);
   return prompts === 1 && n < minRuns ? 1 : flipped < alpha ? flipped : within;
 }
 
-/** The chance that n runs a side show a change of `delta` at 5 %, two-sided, with runs of this standard deviation: exact, by the noncentral t. */
+/**
+ * The probability that n runs per side detect a change of `delta` at 5 %, two-sided, with runs of this standard
+ * deviation: exact, by the noncentral t.
+ */
 export function powerOf(n: number, delta: number, sd: number): number {
   const freedom = 2 * n - 2;
   return noncentralTail(tQuantile(1 - alpha / 2, freedom), freedom, (delta / sd) * Math.sqrt(n / 2));
 }
 
-/** The change that n runs a side (2 or more) would show in 4 of 5 comparisons. */
+/** The change that n runs per side (2 or more) detect in 4 of 5 comparisons. */
 export const smallestChange = (n: number, sd: number): number => (sd === 0 ? 0 : sd * changeInDeviations(n));
 
 const solved = new Map<number, number>();
 
-/** The same, in standard deviations. Solved once for each n: it takes milliseconds. */
+/** The same, in standard deviations. Cached for each n, because solving it takes milliseconds. */
 function changeInDeviations(n: number): number {
   const known = solved.get(n);
   if (known !== undefined) return known;
@@ -37,7 +41,7 @@ function changeInDeviations(n: number): number {
   return delta;
 }
 
-/** Runs a side that would show this change in 4 of 5 comparisons; null above 1,000. */
+/** Runs per side needed to detect this change in 4 of 5 comparisons; null above 1,000. */
 export function runsToShow(delta: number, sd: number): number | null {
   let [low, high] = [2, 1001];
   while (low < high) {
@@ -49,9 +53,10 @@ export function runsToShow(delta: number, sd: number): number | null {
 }
 
 /**
- * Runs a side at which an adaptive gate looks, and the p below which a change counts at that look: together they cry wolf in at most 5 %.
- * Error spending by K. K. G. Lan and D. L. DeMets, Biometrika 70 (1983) 659–663, with their spending function α ln(1 + (e − 1)t) of Pocock's type.
- * No p of 3 against 3 is that small: nothing is spent there, and what it is good for is to see that runs cannot be made, or cost too much.
+ * The runs per side after which an adaptive gate tests, and the p below which a change is significant at that step.
+ * Together, the false positive rate is at most 5 %. Error spending by K. K. G. Lan and D. L. DeMets, Biometrika 70
+ * (1983) 659–663, with their spending function α ln(1 + (e − 1)t) of Pocock's type. With 3 against 3, no p is that
+ * small: nothing is spent there, and the step only shows whether runs fail or cost too much.
  */
 export const looks = [
   { runs: 3, level: 0.02699 },

@@ -5,7 +5,7 @@ import { Nullable } from "../schema.ts";
 import { deviation, type Estimate, meanInterval, median, wilson } from "./estimates.ts";
 import { minRuns, smallestChange } from "./power.ts";
 
-/** How one run of several ended: with a report, or with the cause why there is none. */
+/** How one of several runs ended: with a report, or with a failure cause. */
 export type Ended = {
   failureCause: EndCause | null;
   report: { outcome: Outcome; score: number | null; seconds: number | null; costUsd: number | null } | null;
@@ -18,9 +18,9 @@ export type SideRun = Ended & {
   prompt: string;
   /** The prompt and its template arguments, by which runs of both sides are paired. */
   pairKey: string;
-  /** Whether its agent does the same again on the same docs, so that one run says all. */
+  /** Whether its agent always does the same on the same docs, so that one run is enough. */
   isExact: boolean;
-  /** The share of the goal that was proven, where a judge left the rest unclear; null: the outcome says it, or nobody judged. */
+  /** The share of the goal that was proven if the judge left the rest unclear; null: the outcome is clear, or it wasn't judged. */
   provenShare: number | null;
   dimensions: { name: string; weight: number; score: number }[];
   metrics: Record<(typeof metricNames)[number], number | null> | null;
@@ -28,7 +28,7 @@ export type SideRun = Ended & {
 
 const bound = Nullable(Type.Number());
 
-/** What repeats of the same came to. */
+/** The combined results of repeated runs. */
 export const Repeats = Type.Object({
   n: Type.Integer({ description: "Runs with a score" }),
   infraFailures: Type.Integer({ description: "Runs that failed" }),
@@ -48,7 +48,7 @@ export const Repeats = Type.Object({
 });
 export type Repeats = Static<typeof Repeats>;
 
-/** The result of one evaluation: what its repeats came to, how much they scatter, and what so many of them could show. */
+/** The result of one evaluation: the combined results of its runs, their spread, and what this many runs can show. */
 export const EvalResult = Type.Object({
   ...Repeats.properties,
   label: Type.String({ description: "single run, or for example 5 runs" }),
@@ -63,20 +63,23 @@ export const EvalResult = Type.Object({
 });
 export type EvalResult = Static<typeof EvalResult>;
 
-/** Share of runs that could not be made above which the rest tells nothing. */
+/** Share of failed runs above which the rest isn't conclusive. */
 const maxInfraShare = 0.2;
 
-/** Whether so many lost runs of all leave nothing to go by. */
+/** Whether so many runs failed that the rest isn't conclusive. */
 export const isBroken = (lost: number, of: number): boolean => lost > maxInfraShare * of;
 
-/** Whether a run could not be made, for a reason that says nothing about the target. */
+/** Whether a run failed for a reason that says nothing about the target. */
 const couldNotBeMade = ({ failureCause }: Failure) =>
   failureCause === "infrastructure" || failureCause === "credentials";
-/** Whether a run ended with an agent that has not succeeded. */
+/** Whether a run ended without success of its agent. */
 const isUnsuccessful = ({ failureCause }: Failure) =>
   failureCause === "timeout" || failureCause === "budget" || failureCause === "agent_crashed";
 
-/** Sums up repeats. Who could not be evaluated is counted and left out; who ran out of time or money has not succeeded. */
+/**
+ * Combines the results of repeated runs. Failed runs are counted and excluded; a run that exceeded its time or spending
+ * limit counts as not successful.
+ */
 export function sumUp(runs: Ended[]): Repeats {
   const made = runs.flatMap(({ report }) => (report === null ? [] : [report]));
   const scores = scoresOf(runs);
@@ -92,7 +95,7 @@ export function sumUp(runs: Ended[]): Repeats {
   };
 }
 
-/** Sums up an evaluation, of which so many runs have not ended. */
+/** The result of an evaluation, of which this many runs are unfinished. */
 export function resultOf(runs: Ended[], unfinished: number): EvalResult {
   const scores = scoresOf(runs);
   const sd = deviation(scores);
@@ -107,14 +110,14 @@ export function resultOf(runs: Ended[], unfinished: number): EvalResult {
   };
 }
 
-/** Runs that reached the goal, of those of which it is known. */
+/** Runs that reached the goal, of those for which it is known. */
 function successesOf(runs: Ended[]): { successes: number; judged: number } {
   const count = (outcome: Outcome) => runs.filter(({ report }) => report?.outcome === outcome).length;
   const successes = count("succeeded");
   return { successes, judged: successes + count("goal_not_met") + unsuccessfulOf(runs) };
 }
 
-/** How a run ended, as far as its goal goes; null: it could not be made, or was taken back. */
+/** How a run counts for its goal; null: it failed or was canceled. */
 export function endOf({ report, failureCause }: Ended): "met" | "missed" | "unclear" | "unfinished" | null {
   if (report === null) return isUnsuccessful({ failureCause }) ? "unfinished" : null;
   const ends: Partial<Record<Outcome, "met" | "missed" | "unclear">> = {
@@ -127,13 +130,13 @@ export function endOf({ report, failureCause }: Ended): "met" | "missed" | "uncl
 
 type Failure = Pick<Ended, "failureCause">;
 
-/** Runs whose agent ran out of time or money, or crashed. */
+/** Runs whose agent crashed or exceeded its time or spending limit. */
 export const unsuccessfulOf = (runs: Failure[]): number => runs.filter(isUnsuccessful).length;
 
 /** Runs that failed. */
 export const infraFailuresOf = (runs: Failure[]): number => runs.filter(couldNotBeMade).length;
 
-/** Tells of runs without a score for want of time or money: the scores are those of the others alone, which may have been the easier ones. */
+/** A note about runs without a score due to time or spending limits: the other runs may have been the easier ones. */
 export function unscoredWords(...sides: Failure[][]): string {
   if (sides.every((runs) => unsuccessfulOf(runs) === 0)) return "";
   const words = sides.map((runs) => `${unsuccessfulOf(runs)} of ${runs.length}`);
@@ -153,10 +156,10 @@ export const rounded = ({ value, low, high }: Estimate, digits: number): Estimat
   high: round(high, digits),
 });
 
-/** A p value to four places, or to its first digit where that would leave nothing of it. */
+/** A p value to four decimals, or to its first digit if it is smaller. */
 export const roundP = (p: number): number => round(p, 4) || Number(p.toPrecision(1));
 
-/** As in `p 0.029` or `p < 0.001`. */
+/** For example `p 0.029` or `p < 0.001`. */
 export const pWords = (p: number): string => (p < 0.001 ? "p < 0.001" : `p ${p.toFixed(3)}`);
 
 export const round = <T extends number | null>(value: T, digits: number): T =>

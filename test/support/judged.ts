@@ -32,7 +32,7 @@ export function modelSession({
     bytes: 100,
     contentType: "text/html",
   };
-  const way = { provenance: "given", foundOn: null, purpose: "way", error: null } as const;
+  const way = { provenance: "given", foundOn: null, purpose: "task", error: null } as const;
   const started = {
     agent: "llm",
     version: "1",

@@ -29,7 +29,7 @@ export type Passage = {
   now: () => number;
   /** Aborts when the run ends. */
   ended: AbortController;
-  purpose: "way" | "page";
+  purpose: "task" | "page";
   /** Whether a host belongs to the product. Its response text is stored with the request. */
   isProduct(hostname: string): boolean;
   onEvent(event: AgentEvent): void;

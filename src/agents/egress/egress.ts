@@ -22,8 +22,8 @@ export type EgressRun = {
   /** Private addresses that the operator allowed. All others are blocked. */
   allowPrivate: readonly AllowRule[];
   limits?: Partial<EgressLimits>;
-  /** Purpose of its requests. Default: `way`. */
-  purpose?: "way" | "page";
+  /** Purpose of its requests. Default: `task`. */
+  purpose?: "task" | "page";
   /** Called for every finished request and every limit that is reached. */
   onEvent(event: AgentEvent): void;
 };
@@ -129,7 +129,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
         lookup: lookup ?? ((hostname) => dns.lookup(hostname, { all: true })),
         now,
         ended,
-        purpose: run.purpose ?? "way",
+        purpose: run.purpose ?? "task",
         isProduct: productHosts(run),
         onEvent: run.onEvent,
         used: { requests: 0, bytesOut: 0, bytesIn: 0 },

@@ -9,7 +9,7 @@ export type Ask = {
   accept?: string;
   provenance: Provenance;
   foundOn: string | null;
-  purpose: "way" | "check";
+  purpose: "task" | "check";
   /** Default: true. */
   follow?: boolean;
   /** Timeout in ms, if shorter than the usual one. */

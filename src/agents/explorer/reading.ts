@@ -25,7 +25,7 @@ export async function* openPage(
   return yield* useTool<Opened>(session, "fetch_page", { url }, async (log) => {
     const { fetching } = session;
     const barred = provenance === "given" ? null : await fetching.barred(url, log);
-    const got = barred ?? (await fetching.get({ ...ask, accept: readerAccept, purpose: "way" }, log));
+    const got = barred ?? (await fetching.get({ ...ask, accept: readerAccept, purpose: "task" }, log));
     if (!got.ok) {
       const { kind, message } = got;
       const after = ownChoice.has(kind) ? [] : [error("fetch_page", message, url, transient.has(kind))];

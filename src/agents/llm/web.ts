@@ -63,7 +63,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
   async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
     const { provenance, foundOn } = sourceOf(url);
     const method = asked.method ?? "GET";
-    const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "way" as const };
+    const event = { type: "http" as const, id, method, url: plain(url), provenance, foundOn, purpose: "task" as const };
     const sent = asked.body ? { bytesOut: Buffer.byteLength(asked.body) } : {};
     const startedAt = now();
     if (url.length > maxUrlChars)

@@ -4,7 +4,7 @@ import { type Fate, recoveriesOf } from "../recoveries.ts";
 import { linear, log } from "./curve.ts";
 import { measured, type Part, unmeasured } from "./part.ts";
 
-/** How the errors ended that were the agent's to fix. */
+/** How the errors that the agent had to fix were resolved. */
 export function recovery(facts: Facts): Part[] {
   const fates = recoveriesOf(facts).map(({ fate }) => fate);
   if (fates.length === 0) return [unmeasured("Recovery", 1)];
@@ -24,7 +24,7 @@ export function autonomy(facts: Facts): Part[] {
   return [measured("Interruptions", 1, { value, unit: "times", curve, counts: {} })];
 }
 
-/** The mean of what the agent waited for each answer. */
+/** Mean response time. */
 export function responseTime(milliseconds: number[]): Part {
   const { weight, best, worst } = table.efficiency.seconds;
   if (milliseconds.length === 0) return unmeasured("Response time", weight);

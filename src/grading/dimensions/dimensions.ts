@@ -18,7 +18,7 @@ export type Measured = {
   score: number | null;
 };
 
-/** Every dimension with evidence, and the weighted mean of those. */
+/** Every dimension with evidence, and their weighted mean. */
 export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Methodology): Measured {
   const measures = [
     goal(facts),
@@ -43,7 +43,7 @@ export function measure(facts: Facts, { weights: all, notMetCap, metFloor }: Met
   };
 }
 
-/** A session that missed its goal never ranks above one that reached it; nor does one that claims to, and did nothing. */
+/** A session that missed its goal never scores above one that reached it, nor does one that claims success without doing anything. */
 function bounded(mean: number, { outcome, kind, hasActed }: Facts, notMetCap: number, metFloor: number): number {
   if (outcome === "goal_not_met") return Math.min(mean, notMetCap);
   if (kind !== "model") return mean;
@@ -64,7 +64,7 @@ function dimension(name: DimensionName, all: Part[]): Measure | null {
   };
 }
 
-/** The share of some checks that is in order, by weight; those that could not be tested count neither way. */
+/** The weighted share of checks that passed; skipped ones don't count. */
 function checkedPart(checks: SeenCheck[], name: PartName, weight: number): Part {
   const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
   const total = counted.reduce((sum, check) => sum + check.weight, 0);
@@ -80,7 +80,7 @@ const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number
     weight,
   );
 
-/** Checks that a person declared go before what a judge says. Parts that nobody could judge leave the goal unmeasured. */
+/** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
 function goal(facts: Facts): Measure | null {
   const declared = checkedPart(facts.declared, "Declared checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
@@ -103,11 +103,11 @@ function discoverability(facts: Facts): Measure | null {
   ]);
 }
 
-/** How far the answer is from the start page by the links of the site, and how well its section fits. */
-function pathPart({ goalFound, pages, way }: Facts): Part {
-  const { weight, bestClicks, worstClicks, floor, fitShare } = table.discoverability.way;
-  // Words in another script say nothing about docs that can be read.
-  const isReadable = pages.length > 0 && way.filter(failed).length <= pages.length;
+/** The number of clicks from the start page to the answer, and how well its section matches. */
+function pathPart({ goalFound, pages, taskRequests }: Facts): Part {
+  const { weight, bestClicks, worstClicks, floor, fitShare } = table.discoverability.path;
+  // If the docs are in another script, matching words says nothing.
+  const isReadable = pages.length > 0 && taskRequests.filter(failed).length <= pages.length;
   if (goalFound === null || (goalFound.otherScript !== null && isReadable))
     return unmeasured("Path to the goal", weight);
   const { state, fit, clicks } = goalFound;
@@ -118,11 +118,11 @@ function pathPart({ goalFound, pages, way }: Facts): Part {
   return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
 }
 
-/** A dead link that was tested is charged to Docs quality, a probe for a convention to the site checks, an answer of the product to recovery. */
+/** Dead links count under Docs quality, convention probes under site checks, product responses under recovery. */
 function missedPart(facts: Facts): Part {
   const { weight, guessFactor, zeroAtShare, zeroAtShareOfCalls } = table.discoverability.missed;
   const charged = new Set(linkChecks(facts).map((check) => sameAddress(check.subject)));
-  const tried = facts.way.filter((http) => !isProbe(http) && !facts.hosts.isProduct(http));
+  const tried = facts.taskRequests.filter((http) => !isProbe(http) && !facts.hosts.isProduct(http));
   if (tried.length === 0) return unmeasured("Failed page requests", weight);
   const barren = new Set(facts.failures.filter(({ target }) => target === "docs").map(({ id }) => id));
   const brought = (http: Http) => !failed(http) && (http.id === null || !barren.has(http.id));
@@ -146,9 +146,9 @@ function missedPart(facts: Facts): Part {
 
 const linkChecks = ({ checks }: Facts) => checks.filter((check) => check.group === "link" && check.status !== "skip");
 
-/** Links that were followed to a page count as well as those that were tested for their own sake. */
+/** A followed link counts as much as a tested one. */
 function linksPart(facts: Facts): Part {
-  const followed = facts.way.filter((http) => http.provenance === "link" && !failed(http));
+  const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !failed(http));
   const good = new Set(followed.map((http) => sameAddress(http.url))).size;
   const tested = linkChecks(facts);
   const { weight } = table.quality.links;
@@ -178,7 +178,7 @@ function quality(facts: Facts): Measure | null {
 function efficiency(facts: Facts): Measure | null {
   const isModel = facts.kind === "model";
   if (!isModel && facts.pages.length === 0) return null;
-  const answered = facts.way.filter((http) => !failed(http) && !isProbe(http)).map(({ ms }) => ms);
+  const answered = facts.taskRequests.filter((http) => !failed(http) && !isProbe(http)).map(({ ms }) => ms);
   return dimension("Efficiency", [
     isModel ? wastedCalls(facts) : wastedFetches(facts),
     responseTime(answered),
@@ -186,12 +186,12 @@ function efficiency(facts: Facts): Measure | null {
   ]);
 }
 
-/** Failed requests are charged elsewhere; asking again is a waste here. */
+/** Failed requests count elsewhere; only repeated ones are waste. */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = table.efficiency.waste;
   const seen = new Set<string>();
   const repeats: Http[] = [];
-  const fetches = facts.way.filter((http) => {
+  const fetches = facts.taskRequests.filter((http) => {
     const address = `${http.method} ${sameAddress(http.url)}`;
     const again = seen.has(address);
     seen.add(address);
@@ -208,7 +208,7 @@ function wastedCalls(facts: Facts): Part {
   const { weight, zeroAtShare } = table.efficiency.waste;
   const { calls, failures } = facts;
   if (calls.length === 0) return unmeasured("Wasted calls", weight);
-  // A call that failed is charged to recovery, or to the docs.
+  // Failed calls count under recovery, or under the docs.
   const lost = new Set(failures.map(({ id }) => id));
   const worked = calls.filter(({ id }) => !lost.has(id)).map((call) => `${call.tool} ${JSON.stringify(call.input)}`);
   const repeats = worked.length - new Set(worked).size;

@@ -3,18 +3,18 @@ import { round1 } from "../methodology.ts";
 import { count, duration, list, lowerFirst, percent } from "../text.ts";
 import { allOrNone, scoreOn } from "./curve.ts";
 
-/** A part before its weight is known to be its share of a dimension; `exact` is its score without rounding, null without evidence. */
+/** A part before its weight is converted to a share of its dimension; `exact` is its score without rounding, null without evidence. */
 export type Part = Omit<DimensionPart, "score"> & { exact: number | null };
 
 type Measured = Pick<DimensionPart, "value" | "unit" | "counts"> & { curve: Curve };
 
-/** A part whose score is where its value lies on its curve. */
+/** A part that is scored by a curve. */
 export const measured = (name: PartName, weight: number, { value, unit, curve, counts }: Measured): Part => ({
   ...{ name, weight, value, unit, curve, counts },
   exact: scoreOn(curve, value),
 });
 
-/** A share of which all would be worth 100 and none 0. */
+/** A part that is a share: 100 for all, 0 for none. */
 export const shareOf = (name: PartName, weight: number, value: number, counts: Record<string, number>): Part =>
   measured(name, weight, { value, unit: "share", curve: allOrNone, counts });
 
@@ -22,7 +22,7 @@ export const unmeasured = (name: PartName, weight: number): Part => ({
   ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exact: null },
 });
 
-/** `values` of a curve, in words: "0.5 s", "2 pages", "80%". */
+/** A value with its unit: "0.5 s", "2 pages", "80%". */
 export function amount(value: number, unit: DimensionPart["unit"]): string {
   if (unit === "share") return percent(value);
   if (unit === "seconds") return duration(value);
@@ -32,7 +32,7 @@ export function amount(value: number, unit: DimensionPart["unit"]): string {
 
 type Sentence = (part: DimensionPart) => string;
 
-/** A count that is not there is 0. */
+/** A missing count is 0. */
 const at =
   (name: string) =>
   ({ counts }: DimensionPart): number =>
@@ -83,7 +83,7 @@ const sentences: Record<PartName, Sentence> = {
 /** What a part measured, as a phrase without a period. */
 export const describePart = (part: DimensionPart): string => sentences[part.name](part);
 
-/** The ends of a curve: "100 at 2 pages, 40 at 32 pages or more, logarithmic". */
+/** The end points of a curve: "100 at 2 pages, 40 at 32 pages or more, logarithmic". */
 export function describeCurve({ curve, unit }: DimensionPart): string {
   if (curve === null) return "";
   const [best, worst] = [amount(curve.best, unit), amount(curve.worst, unit)];
@@ -92,9 +92,9 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
   return `100 at ${best}, ${curve.floor} at ${worst}${isMore ? " or more" : ""}${scale}`;
 }
 
-/** What was measured, its value, and what would be 100 and 0: one sentence a part. */
+/** One sentence per part: what was measured, its value, and which values score 100 and 0. */
 export function describeDimension({ parts, unmeasured: left }: Pick<Dimension, "parts" | "unmeasured">): string {
-  const told = parts.map((part) => {
+  const sentences = parts.map((part) => {
     const curve = describeCurve(part);
     const ends = curve === "" ? "" : ` (${curve})`;
     return `${part.name} (${percent(part.weight)}): ${describePart(part)}${ends} = ${part.score}.`;
@@ -103,10 +103,12 @@ export function describeDimension({ parts, unmeasured: left }: Pick<Dimension, "
     left.map((name) => lowerFirst(name)),
     20,
   );
-  return [...told, ...(left.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : [])].join(" ");
+  return [...sentences, ...(left.length > 0 ? [`Not measured: ${names}. The other parts share the weight.`] : [])].join(
+    " ",
+  );
 }
 
-/** A part as it is kept, with its share of all that was measured. */
+/** A part as it is stored, with its share of everything measured. */
 export const toDimensionPart = ({ exact, ...part }: Part, weights: number): DimensionPart => ({
   ...part,
   weight: part.weight / weights,

@@ -1,12 +1,12 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Facts } from "../facts.ts";
 
-/** Pages, by their one spelling, that were read and led neither to the goal nor to a page that did. */
+/** Pages, by page key, that led neither to the goal nor to a page that did. */
 export const uselessPages = (facts: Facts): string[] => (facts.kind === "model" ? ofModel(facts) : ofRules(facts));
 
-/** Adds what led to a useful page. A page is read after the page that led to it: backwards, each one is settled before that. */
-function withWay(useful: Set<string>, { way }: Facts, inOrder: string[]): Set<string> {
-  const foundOn = new Map(way.map((http) => [pageKey(http.url), http.foundOn]));
+/** Adds pages that led to a useful page. A page is read after the page that links to it, so one backward pass is enough. */
+function withPath(useful: Set<string>, { taskRequests }: Facts, inOrder: string[]): Set<string> {
+  const foundOn = new Map(taskRequests.map((http) => [pageKey(http.url), http.foundOn]));
   const all = new Set(useful);
   for (const page of inOrder.toReversed()) {
     const parent = foundOn.get(page);
@@ -17,16 +17,16 @@ function withWay(useful: Set<string>, { way }: Facts, inOrder: string[]): Set<st
 
 const read = ({ pages }: Facts): string[] => [...new Set(pages.map((page) => pageKey(page.url)))];
 
-function givenIn({ way }: Facts): Set<string> {
-  return new Set(way.filter((http) => http.provenance === "given").map((http) => pageKey(http.url)));
+function givenIn({ taskRequests }: Facts): Set<string> {
+  return new Set(taskRequests.filter((http) => http.provenance === "given").map((http) => pageKey(http.url)));
 }
 
-/** An explorer says which pages hold words of the goal. */
+/** An explorer reports which pages contain words of the goal. */
 function ofRules(facts: Facts): string[] {
   const { goalTerms, goalFound, pagesWithTerms } = facts;
   if (goalTerms.length === 0 || (goalFound?.state === "unclear" && goalFound.noOverlap)) return [];
   const inOrder = read(facts);
-  const useful = withWay(pagesWithTerms, facts, inOrder);
+  const useful = withPath(pagesWithTerms, facts, inOrder);
   const given = givenIn(facts);
   return inOrder.filter((page) => !useful.has(page) && !given.has(page));
 }
@@ -35,17 +35,17 @@ const actingTools = ["run_command", "http_request", "browse", "write_file"];
 
 const words = (text: string): string[] => text.match(/[\p{L}\p{N}_@$/-][\p{L}\p{N}_@$.:/-]{2,}/gu) ?? [];
 
-/** Names that a reader copies from a page: all in its code, and what looks like a path, an option or an identifier elsewhere. */
+/** Names that a reader may copy from a page: everything in code, and paths, options and identifiers elsewhere. */
 function namesIn(text: string): string[] {
   const code = [...text.matchAll(/```([\s\S]*?)```|`([^`\n]+)`/g)].map(([, block, span]) => block ?? span ?? "");
   const named = words(text).filter((word) => /[_@$/\d]|.[.:-]./.test(word));
   return [...code.flatMap(words), ...named];
 }
 
-/** A model shows what it took from a page: a word that this page was the first to say stands in what it did later. */
+/** A model uses a page if a word that occurs there first appears in its later actions. */
 function ofModel(facts: Facts): string[] {
   const acts = facts.calls.filter(({ tool }) => actingTools.includes(tool));
-  // Who only reads shows nothing of what was useful.
+  // An agent that only reads shows nothing about usefulness.
   if (acts.length === 0) return [];
   const said = acts.map(({ seq, input }) => ({
     seq,
@@ -59,13 +59,13 @@ function ofModel(facts: Facts): string[] {
     const isOf = (each: typeof result) => each !== undefined && pageKey(String(each.output.url ?? "")) === pageKey(url);
     const text = isOf(next) ? next?.output.text : isOf(result) ? result?.output.text : null;
     const fresh = namesIn(typeof text === "string" ? text : "").filter((name) => !known.has(name));
-    // What cannot be read here is not held against the page.
+    // Pages that can't be read here count as useful.
     if (typeof text !== "string" || said.some((act) => act.seq > seq && fresh.some((name) => act.names.has(name))))
       useful.add(pageKey(url));
     for (const name of fresh) known.add(name);
   }
   const inOrder = read(facts);
-  const leading = withWay(useful, facts, inOrder);
+  const leading = withPath(useful, facts, inOrder);
   const given = givenIn(facts);
   return inOrder.filter((page) => !leading.has(page) && !given.has(page));
 }

@@ -2,9 +2,7 @@ import type { CheckGroup } from "../../agents/agent.ts";
 import type { SeenCheck } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 
-/**
- * Conventions of a site that help agents and whose absence stops none. They are one finding for a site, of low severity, in these words.
- */
+/** Conventions of a site that help agents, but whose absence blocks none. Together they are one low-severity finding per site. */
 export const hygiene: ReadonlyMap<string, string> = new Map([
   ["llms-txt-exists", "no llms.txt"],
   ["llms-txt-valid", "llms.txt has an invalid format"],
@@ -31,7 +29,7 @@ export const hygiene: ReadonlyMap<string, string> = new Map([
   ["sample-labelled", "code samples without a language"],
 ]);
 
-/** What a failed check means for an agent: the friction's kind, how bad it is at its worst, its title and its remedy. */
+/** What a failed check means for an agent: the kind of friction, its maximum severity, its title and its fix. */
 export type Entry = {
   category: Friction["category"];
   phase: Friction["phase"];
@@ -48,7 +46,7 @@ const entry = (
   remedy: string,
 ): Entry => ({ category, phase, severity, title, remedy });
 
-/** `critical` is reached only where the check fails nearly everywhere: then agents read nothing at all. */
+/** `critical` requires that the check fails almost everywhere, so that agents can't read anything. */
 const known: Record<string, Entry> = {
   "llms-txt-links-resolve": entry(
     "dead_link",
@@ -179,8 +177,9 @@ export function entryOf(check: SeenCheck): Entry {
 const milder = { critical: "high", high: "medium", medium: "low", low: "low" } as const;
 
 /**
- * A warning, or a failure on a quarter of the looked at or less, is milder than a plain failure, and so is what stands on a page on which the
- * answer does not depend. `everywhere` is the share in order over all checks of this id: what fails everywhere blocks.
+ * Lower for a warning, for a failure of at most a quarter of the tested items, and for a page on which the answer
+ * doesn't depend. `everywhere` is the share that passed over all checks of this ID: a problem that is everywhere blocks
+ * agents.
  */
 export function severityOf(check: SeenCheck, { severity }: Entry, everywhere: number): Friction["severity"] {
   const serious = severity === "critical" || severity === "high";

@@ -5,21 +5,21 @@ import { type Recovery, recoveriesOf, triedBy } from "../recoveries.ts";
 import { flat, line, sentence, shortAddress } from "../text.ts";
 import { type Draft, inOrder, noCause } from "./finding.ts";
 
-/** An error of the product or of the agent's own machine, and what it says of the docs. */
+/** An error of the product or of the agent's machine, related to the docs. */
 export function conductDrafts(facts: Facts): Draft[] {
   return recoveriesOf(facts).map((recovery) => draftOf(recovery, facts));
 }
 
-/** What was asked for or run, as it stands in a page of the docs: the path of a request, or a simple command. */
+/** The failed request or command, as it appears in a docs page: the path, or a simple command. */
 function namesOf(call: Recovery["call"], facts: Facts): string[] {
   if (call === null) return [];
   const { requests, commands } = triedBy(call, facts);
   const paths = requests.flatMap(({ url }) => URL.parse(url)?.pathname ?? []).filter((path) => path.length > 3);
-  const told = commands.map(({ program, verb, targets }) => [program, verb, ...targets].filter(Boolean).join(" "));
-  return [...paths, ...told.filter((each) => each.includes(" "))];
+  const lines = commands.map(({ program, verb, targets }) => [program, verb, ...targets].filter(Boolean).join(" "));
+  return [...paths, ...lines.filter((each) => each.includes(" "))];
 }
 
-/** The page that names what failed, and not what worked in its place: it tells its readers the wrong thing. */
+/** The page that contains what failed but not what worked instead, so it misleads its readers. */
 function wrongPage({ failure, call, fix }: Recovery, facts: Facts): (Evidence & { seq: number }) | null {
   const right = namesOf(fix, facts);
   const wrong = namesOf(call, facts).filter((name) => !right.includes(name));
@@ -43,7 +43,7 @@ function draftOf(recovery: Recovery, facts: Facts): Draft {
   const cause = { ...noCause, failures: [failure.seqs[0]!] };
   const request = call && triedBy(call, facts).requests[0];
   const name = request ? `${request.method.toUpperCase()} ${shortAddress(request.url, facts.starts[0])}` : tool;
-  const http = facts.way.find(({ seq }) => seq === failure.seqs[0]);
+  const http = facts.taskRequests.find(({ seq }) => seq === failure.seqs[0]);
   const isDown = target === "product" && (code === "timeout" || (http !== undefined && (http.status ?? 500) >= 500));
   const wrong = wrongPage(recovery, facts);
   const common = { cause, events: failure.seqs, fix: null, phase: "execution" as const };

@@ -5,7 +5,7 @@ import type { Evidence, Friction } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
 import { shortAddress } from "../text.ts";
 
-/** What would have to have gone well for a finding not to be, by key or sequence number. */
+/** What would have had to succeed to avoid a finding, by key or sequence number. */
 export type Cause = {
   checks: string[];
   requests: number[];
@@ -14,26 +14,26 @@ export type Cause = {
   goal: boolean;
 };
 
-/** A friction before its costs are known, with what the advice needs to know of it. */
+/** A friction point before its cost is known, with data for the recommended fix. */
 export type Finding = Omit<Friction, "lostSeconds" | "lostUsd" | "lostPoints"> & {
   cause: Cause;
-  /** Findings with one `key` are mended by one change. */
-  remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "way" };
-  /** What to call it among others of its kind: "/guide/instal (404)", "line 12". */
+  /** Findings with the same `key` share one fix. */
+  remedy: { key: string; title: string; kind: "links" | "labels" | "samples" | "check" | "other" };
+  /** Its name among others of its kind: "/guide/instal (404)", "line 12". */
   place: string;
-  /** Who can do something about it. */
+  /** Who can fix it. */
   owner: "fixes" | "agent" | "network";
-  /** What stands where, and what should, as far as events show it. */
+  /** Where to change what, as far as events show it. */
   evidence: Evidence | null;
   fix: string | null;
 };
 
-/** A finding as its rule states it. Findings of one category with one `subject` are one. */
+/** A finding as stated by its rule. Findings of one category with the same `subject` are merged. */
 export type Draft = Pick<Finding, "severity" | "phase" | "category" | "title" | "description" | "url" | "grounds"> &
   Partial<Pick<Finding, "cause" | "place" | "fix" | "quote" | "owner" | "evidence">> & {
     subject: string;
     events: number[];
-    remedy: [key: string, title: string, kind?: "links" | "way"];
+    remedy: [key: string, title: string, kind?: "links" | "other"];
   };
 
 export const noCause: Cause = { checks: [], requests: [], failures: [], interruptions: [], goal: false };
@@ -58,7 +58,7 @@ export function worst(severities: Friction["severity"][]): Friction["severity"] 
   return severities.reduce((a, b) => (severityRank[a] <= severityRank[b] ? a : b));
 }
 
-/** The title of a page that was read, the path of any other. */
+/** The title of a page that was read, or else its path. */
 export function pageName(facts: Facts, url: string): string {
   const wanted = pageKey(url);
   return (

@@ -9,7 +9,7 @@ import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
 import { wayFindings } from "./page-findings.ts";
 
-/** One finding for each thing, however many events tell of it; in the order in which they were first met. */
+/** One finding per problem, even if several events report it, in order of first occurrence. */
 export function findingsOf(facts: Facts): Finding[] {
   const byPrint = new Map<string, Finding>();
   for (const finding of [...checkFindings(facts), ...wayFindings(facts)]) {
@@ -59,7 +59,7 @@ function checkFindings(facts: Facts): Finding[] {
 
 const siteOf = ({ subject }: SeenCheck) => (URL.canParse(subject) ? new URL(subject).origin : subject);
 
-/** One list for a site, whatever pages a session met: what would help agents and stops none. */
+/** One list per site, regardless of the pages read: missing conventions that would help agents but block none. */
 function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
   const kinds = [...Map.groupBy(checks, ({ id }) => id)];
   const names = kinds.map(([id, of]) => {
@@ -92,7 +92,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
   const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
   const subject = `${check.id === "link-resolves" ? "" : `${check.id} `}${sameSubject(check.subject, keepFragment)}`;
   const address = sameAddress(check.subject);
-  const requests = [...facts.tests, ...facts.way].filter(
+  const requests = [...facts.tests, ...facts.taskRequests].filter(
     (http) => http.id === check.toolId && sameAddress(http.url) === address,
   );
   const { title, place } = titleOf(check, entry, facts);
@@ -121,10 +121,10 @@ const evidenceOf = ({ url, line: at, quote, message }: SeenCheck): Finding["evid
   ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null },
 });
 
-/** The page is there, so what is dead is the fragment, which then tells one dead link from another. */
-function reached(address: string, { tests, way }: Facts): boolean {
+/** The page exists, so the fragment is what distinguishes dead links. */
+function reached(address: string, { tests, taskRequests }: Facts): boolean {
   const page = sameAddress(address);
-  return [...tests, ...way].some((http) => !failed(http) && sameAddress(http.url) === page);
+  return [...tests, ...taskRequests].some((http) => !failed(http) && sameAddress(http.url) === page);
 }
 
 function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string; place: string } {
@@ -141,7 +141,9 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
     };
   if (check.group === "link" || aboutPage.has(check.id)) {
     const address = sameAddress(check.subject);
-    const answer = [...facts.tests, ...facts.way].find((http) => sameAddress(http.url) === address && failed(http));
+    const answer = [...facts.tests, ...facts.taskRequests].find(
+      (http) => sameAddress(http.url) === address && failed(http),
+    );
     const status = answer?.status ? ` (${answer.status})` : "";
     return { title: `${entry.title} on ${page}: ${target}${status}`, place: `${target}${status}${at}` };
   }
@@ -149,7 +151,7 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
   return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
 }
 
-/** Checks of a page that was reached from another one, which is the check's `url`. */
+/** For checks of a page that another page links to, which is the check's `url`. */
 const aboutPage = new Set([
   "text-without-scripts",
   "missing-pages-say-so",

@@ -11,8 +11,8 @@ type Scored = { measured: Measured; methodology: Methodology };
 const textOrder = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 /**
- * The findings with what each of them cost, worst first; in points only where it was `scored`. Beyond the most that a report
- * holds, one friction speaks for the rest.
+ * The findings with their cost, worst first; in points only if the session was `scored`. If there are more than a
+ * report can hold, the last one summarizes the rest.
  */
 export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | null = null): Friction[] {
   const causes = new Map(findings.map(({ fingerprint, cause }) => [fingerprint, cause]));
@@ -37,7 +37,7 @@ export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | 
   return [...all.slice(0, maxFrictions - 1).map(priced), closing(all.slice(maxFrictions - 1))];
 }
 
-/** As bad as the worst that it stands for, so that the order holds. */
+/** As severe as the worst that it summarizes, so that the order stays correct. */
 function closing(rest: Friction[]): Friction {
   const kinds = [...Map.groupBy(rest, (each) => each.category)]
     .map(([category, of]) => ({ text: `${of.length} × ${category.replaceAll("_", " ")}`, n: of.length }))
@@ -62,10 +62,10 @@ function closing(rest: Friction[]): Friction {
   };
 }
 
-/** The time that the agent itself lost; testing a statement costs it none. */
+/** Time that the agent itself lost; checks cost it none. */
 function secondsOf(events: number[], facts: Facts): number | null {
   const proof = new Set(events);
-  const requests = facts.way.filter((http) => proof.has(http.seq));
+  const requests = facts.taskRequests.filter((http) => proof.has(http.seq));
   const asked = new Set(requests.map((http) => http.id));
   const failedTools = facts.results.filter(({ seq, id, ok }) => proof.has(seq) && !ok && !asked.has(id));
   if (requests.length + failedTools.length === 0) return null;
@@ -76,7 +76,7 @@ function secondsOf(events: number[], facts: Facts): number | null {
   return round1((waited + worked) / 1000);
 }
 
-/** What the model spent between an event of the proof and its next call of a tool: the price of taking it in. */
+/** Model usage between an event of the evidence and the next tool call: the cost of reading it. */
 function usdOf(events: number[], { usage, calls }: Facts): number | null {
   if (usage.length === 0 || usage.some((each) => each.costUsd === null)) return null;
   const spent = new Map<number, number>();

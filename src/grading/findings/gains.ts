@@ -6,7 +6,10 @@ import type { LostPoints } from "../grade.ts";
 import { type Methodology, round1, table } from "../methodology.ts";
 import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
 
-/** Points of the score that a cause took, by grading the session again without it; null where it took from nothing that was measured. */
+/**
+ * Points of the score that a cause cost, computed by grading the session again without it; null if it affected nothing
+ * that was measured.
+ */
 export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology): number | null {
   if (measured.score === null) return null;
   const better = measure(without(cause, facts), methodology);
@@ -16,8 +19,8 @@ export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodolo
 }
 
 /**
- * The least and the most that a change would bring. Checks that could not be made as long as another failed may fail in their turn; where a
- * goal was not found, nobody knows how it would be found. Never more than is lost.
+ * The minimum and maximum gain of a change. Checks that were skipped because another failed may fail once it is fixed,
+ * and where a goal was not found, it is unknown how it would be found. Never more than was lost.
  */
 export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology) {
   const gain = gainOf(cause, facts, measured, methodology);
@@ -35,15 +38,15 @@ export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodol
 
 const failing = { status: "fail", share: 0 } as const;
 
-/** Checks of the same kind that were skipped: "llms-txt-size", where there is no llms.txt. */
+/** Checks of the same kind that were skipped: "llms-txt-size", if there is no llms.txt. */
 function openedBy({ checks }: Cause, facts: Facts): Set<string> {
   const familyOf = (id: string) => id.split("-").slice(0, 2).join("-");
-  const mended = facts.checks.filter(({ key }) => checks.includes(key)).map(({ id }) => familyOf(id));
-  const skipped = facts.checks.filter(({ status, id }) => status === "skip" && mended.includes(familyOf(id)));
+  const fixed = facts.checks.filter(({ key }) => checks.includes(key)).map(({ id }) => familyOf(id));
+  const skipped = facts.checks.filter(({ status, id }) => status === "skip" && fixed.includes(familyOf(id)));
   return new Set(skipped.map(({ key }) => key));
 }
 
-/** The points that a score lacks to 100, by who can do something about them: each owner's causes are taken away after those before. */
+/** The points missing to 100, by who can fix their causes. Each owner's causes are removed after those of the previous owners. */
 export function lostPointsOf(
   findings: Finding[],
   facts: Facts,
@@ -72,7 +75,7 @@ export function lostPointsOf(
   return { total: total / 10, fixes, agent, network, unmeasured: left / 10 };
 }
 
-/** The session as if no call had been made twice, and nobody had been asked. */
+/** The session without repeated calls and without questions to people. */
 function withoutRepeats(facts: Facts): Facts {
   const seen = new Set<string>();
   const calls = facts.calls.map((call) => {
@@ -84,11 +87,11 @@ function withoutRepeats(facts: Facts): Facts {
   return { ...facts, calls, interruptions: [] };
 }
 
-/** The session as it would have been had these things gone well. */
+/** The session as if these causes had not occurred. */
 function without(cause: Cause, facts: Facts): Facts {
   const checks = new Set(cause.checks);
   const requests = new Set(cause.requests);
-  const asked = new Set(facts.way.filter((http) => requests.has(http.seq)).map((http) => http.id));
+  const asked = new Set(facts.taskRequests.filter((http) => requests.has(http.seq)).map((http) => http.id));
   const best = table.efficiency.seconds.best * 1000;
   const found = facts.goalFound;
   const pass = <T extends { key: string }>(check: T): T =>
@@ -97,7 +100,7 @@ function without(cause: Cause, facts: Facts): Facts {
     ...facts,
     checks: facts.checks.map(pass),
     declared: facts.declared.map(pass),
-    way: facts.way
+    taskRequests: facts.taskRequests
       .filter((http) => !requests.has(http.seq) || !failed(http))
       .map((http) => (requests.has(http.seq) ? { ...http, ms: Math.min(http.ms, best) } : http)),
     results: facts.results.map((result) => (asked.has(result.id) ? { ...result, ok: true } : result)),
@@ -107,10 +110,10 @@ function without(cause: Cause, facts: Facts): Facts {
   };
 }
 
-/** An unclear goal, as if its answer were plain and near; a likely one, as if it were near. */
+/** An unclear goal, as if its answer were clear and near; a likely one, as if it were near. */
 const asFound = (found: GoalFound): GoalFound => ({
   ...found,
   state: "likely",
   fit: found.state === "likely" ? found.fit : 1,
-  clicks: Math.min(found.clicks ?? table.discoverability.way.bestClicks, table.discoverability.way.bestClicks),
+  clicks: Math.min(found.clicks ?? table.discoverability.path.bestClicks, table.discoverability.path.bestClicks),
 });

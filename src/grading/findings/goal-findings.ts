@@ -12,11 +12,11 @@ const words = (terms: string[]) =>
     8,
   );
 
-/** What is wrong with where the goal is answered: it is far from the start page, has no sample, or no section clearly answers it. */
+/** Problems with the answer to the goal: far from the start page, without a sample, or in no clear section. */
 export function goalDrafts(found: GoalFound | null, facts: Facts): Draft[] {
   if (found === null || facts.pages.length === 0) return [];
   if (found.state === "likely") {
-    const isFar = found.clicks === null || found.clicks > table.discoverability.way.frictionAbove;
+    const isFar = found.clicks === null || found.clicks > table.discoverability.path.frictionAbove;
     return isFar && found.sections.length > 0 ? [farDraft(found, facts)] : [];
   }
   return [unclearDraft(found, facts)];
@@ -29,9 +29,9 @@ function placeOf({ nearest, sections }: GoalFound, facts: Facts): string {
   return `${heading}${pageName(facts, best.url)}`;
 }
 
-/** An answer that can be reached, but only by a reader who opens page after page. */
+/** An answer that takes many pages to reach. */
 function farDraft(found: GoalFound, facts: Facts): Draft {
-  const { frictionAbove } = table.discoverability.way;
+  const { frictionAbove } = table.discoverability.path;
   const place = placeOf(found, facts);
   const [distance, title] =
     found.clicks === null

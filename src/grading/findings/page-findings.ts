@@ -8,7 +8,7 @@ import { conductDrafts } from "./conduct-findings.ts";
 import { type Draft, type Finding, fingerprint, noCause, pageName } from "./finding.ts";
 import { goalDrafts } from "./goal-findings.ts";
 
-const toFinding = ({ subject, remedy: [key, title, kind = "way"], ...draft }: Draft): Finding => ({
+const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: Draft): Finding => ({
   cause: noCause,
   fix: null,
   quote: null,
@@ -23,7 +23,7 @@ const toFinding = ({ subject, remedy: [key, title, kind = "way"], ...draft }: Dr
   remedy: { key, title: line(title, 160), kind },
 });
 
-/** What stood in the way of this one session, apart from what was tested on purpose. */
+/** Problems of this session, apart from what was tested on purpose. */
 export function wayFindings(facts: Facts): Finding[] {
   const blocked = facts.pages.length === 0;
   const drafts = [
@@ -34,16 +34,18 @@ export function wayFindings(facts: Facts): Finding[] {
     ...goalDrafts(facts.goalFound, facts),
     ...facts.limits.map((limit) => limitDraft(limit, facts)),
   ].filter((draft) => draft !== null);
-  const nothing = blocked && facts.way.length > 0 && !drafts.some(({ severity }) => severity === "critical");
+  const nothing = blocked && facts.taskRequests.length > 0 && !drafts.some(({ severity }) => severity === "critical");
   return [...drafts, ...(nothing ? [nothingRead(facts)] : [])].map(toFinding);
 }
 
 function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft | null {
-  const request = facts.way.find((http) => http.seq === failure.seqs[0] && failed(http));
-  const requests = facts.way.filter((http) => http === request || (http.id !== null && http.id === failure.id));
+  const request = facts.taskRequests.find((http) => http.seq === failure.seqs[0] && failed(http));
+  const requests = facts.taskRequests.filter(
+    (http) => http === request || (http.id !== null && http.id === failure.id),
+  );
   const start = failure.url !== null && facts.starts.some((each) => sameAddress(each) === sameAddress(failure.url!));
   const blocks = blocked && start;
-  // Where nothing could be read, this is also why the goal was not found.
+  // If nothing could be read, this is also why the goal was not found.
   const cause = {
     ...noCause,
     failures: [failure.seqs[0]!],
@@ -110,7 +112,7 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
     url: http.foundOn ?? http.url,
     subject: sameAddress(http.url),
     place,
-    // A link that was mended is not followed to the same address again; a guess can only be made again.
+    // After a link is fixed, nobody requests the old URL; a guess can be repeated.
     grounds: [http.foundOn === null || http.provenance === "guessed" ? askedFor(http.url) : readOf(http.foundOn)],
     events: [],
   };
@@ -166,9 +168,10 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
   };
 }
 
-/** A person was needed: to let the agent in where access was refused, or for anything else. */
+/** A person was needed, to grant access or for anything else. */
 function interruptionDraft({ seq, url, question }: EventOf<"interruption">, facts: Facts): Draft {
-  const refused = url !== null && facts.way.find((http) => sameAddress(http.url) === sameAddress(url) && failed(http));
+  const refused =
+    url !== null && facts.taskRequests.find((http) => sameAddress(http.url) === sameAddress(url) && failed(http));
   const failure = refused && facts.failures.find((each) => each.seqs[0] === refused.seq);
   const cause = { ...noCause, interruptions: [seq] };
   if (refused && failure) {
@@ -192,7 +195,7 @@ function interruptionDraft({ seq, url, question }: EventOf<"interruption">, fact
 }
 
 function slowDrafts(facts: Facts): Draft[] {
-  return facts.way
+  return facts.taskRequests
     .filter((http) => !failed(http) && http.ms > slowPageMs)
     .map((http) => ({
       severity: http.ms > 10_000 ? "medium" : "low",
@@ -244,9 +247,9 @@ function nothingRead(facts: Facts): Draft {
       .sort()
       .join(" ")}`,
     title: "No page could be read at the start URLs",
-    description: `${count(facts.way.length, "request")} returned no readable page. Start URLs: ${starts}.`,
+    description: `${count(facts.taskRequests.length, "request")} returned no readable page. Start URLs: ${starts}.`,
     url: facts.starts[0] ?? null,
-    events: facts.way.map((http) => http.seq),
+    events: facts.taskRequests.map((http) => http.seq),
     grounds: facts.starts.slice(0, 1).map(askedFor),
     remedy: ["unreadable", "Make pages readable"],
   };

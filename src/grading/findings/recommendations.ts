@@ -6,7 +6,7 @@ import { line, list, sentence } from "../text.ts";
 import { type Finding, joinCauses, worst } from "./finding.ts";
 import { gainOf, rangeOf } from "./gains.ts";
 
-/** One piece of advice for each change that would mend listed frictions, the one that gains most first. */
+/** One recommended fix for each change that would remove listed friction points, highest gain first. */
 export function recommendationsOf(
   findings: Finding[],
   frictions: Friction[],
@@ -17,7 +17,7 @@ export function recommendationsOf(
   const listed = new Set(frictions.map((friction) => friction.fingerprint));
   return (
     [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
-      // What an agent did to itself is no advice for the docs.
+      // The agent's own mistakes need no change in the docs.
       .filter((group) => group.some(({ fingerprint, owner }) => listed.has(fingerprint) && owner !== "agent"))
       .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
       .map(({ group, cause }) => ({
@@ -59,7 +59,7 @@ function actionOf(group: Finding[]): string {
     labels: `${places}. ${fix || "Add the language after each opening fence."}`,
     samples: `On ${first.url}: ${places}. ${fix || "Correct the samples so that they can be copied and run."}`,
     check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${seenAt(group)}`,
-    way: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Affected: ${places}.` : fix ? "" : first.description}`,
+    other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Affected: ${places}.` : fix ? "" : first.description}`,
   };
   return texts[kind];
 }

@@ -8,7 +8,7 @@ import { withoutForeignAddresses } from "../judge/judge.ts";
 import { flat, line, lowerFirst, sameAddress, sentence } from "../text.ts";
 import { type Finding, fingerprint, inOrder, noCause } from "./finding.ts";
 
-/** How an agent's friction is told from those of rules and judges. */
+/** Distinguishes friction reported by the agent from that found by rules and judges. */
 const keyOf = (print: string) => `agent ${print}`;
 export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === keyOf(print);
 
@@ -17,8 +17,9 @@ const minQuote = 4;
 type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
 
 /**
- * The findings of the rules with what the agent itself reported, as far as events prove it: something failed before, and that failure holds the
- * words or the address that the agent names. Its words are added to what rules found of that failure; how bad it is, it does not decide.
+ * The findings of the rules plus those that the agent reported, as far as events prove them: there must be an earlier
+ * failure that contains the words or the URL in the report. The agent's words are added to what rules found about that
+ * failure; it doesn't decide the severity.
  */
 export function withReported(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
@@ -31,7 +32,7 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
     const { failure, page, quote } = proof;
     const at = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
     const found = at < 0 ? toFinding(proof, title) : (all[at] as Finding);
-    // One cause is told once, however often the agent says so.
+    // One cause is reported once, even if the agent repeats it.
     if (done.has(found.fingerprint)) continue;
     done.add(found.fingerprint);
     if (at < 0) all.push(found);
@@ -48,7 +49,7 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
 
 const toolIn = (facts: Facts) => (id: string) => facts.calls.find((call) => call.id === id)?.tool;
 
-/** The failure that a report is about, and the page on which its quote stands; null where nothing bears it out. */
+/** The failure that a report is about, and the page that contains its quote; null if no event supports it. */
 function prove({ seq, input }: EventOf<"tool_call">, facts: Facts, session: SessionEvent[]): Proof | null {
   const toolOf = toolIn(facts);
   const before = session.filter((event) => event.seq < seq);
@@ -86,7 +87,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     url: failure.url === null ? null : line(failure.url, 2000),
     events: inOrder([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
-    remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "way" },
+    remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),
     owner: "fixes",
     evidence: null,

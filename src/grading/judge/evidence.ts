@@ -2,16 +2,16 @@ import type { SessionEvent } from "../../agents/agent.ts";
 import { hasWorked } from "../events.ts";
 import { flat, line } from "../text.ts";
 
-/** Tools whose results say what the product or the machine answered. What another tool says is a page's word or the agent's own. */
+/** Tools whose results come from the product or the machine. Those of other tools come from a page or the agent. */
 export const provingTools: readonly string[] = ["run_command", "http_request", "browse"];
-/** Tools in which the agent speaks of itself. */
+/** Tools with which the agent reports about itself. */
 const speakingTools = ["ask_human", "report_friction", "finish"];
 
 const maxChars = 90_000;
 const maxParts = 12;
 const lastEvents = 20;
 
-/** The parts of an end goal: its lines and sentences, twelve at most. */
+/** The parts of an end goal: its lines and sentences, at most twelve. */
 export function partsOf(goal: string): string[] {
   const parts = goal
     .split(/\n+|;\s+|(?<=[.!?])(?<!\b(?:e\.g|i\.e|etc|vs)\.)\s+(?=[\p{Lu}\p{N}"“'`*-])/u)
@@ -20,7 +20,7 @@ export function partsOf(goal: string): string[] {
   return parts.length <= maxParts ? parts : [...parts.slice(0, maxParts - 1), parts.slice(maxParts - 1).join(" ")];
 }
 
-/** Who speaks in an event: the world (what happened), the agent, or a page that it read. */
+/** The source of an event's text: the world (what happened), the agent, or a page that it read. */
 export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | undefined): "world" | "agent" | "page" {
   const byTool = (tool: string) =>
     provingTools.includes(tool) ? "world" : speakingTools.includes(tool) ? "agent" : "page";
@@ -29,7 +29,7 @@ export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | un
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
 }
 
-/** Every text in an event, as a reader finds it: one line each, and the whole as it is shown to a judge. */
+/** Every text in an event, one line each, plus the whole event as shown to a judge. */
 export function textOf(event: SessionEvent): string {
   const texts: string[] = [];
   const gather = (value: unknown): void => {
@@ -44,7 +44,7 @@ function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type,
   return fields as Record<string, unknown>;
 }
 
-/** One event as one line, its texts cut in the middle at `chars`. */
+/** One event as one line, with texts shortened in the middle to `chars`. */
 function shown(event: SessionEvent, chars: number): string {
   const short = (text: string) => {
     const all = flat(text);
@@ -57,7 +57,7 @@ function shown(event: SessionEvent, chars: number): string {
   return `[${event.seq}] ${event.type} ${all.length > 4 * chars ? `${all.slice(0, 4 * chars)}…` : all}`;
 }
 
-/** 0 is kept first: what failed, what the agent did at the end, then what was done and answered, then pages, then thoughts. */
+/** Priority to keep, 0 first: failures, the agent's last actions, other actions and responses, pages, thoughts. */
 function rankOf(event: SessionEvent, isLate: boolean): number {
   if (isLate) return 0;
   switch (event.type) {
@@ -77,9 +77,9 @@ function rankOf(event: SessionEvent, isLate: boolean): number {
   }
 }
 
-/** The events of a session for a judge to read, within a bound: the important ones stay, and what is left out is said. */
+/** The events of a session for a judge, within a maximum length: the important ones stay, and omissions are marked. */
 export function quoteSession(events: SessionEvent[], most = maxChars): string {
-  // What a command said while it worked stands in its result.
+  // The live output of a command is repeated in its result.
   const all = events.filter((event) => event.type !== "usage" && !(event.type === "message" && event.id !== undefined));
   const ranked = all
     .map((event, i) => {
@@ -90,7 +90,7 @@ export function quoteSession(events: SessionEvent[], most = maxChars): string {
   const kept = new Map<number, string>();
   let chars = 0;
   for (const { seq, text } of ranked) {
-    // A small one may fit where a large one did not.
+    // A short event may fit where a long one didn't.
     if (chars + text.length > most) continue;
     chars += text.length + 1;
     kept.set(seq, text);

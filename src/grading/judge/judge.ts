@@ -7,18 +7,18 @@ import { partsOf, textOf, voiceOf } from "./evidence.ts";
 import { createProof } from "./proof.ts";
 import { Answer, boundAnswer } from "./rubric.ts";
 
-/** What is left of a judge's answer after every claim was looked up in the session. */
+/** A judge's answer after every claim was checked against the session. */
 export type Verdict = {
   parts: JudgedPart[];
   frictions: Answer["frictions"];
-  /** null: a claim about the goal did not stand, so the judge's words are not taken either. */
+  /** null: a claim about the goal wasn't proven, so the judge's explanation is dropped too. */
   words: Pick<Answer, "keyFinding" | "verdict" | "summary"> | null;
   confidence: number;
-  /** Claims that no event proves, in words. */
+  /** Claims that no event proves, as sentences. */
   dropped: string[];
 };
 
-/** A session and what a judge made of it. `verdict` null: none that can be used came, and `reason` says why. */
+/** A session and its judgement. `verdict` null: there was no usable one, see `reason`. */
 export type Judgement = {
   model: string;
   rubric: string;
@@ -27,7 +27,7 @@ export type Judgement = {
   reason: string | null;
 };
 
-/** The events of a session apart from those of its judging, which begin with the service's own mark. */
+/** The events of a session without those of its judging, which start with the service's own event. */
 export function splitJudging(unordered: SessionEvent[]): { session: SessionEvent[]; judging: SessionEvent[] } {
   const events = unordered.toSorted((a, b) => a.seq - b.seq);
   const at = events.findIndex(isMark);
@@ -37,7 +37,7 @@ export function splitJudging(unordered: SessionEvent[]): { session: SessionEvent
 const isMark = (event: SessionEvent) =>
   event.source === "runner" && event.type === "milestone" && event.name === "judging";
 
-/** What was stored of a judging, checked against the session; null if there was none. */
+/** The stored judgement, checked against the session; null if there is none. */
 export function readJudgement(judging: SessionEvent[], session: SessionEvent[]): Judgement | null {
   const said = judging.filter((event) => event.type === "milestone" && event.source === "runner");
   const last = said.findLast((event) => event.type === "milestone" && event.name !== "judging") ?? said.at(-1);
@@ -54,7 +54,10 @@ export function readJudgement(judging: SessionEvent[], session: SessionEvent[]):
   };
 }
 
-/** The JSON object in a text: models that no provider holds to a schema think aloud before it, or put it in a fence. undefined: there is none. */
+/**
+ * The JSON object in a text. Models that aren't forced to follow a schema may write text before it, or wrap it in a
+ * fence. undefined: there is none.
+ */
 export function objectIn(text: string): unknown {
   const said = text.split("</think>").at(-1) ?? "";
   try {
@@ -64,7 +67,7 @@ export function objectIn(text: string): unknown {
   }
 }
 
-/** What a model gave for an answer, as far as it can be used, and what is wrong with it, in words for the model. */
+/** A model's answer as far as it is usable, and its mistakes as sentences for the model. */
 export function readAnswer(output: unknown, goal: string, session: SessionEvent[]) {
   if (output === undefined)
     return { answer: null, objection: "the response was not a complete JSON object that matches the schema" };
@@ -76,7 +79,7 @@ export function readAnswer(output: unknown, goal: string, session: SessionEvent[
   return { answer, objection: wrong.length > 0 ? wrong.join("; ") : null };
 }
 
-/** Looks every claim up: its events exist, its quote stands in one of them, and that one can prove such a thing. */
+/** Checks every claim: its events exist, one of them contains its quote, and it is of a kind that can prove the claim. */
 function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verdict {
   const answer = boundAnswer(raw);
   const bySeq = new Map(session.map((event) => [event.seq, event]));
@@ -85,7 +88,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
   const dropped: string[] = [];
   const showsSuccess = createProof(session);
 
-  /** The cited events that exist, the one with the quote first; a complaint if there is none such. */
+  /** The cited events that exist, the one with the quote first; a complaint if there is none. */
   function prove(claim: { events: number[]; quote: string }, fits: (event: SessionEvent, quote: string) => boolean) {
     const events = claim.events.flatMap((seq) => bySeq.get(seq) ?? []);
     const quote = flat(claim.quote.replace(/^["“]|["”]$/g, ""));
@@ -149,7 +152,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
 const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
 
-/** The words of a model, with every address taken out that the session does not hold. */
+/** A model's text without URLs that don't occur in the session. */
 export function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
   return text.normalize("NFKC").replace(address, (found) => {
     const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
@@ -157,7 +160,7 @@ export function withoutForeignAddresses(text: string, session: SessionEvent[]): 
   });
 }
 
-/** How far the goal was reached by a verdict: a part that is not met decides, one that is unclear leaves it open. */
+/** The outcome according to a verdict: one unmet part decides; an unclear one leaves it open. */
 export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "not_judged" {
   if (parts.some(({ met }) => met === "no")) return "goal_not_met";
   return parts.length > 0 && parts.every(({ met }) => met === "yes") ? "succeeded" : "not_judged";
@@ -165,7 +168,7 @@ export function outcomeOf({ parts }: Verdict): "succeeded" | "goal_not_met" | "n
 
 const families = /claude|gemini|gemma|llama|qwen|mistral|mixtral|deepseek|gpt|grok|phi|command|kimi|glm/i;
 
-/** Who made a model: models of one family judge one another too kindly. */
+/** The vendor of a model: models of one vendor judge each other too kindly. */
 export function familyOf(model: string): string {
   const [provider = "", ...name] = model.split("/");
   if (provider === "openai-compatible" || name.length === 0) {

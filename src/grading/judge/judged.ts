@@ -7,7 +7,7 @@ import { severityRank } from "../methodology.ts";
 import { count, line, lowerFirst, sameAddress, sentence } from "../text.ts";
 import { familyOf, type Judgement } from "./judge.ts";
 
-/** Who judged, at what cost, and what is left of what it said. */
+/** The judge of a report, its cost, and what remains of its answer. */
 export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Facts): Judged {
   const sum = (of: (each: (typeof usage)[number]) => number) => usage.reduce((total, each) => total + of(each), 0);
   const priced = usage.every(({ costUsd }) => costUsd !== null);
@@ -32,10 +32,11 @@ export function judgedBy({ model, usage, verdict, reason }: Judgement, facts: Fa
 
 const ranks = Object.keys(severityRank) as Friction["severity"][];
 
-/** The findings of the rules, with what the judge says of them, and those that only a reader can make. */
+/** The findings of the rules with the judge's ratings, plus the judge's own findings. */
 export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   const all = new Map(findings.map((finding) => [finding.fingerprint, finding]));
-  // One cause is one finding, whoever saw it: what the agent reported of the same event, what rules found of the same failure.
+  // One cause is one finding, no matter who found it: what the agent reported for the same event, and what rules found
+  // for the same failure.
   const foundBefore = ({ finding, events }: Said) =>
     finding === ""
       ? ([...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1)) ??
@@ -52,7 +53,7 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
         severity: oneStepTo(same.severity, said.severity),
         description: line(`${sentence(same.description)} The judge: ${sentence(said.why)}`, 1200),
         quote: same.quote ?? (line(said.quote) || null),
-        // A reader who says what is wrong in the docs makes of an error more than the agent's own.
+        // If the judge names a mistake in the docs, the error isn't the agent's own.
         owner: "fixes",
         fix: same.fix ?? said.advice,
       });
@@ -60,19 +61,19 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   return [...all.values()];
 }
 
-/** A judge may move what rules found by one step: what it read may have been written to talk it round. */
+/** A judge may change the severity of a rule's finding by one step, because the text that it read may try to influence it. */
 function oneStepTo(from: Friction["severity"], to: Friction["severity"]): Friction["severity"] {
   return ranks[severityRank[from] + Math.sign(severityRank[to] - severityRank[from])] ?? from;
 }
 
 type Said = NonNullable<Judgement["verdict"]>["frictions"][number];
 
-/** Its address comes from its proof and never from the judge; so does what makes it the same in another run. */
+/** Its URL and its fingerprint come from its evidence, never from the judge. */
 function toFinding({ severity, phase, category, title, why, advice, events, quote }: Said, facts: Facts): Finding {
   const proof = events[0];
   const result = facts.results.find(({ seq }) => seq === proof);
   const call = facts.calls.find(({ seq, id }) => seq === proof || id === result?.id);
-  const http = facts.way.find((each) => each.seq === proof || (call && each.id === call.id));
+  const http = facts.taskRequests.find((each) => each.seq === proof || (call && each.id === call.id));
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
   const url = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
   const subject = url === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(url)}`;
@@ -88,7 +89,7 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     url,
     events,
     cause: noCause,
-    remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "way" },
+    remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),
     owner: "fixes",
     evidence: null,

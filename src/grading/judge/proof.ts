@@ -3,20 +3,20 @@ import { commandsOf } from "../attempts.ts";
 import { type EventOf, type Http, hasWorked } from "../events.ts";
 import { hostsOf } from "../hosts.ts";
 
-/** What of a text is left when only its words count: quotes, braces and blanks that a program changes do not. */
+/** A text reduced to its words, without quotes, brackets and white space, which programs change. */
 const essence = (text: string): string => ` ${(text.normalize("NFKC").match(/[\p{L}\p{N}_]+/gu) ?? []).join(" ")} `;
 
-/** Every text in a value, keys left out: those are ours. */
+/** Every text in a value, without keys, because those are ours. */
 function textsIn(value: unknown): string[] {
   if (typeof value === "string") return [value];
   return value !== null && typeof value === "object" ? Object.values(value).flatMap(textsIn) : [];
 }
 
-/** Tools of the agent's own machine whose results show what it wrote, or a page: never what the product did. */
+/** Tools of the agent's machine whose results contain its own text, or a page: never what the product did. */
 const actingTools = ["run_command", "http_request", "browse"];
 const pageTools = ["fetch_page", "search_docs", "open_page"];
 
-/** Programs that print, compute, read or run what the agent wrote. What they say is the agent's own word. */
+/** Programs that print, compute, read or run what the agent wrote. Their output is the agent's own. */
 const ownWords = new Set(
   `echo printf cat head tail tee sed awk gawk grep egrep rg cut tr sort uniq seq date uuidgen base64 xxd od openssl md5sum sha256sum shasum
   jq yq python python2 python3 node bun deno ruby perl php lua sh bash zsh dash ash ksh java go cargo make npm-run nc netcat socat curl wget http
@@ -27,9 +27,9 @@ const ownWords = new Set(
 const runsScripts = (program: string, verb: string): boolean =>
   /^(npm|yarn|pnpm)$/.test(program) && !/^(i|install|ci|add|view|info|ls|list|pack|publish|init|create)$/.test(verb);
 
-/** Whether a command asks a program that the agent did not write itself. */
+/** Whether a command runs a program that the agent didn't write itself. */
 function asksForeignProgram(command: string, written: string[]): boolean {
-  // A function or an alias may take the name of any program.
+  // A function or alias can shadow any program.
   if (/\(\)\s*\{|\balias\b|\bfunction\b|<<|\bPATH=/.test(command)) return false;
   return commandsOf(command).some(({ path, program, verb }) => {
     const isOwn = ownWords.has(program) || runsScripts(program, verb) || written.some((text) => text.includes(program));
@@ -38,9 +38,10 @@ function asksForeignProgram(command: string, written: string[]): boolean {
 }
 
 /**
- * Says whether an event proves that something was done. Its quote must stand in what the product itself answered, with status 2xx, to a
- * request that was seen to come from the same call; where no product is known and the command asked for none, in what a program said that
- * the agent did not write. What the agent wrote, or read on a page, before anything else said it, proves nothing.
+ * Whether an event proves that something was done. Its quote must appear in the product's own response, with status
+ * 2xx, to a request observed during the same call. If no product is known and the command sent no request, it must
+ * appear in the output of a program that the agent didn't write. Text that the agent wrote or read on a page first
+ * proves nothing.
  */
 export function createProof(session: SessionEvent[]): (event: SessionEvent, quote: string) => boolean {
   const started = session.findLast((e) => e.type === "milestone" && e.name === "started") as
@@ -63,7 +64,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
   };
   const ofCall = Map.groupBy(requests, ({ id }) => id);
 
-  /** What the product answered within one call, as far as it was seen. */
+  /** The product's responses observed during one call. */
   function answersOf(result: EventOf<"tool_result">): string[] {
     const own = (ofCall.get(result.id) ?? []).filter(isAnswer);
     if (own.length === 0) return [];
@@ -72,7 +73,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     return own.flatMap(({ body }) => body ?? []);
   }
 
-  /** Whether an event is the agent's word or a page's. */
+  /** Whether an event's text comes from the agent or a page. */
   function isWord(event: SessionEvent): boolean {
     if (event.type === "tool_call") return true;
     if (event.type === "message") return event.id === undefined;
@@ -82,7 +83,7 @@ export function createProof(session: SessionEvent[]): (event: SessionEvent, quot
     return asked.length > 0 && asked.every((http) => !hosts.isProduct(http) && http.method !== "CONNECT");
   }
 
-  /** Who said the words first: the product, or the agent or a page. */
+  /** Who used the words first: the product, or the agent or a page. */
   function isOwnWord(words: string, until: number): boolean {
     for (const event of session) {
       if (event.seq > until) return false;

@@ -10,7 +10,7 @@ import { provingTools, quoteSession } from "./evidence.ts";
 const strict = { additionalProperties: false };
 const Claim = { events: Type.Array(Type.Integer()), quote: Type.String() };
 
-/** What a judge answers. Lengths are cut by code: not every model can be held to them. */
+/** The answer of a judge. Lengths are limited by code, because not every model can be forced to follow a schema. */
 export const Answer = Type.Object(
   {
     parts: Type.Array(
@@ -53,7 +53,7 @@ frictions: at most ${maxFrictions} things in the tool, its docs or its errors th
 keyFinding: one sentence that a maintainer must know. verdict: two sentences. summary: what worked, what did not. Plain text without links; no scores or grades, which are computed elsewhere.
 confidence: 0 to 1, how sure you are of the parts.`;
 
-/** A digest of what a judge is told and asked: another one makes another methodology. */
+/** A digest of the judge's instructions and questions. Changing them creates another methodology. */
 export const rubricHash = createHash("sha256")
   .update(JSON.stringify([instructions, Answer]))
   .digest("hex");
@@ -66,7 +66,7 @@ type Asked = {
   events: SessionEvent[];
 };
 
-/** What a judge is told and asked of one session. The session is fenced by a word that nothing in it can know. */
+/** The instructions and questions for one session. The session is delimited by a word that nothing in it can know. */
 export function toJudgePrompt({ task, parts, findings, events }: Asked): JudgePrompt {
   const session = quoteSession(events);
   const fence = createHash("sha256").update(session).digest("hex").slice(0, 16);
@@ -85,7 +85,7 @@ export function toJudgePrompt({ task, parts, findings, events }: Asked): JudgePr
   };
 }
 
-/** An answer as it is kept: every text one line of bounded length, every list too. */
+/** An answer as it is stored: texts on one line and of limited length, and lists too. */
 export function boundAnswer(answer: Answer): Answer {
   const claim = ({ events, quote }: { events: number[]; quote: string }) => ({
     events: [...new Set(events)].slice(0, 10),
