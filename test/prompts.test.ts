@@ -61,7 +61,11 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
       { url: "https://docs.test/", name: "Docs", kind: "docs", owner: { team: ["a", 1, null, { b: true }] } },
     ],
     templateDefaults: { file: "a.txt" },
-    declaredChecks: [{ url: "https://api.test/files", status: 200, contains: "a.txt" }],
+    declaredChecks: [
+      { url: "https://api.test/files", status: 200, contains: "a.txt" },
+      { command: "pytest -q", exitCode: 0, invariant: true },
+      { file: "out/a.txt", contains: "a" },
+    ],
     agent: "explorer",
     model: null,
     limits: { requests: 50, costUsd: 0.5 },
@@ -311,4 +315,17 @@ test("a session starts at the urlMap, the provider's docs, additionalUrls, then 
     "https://text.test/a",
     "https://text.test/b",
   ]);
+});
+
+test.each([
+  ["declaredChecks.0", {}],
+  ["declaredChecks.0", { url: "https://api.test/", command: "true" }],
+  ["declaredChecks.0.exitCode", { url: "https://api.test/", exitCode: 0 }],
+  ["declaredChecks.0.status", { command: "true", status: 200 }],
+  ["declaredChecks.0.file", { file: "/etc/passwd" }],
+  ["declaredChecks.0.file", { file: "a/../../b" }],
+  ["declaredChecks.0.command", { command: " " }],
+])("a declared check that can't be right is refused at %s: %j", async (field, check) => {
+  const { status, body } = await create({ text: "x", declaredChecks: [check] });
+  expect([status, body.detail]).toEqual([400, expect.stringContaining(field)]);
 });

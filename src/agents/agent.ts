@@ -165,9 +165,19 @@ export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string
 /** A stored event: the agent's event, its position in the session, and its source. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
-/** A claim about the product that a request can verify, given with the prompt. */
-/** `invariant`: it may pass before the run; any other check counts only if it failed before the run. */
-export type DeclaredCheck = { url: string; status?: number; contains?: string; invariant?: boolean };
+/**
+ * A condition that a program can verify, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
+ * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
+ */
+export type DeclaredCheck = {
+  url?: string;
+  command?: string;
+  file?: string;
+  status?: number;
+  exitCode?: number;
+  contains?: string;
+  invariant?: boolean;
+};
 
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
@@ -276,7 +286,7 @@ export function objectionTo(agent: Agent): string | null {
 /** The URLs that determine which hosts a run may reach. */
 export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
   docsAddresses: startUrls,
-  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.map(({ url }) => url)],
+  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.flatMap(({ url }) => url ?? [])],
 });
 
 /** Whether an agent is purely rule-based: on the same docs it always does the same, so one run is enough. */

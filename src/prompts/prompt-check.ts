@@ -6,6 +6,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { frequencyProblem } from "../jobs/schedule.ts";
 import { checkHttpUrl } from "../schema.ts";
+import type { DeclaredCheck } from "./schema.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
 
@@ -31,9 +32,9 @@ export function createPromptCheck(
       if (!db.select({ id: providers.id }).from(providers).where(own).get())
         throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
     }
-    const { additionalUrls, declaredChecks } = row;
-    for (const [field, listed] of Object.entries({ additionalUrls, declaredChecks }))
-      for (const [i, { url }] of (listed ?? []).entries()) checkHttpUrl(`${field}.${i}.url`, url);
+    for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
+    for (const [i, declared] of (row.declaredChecks ?? []).entries())
+      checkDeclaredCheck(`declaredChecks.${i}`, declared);
     const trouble = row.frequency === null ? null : frequencyProblem(row.frequency);
     if (trouble !== null) throw invalidField("frequency", trouble);
     const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
@@ -113,4 +114,17 @@ function named(field: string, check: () => void): void {
       ? new AppError(error.code, error.detail, { field, problem: error.detail.replace(/\.$/, "") })
       : error;
   }
+}
+
+/** Throws bad_request that names the field. */
+function checkDeclaredCheck(field: string, { url, command, file, status, exitCode }: DeclaredCheck): void {
+  if ([url, command, file].filter((each) => each !== undefined).length !== 1)
+    throw invalidField(field, "set exactly one of url, command and file");
+  if (url !== undefined) checkHttpUrl(`${field}.url`, url);
+  if (status !== undefined && url === undefined)
+    throw invalidField(`${field}.status`, "only checks with a url have a status");
+  if (exitCode !== undefined && command === undefined)
+    throw invalidField(`${field}.exitCode`, "only checks with a command have an exit code");
+  if (file !== undefined && (file.startsWith("/") || file.split("/").includes("..") || file.includes("\0")))
+    throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }

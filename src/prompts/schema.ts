@@ -39,15 +39,29 @@ export type PromptSummary = Static<typeof PromptSummary>;
 
 export const DeclaredCheck = Type.Object(
   {
-    url: HttpUrl("URL that is requested with GET before and after the run"),
-    status: Type.Optional(Type.Integer({ minimum: 100, maximum: 599, default: 200 })),
-    contains: Type.Optional(words(1000, "Text that the response body must contain")),
+    url: Type.Optional(HttpUrl("URL to request with GET")),
+    command: Type.Optional(
+      words(4000, "Shell command to run in a new sandbox over the workspace. Requires an agent with a model"),
+    ),
+    file: Type.Optional(
+      words(1000, "Path of a file that must exist, relative to the workspace. Requires an agent with a model"),
+    ),
+    status: Type.Optional(
+      Type.Integer({ minimum: 100, maximum: 599, description: "Expected status of the response; default 200" }),
+    ),
+    exitCode: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 255, description: "Expected exit code of the command; default 0" }),
+    ),
+    contains: Type.Optional(words(1000, "Text that the response, the output or the file must contain")),
     invariant: Type.Optional(
       Type.Boolean({ description: "Counts even if it already passes before the run; others must fail before the run" }),
     ),
   },
-  { description: "HTTP request that verifies a part of the end goal after the run" },
+  {
+    description: "Verifies a part of the end goal before and after the run. Set exactly one of url, command and file",
+  },
 );
+export type DeclaredCheck = Static<typeof DeclaredCheck>;
 
 export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },

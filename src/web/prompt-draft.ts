@@ -6,7 +6,8 @@ import { templateVarsOf } from "../prompts/template.ts";
 import { invalidInput } from "../schema.ts";
 
 type UrlRow = { url: string; name: string; kind: string; more: string };
-type CheckRow = { url: string; status: string; contains: string };
+/** `expected`: the status of a response or the exit code of a command. `invariant`: `yes`, or empty. */
+type CheckRow = { kind: string; target: string; expected: string; contains: string; invariant: string };
 
 /** Values of the prompt form as typed, valid or not. */
 export type Draft = {
@@ -29,7 +30,8 @@ export type Draft = {
 
 export const presets = ["hourly", "daily", "weekly", "monthly"] as const;
 export const emptyUrl: UrlRow = { url: "", name: "", kind: "docs", more: "" };
-export const emptyCheck: CheckRow = { url: "", status: "", contains: "" };
+export const checkKinds = ["url", "command", "file"] as const;
+export const emptyCheck: CheckRow = { kind: "url", target: "", expected: "", contains: "", invariant: "" };
 
 export const emptyDraft: Draft = {
   title: "",
@@ -74,10 +76,12 @@ export function toDraft(prompt: Prompt): Draft {
       kind: typeof kind === "string" ? kind : "",
       more: Object.keys(more).length === 0 ? "" : JSON.stringify(more),
     })),
-    checks: (prompt.declaredChecks ?? []).map(({ url, status, contains }) => ({
-      url,
-      status: status === undefined ? "" : String(status),
-      contains: contains ?? "",
+    checks: (prompt.declaredChecks ?? []).map((check) => ({
+      kind: checkKinds.find((kind) => check[kind] !== undefined) ?? "url",
+      target: check.url ?? check.command ?? check.file ?? "",
+      expected: String(check.status ?? check.exitCode ?? ""),
+      contains: check.contains ?? "",
+      invariant: check.invariant ? "yes" : "",
     })),
   };
 }
@@ -136,7 +140,7 @@ export function toInput(draft: Draft): PromptInput {
   const defaults = Object.entries(draft.defaults).filter(([name]) => names.includes(name));
   const limits = Object.entries(draft.limits);
   const urls = draft.urls.filter(({ url }) => url !== "");
-  const checks = draft.checks.filter(({ url }) => url !== "");
+  const checks = draft.checks.filter(({ target }) => target !== "");
   const input = {
     title: orNull(draft.title),
     text: draft.text,
@@ -150,19 +154,21 @@ export function toInput(draft: Draft): PromptInput {
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
     limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
     additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
-    declaredChecks:
-      checks.length === 0
-        ? null
-        : checks.map(({ url, status, contains }) => ({
-            url,
-            ...(status === "" ? {} : { status: toNumber(status) }),
-            ...(contains === "" ? {} : { contains }),
-          })),
+    declaredChecks: checks.length === 0 ? null : checks.map(toCheck),
   };
   compiled ??= TypeCompiler.Compile(PromptInput);
   if (compiled.Check(input)) return input;
   const wrong = compiled.Errors(input).First();
   throw wrong ? invalidInput(wrong, "form") : badRequest("The form is not valid.");
+}
+
+function toCheck({ kind, target, expected, contains, invariant }: CheckRow) {
+  return {
+    [checkKinds.find((each) => each === kind) ?? "url"]: target,
+    ...(expected === "" ? {} : { [kind === "command" ? "exitCode" : "status"]: toNumber(expected) }),
+    ...(contains === "" ? {} : { contains }),
+    ...(invariant === "" ? {} : { invariant: true }),
+  };
 }
 
 function toUrl({ url, name, kind, more }: UrlRow): AdditionalUrl {

@@ -1,13 +1,14 @@
-import type { Check, DeclaredCheck, Outcome } from "../agent.ts";
+import type { AgentContext, Check, DeclaredCheck, Outcome } from "../agent.ts";
+import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { Log, MissKind } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
 export type Verdict = { outcome: Outcome; reason: string };
 
-type Checker = Pick<Session, "task" | "fetching" | "nextId">;
+type Checker = Pick<Session, "task" | "fetching" | "nextId"> & { context: Pick<AgentContext, "means" | "signal"> };
 
-/** Runs the success checks of a prompt: each requests a URL and expects a status and a text. */
+/** Runs the success checks of a prompt: requests first, then commands and files one after the other. */
 export async function* checkDeclared(session: Checker, when: "before" | "after" = "after"): Steps<Verdict> {
   const { declaredChecks } = session.task;
   if (declaredChecks.length === 0)
@@ -16,13 +17,23 @@ export async function* checkDeclared(session: Checker, when: "before" | "after" 
       reason: "The prompt has no declared checks, and the explorer can't verify the goal without them.",
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
-    const checks = await inOrder(declaredChecks, 4, log, (declared, own) => test(session, declared, own));
+    const requests = declaredChecks.filter((declared): declared is RequestCheck => declared.url !== undefined);
+    const made = await inOrder(requests, 4, log, (declared, own) => testRequest(session, declared, own));
+    const inWorkspace = declaredChecks.filter(({ url }) => url === undefined);
+    const outputs = await testWorkspace(session, inWorkspace, when, log.id ?? "");
+    const checks = [...made, ...outputs.map(({ check }) => check)];
     const failed = checks.filter(({ status }) => status === "fail").length;
     const skipped = checks.filter(({ status }) => status === "skip").length;
     const passed = checks.length - failed - skipped;
     return {
       ok: failed === 0,
-      output: { when, passed, failed, skipped },
+      output: {
+        when,
+        passed,
+        failed,
+        skipped,
+        ...(outputs.length > 0 && { workspace: outputs.flatMap(({ evidence }) => evidence ?? []) }),
+      },
       checks,
       value: judge(checks.length, failed, skipped),
     };
@@ -41,31 +52,86 @@ function judge(all: number, failed: number, skipped: number): Verdict {
 /** Request failures that say nothing about the check. */
 const unmade = new Set<MissKind>(["cut", "aborted", "refused"]);
 
-async function test(
-  session: Checker,
-  { url, status: wanted = 200, contains, invariant }: DeclaredCheck,
-  log: Log,
-): Promise<Check> {
+type RequestCheck = DeclaredCheck & { url: string };
+
+/** `subject` identifies the check: it is the same before and after the agent. */
+const toCheck = (
+  { url = "", invariant }: DeclaredCheck,
+  subject: string,
+  { status, message, expected, quote }: { status: Check["status"]; message: string; expected: string; quote?: string },
+): Check => ({
+  id: "declared",
+  group: "declared",
+  status,
+  share: status === "pass" ? 1 : 0,
+  weight: 10,
+  subject,
+  url,
+  line: null,
+  message,
+  fix: status === "fail" ? `The prompt expects ${expected}.` : null,
+  quote: quote || null,
+  ...(invariant && { invariant }),
+});
+
+async function testRequest(session: Checker, declared: RequestCheck, log: Log): Promise<Check> {
+  const { url, status: wanted = 200, contains } = declared;
   const got = await session.fetching.get({ url, provenance: "given", foundOn: null, purpose: "check" }, log);
-  const expected = `status ${wanted}${contains === undefined ? "" : ` and the text "${cut(contains, 100)}"`}`;
-  const result = (status: Check["status"], message: string): Check => ({
-    id: "declared",
-    group: "declared",
-    status,
-    share: status === "pass" ? 1 : 0,
-    weight: 10,
-    subject: contains === undefined ? `${url} ${wanted}` : `${url} ${wanted} ${cut(contains, 200)}`,
-    url,
-    line: null,
-    message,
-    fix: status === "fail" ? `The prompt expects ${expected}.` : null,
-    quote: null,
-    ...(invariant && { invariant }),
-  });
+  const expected = `status ${wanted}${textWanted(contains)}`;
+  const subject = contains === undefined ? `${url} ${wanted}` : `${url} ${wanted} ${cut(contains, 200)}`;
+  const result = (status: Check["status"], message: string) =>
+    toCheck(declared, subject, { status, message, expected });
   if (!got.ok) return result(unmade.has(got.kind) ? "skip" : "fail", got.message);
   const { status } = got.response;
-  if (status !== wanted) return result("fail", `${url} answers with status ${status}, not ${wanted}`);
+  if (status !== wanted) return result("fail", `${url} returned status ${status}, not ${wanted}`);
   if (contains !== undefined && !got.text().includes(contains))
-    return result("fail", `${url} answers with status ${status}, but its text does not hold "${cut(contains, 100)}"`);
-  return result("pass", `${url} answers with ${expected}`);
+    return result("fail", `${url} returned status ${status}, but not the text "${cut(contains, 100)}"`);
+  return result("pass", `${url} returned ${expected}`);
+}
+
+const textWanted = (contains?: string) => (contains === undefined ? "" : ` and the text "${cut(contains, 100)}"`);
+
+type Evidence = { command?: string; file?: string; exitCode: number; output: string };
+
+/** Checks that need the workspace; skipped if the agent has none. */
+async function testWorkspace(
+  { task, context: { means, signal } }: Checker,
+  declaredChecks: DeclaredCheck[],
+  when: "before" | "after",
+  id: string,
+): Promise<{ check: Check; evidence: Evidence | null }[]> {
+  if (declaredChecks.length === 0) return [];
+  const missing = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
+  const checker =
+    means && "workspace" in means.sandbox
+      ? openWorkspaceChecker(means.sandbox, task.limits, { isolated: when === "before", signal })
+      : null;
+  const results: { check: Check; evidence: Evidence | null }[] = [];
+  try {
+    for (const declared of declaredChecks) {
+      const { command, file = "", exitCode = 0, contains } = declared;
+      const isCommand = command !== undefined;
+      const name = cut(isCommand ? command : file, 200);
+      const expected = `${isCommand ? `exit code ${exitCode}` : `the file ${name}`}${textWanted(contains)}`;
+      const subject = `${isCommand ? "command" : "file"} ${name} ${isCommand ? exitCode : ""} ${cut(contains ?? "", 200)}`;
+      if (checker === null) {
+        const message = `${name} could not be checked: ${missing}`;
+        results.push({ check: toCheck(declared, subject, { status: "skip", message, expected }), evidence: null });
+        continue;
+      }
+      const { problem, ...found } = isCommand
+        ? await checker.checkCommand({ command, exitCode, contains }, id)
+        : await checker.checkFile({ file, contains });
+      const check = toCheck(declared, subject, {
+        status: problem === null ? "pass" : "fail",
+        message: `${name}: ${problem ?? expected}`,
+        expected,
+        quote: isCommand ? found.output.trim().slice(-300) : undefined,
+      });
+      results.push({ check, evidence: { ...(isCommand ? { command } : { file }), ...found } });
+    }
+  } finally {
+    await checker?.close();
+  }
+  return results;
 }

@@ -189,7 +189,7 @@ async function declared(
   when: "before" | "after",
 ): Promise<Ending | null> {
   if (task.declaredChecks.length === 0) return null;
-  const steps = checkDeclared({ task, fetching: createFetching(task, context), nextId }, when);
+  const steps = checkDeclared({ task, context, fetching: createFetching(task, context), nextId }, when);
   for (;;) {
     const { done, value } = await steps.next();
     if (done) return value;

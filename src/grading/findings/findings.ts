@@ -169,7 +169,12 @@ function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy
   if (check.id === "sample-parses")
     return { key: `samples ${pageKey(check.url)}`, title: `Fix code samples on ${page}`, kind: "samples" };
   if (check.group === "declared")
-    return { key: check.key, title: `${entry.remedy}: ${shortAddress(check.url, facts.starts[0])}`, kind: "check" };
+    return {
+      key: check.key,
+      // A command or file has no URL.
+      title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.starts[0])}`,
+      kind: "check",
+    };
   if (aboutPage.has(check.id) || check.group === "sample")
     return {
       key: `${check.id} ${pageKey(check.group === "sample" ? check.url : check.subject)}`,

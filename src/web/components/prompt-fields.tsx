@@ -1,5 +1,5 @@
 import { type Limits, limitNames } from "../../config/limits.ts";
-import { type Draft, emptyCheck, emptyUrl } from "../prompt-draft.ts";
+import { checkKinds, type Draft, emptyCheck, emptyUrl } from "../prompt-draft.ts";
 import { controlProps, Field } from "./field.tsx";
 
 /** Preview of a draft: its variables and next runs. */
@@ -80,22 +80,38 @@ export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) =
   </fieldset>
 );
 
+const checkLabels: Record<(typeof checkKinds)[number], string> = {
+  url: "HTTP request",
+  command: "Command",
+  file: "File",
+};
+
 export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string }) => (
   <fieldset>
     <legend>Success checks</legend>
-    <p class="hint">HTTP requests that verify the goal after the run. Each must return the expected status and text.</p>
-    {[...rows.filter(({ url }) => url), emptyCheck].map(({ url, status, contains }, i) => (
-      <div class="row" key={`${i} ${url}`}>
+    <p class="hint">
+      Verify the goal after the run: an HTTP request with the expected status and text, a command in the workspace with
+      the expected exit code, or a file that must exist there.
+    </p>
+    {[...rows.filter(({ target }) => target), emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
+      <div class="row" key={`${i} ${target}`}>
+        <select name="check.kind" aria-label={`Type of check ${i + 1}`}>
+          {checkKinds.map((each) => (
+            <option key={each} value={each} selected={each === kind}>
+              {checkLabels[each]}
+            </option>
+          ))}
+        </select>
         <input
-          name="check.url"
-          aria-label={`URL of check ${i + 1}`}
-          value={url}
+          name="check.target"
+          aria-label={`URL, command or file of check ${i + 1}`}
+          value={target}
           placeholder="https://api.acme.example/v1/rows"
         />
         <input
-          name="check.status"
-          aria-label={`Expected status of check ${i + 1}`}
-          value={status}
+          name="check.expected"
+          aria-label={`Expected status or exit code of check ${i + 1}`}
+          value={expected}
           placeholder="200"
           inputMode="numeric"
         />
@@ -105,6 +121,12 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
           value={contains}
           placeholder="Expected text"
         />
+        <select name="check.invariant" aria-label={`When check ${i + 1} counts`}>
+          <option value="">Must fail before the run</option>
+          <option value="yes" selected={invariant !== ""}>
+            May pass before the run
+          </option>
+        </select>
       </div>
     ))}
     {wrong && <p class="wrong">{wrong}</p>}

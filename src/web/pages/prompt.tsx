@@ -241,9 +241,19 @@ const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => 
           <Outside url={url} />
         </Fact>
       ))}
-      {(prompt.declaredChecks ?? []).map(({ url, status, contains }) => (
-        <Fact key={url} name="Success check">
-          <Outside url={url} /> {status ?? 200}
+      {(prompt.declaredChecks ?? []).map(({ url, command, file, status, exitCode, contains }) => (
+        <Fact key={url ?? command ?? file} name="Success check">
+          {url !== undefined && (
+            <>
+              <Outside url={url} /> {status ?? 200}
+            </>
+          )}
+          {command !== undefined && (
+            <>
+              <code>{command}</code> exit code {exitCode ?? 0}
+            </>
+          )}
+          {file !== undefined && <code>{file}</code>}
           {contains && `, “${contains}”`}
         </Fact>
       ))}

@@ -1,0 +1,95 @@
+import { cpSync, mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Means, Task } from "../agent.ts";
+import { type CommandEnd, runCommand, stopReason } from "./command.ts";
+
+const commandSeconds = 120;
+const fileSeconds = 30;
+/** Bytes of a file that are searched for the expected text. */
+const maxFileBytes = 4 * 1024 * 1024;
+const keptOutputChars = 4_000;
+
+type Place = Extract<Means["sandbox"], { workspace: string }>;
+type Limits = Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
+
+export type CommandCheck = { command: string; exitCode?: number; contains?: string };
+export type FileCheck = { file: string; contains?: string };
+
+/** What a check found. `problem` is null if it passed; `output` is the evidence. */
+export type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
+
+export type WorkspaceChecker = {
+  checkCommand(check: CommandCheck, id: string): Promise<WorkspaceFinding>;
+  checkFile(check: FileCheck): Promise<WorkspaceFinding>;
+  close(): Promise<void>;
+};
+
+/**
+ * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
+ * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
+ */
+export function openWorkspaceChecker(
+  place: Place,
+  limits: Limits,
+  { isolated, signal }: { isolated: boolean; signal: AbortSignal },
+): WorkspaceChecker {
+  const workspace = isolated ? copyOf(place.workspace) : place.workspace;
+  return {
+    async checkCommand({ command, exitCode = 0, contains }, id) {
+      const end = await runCommand({
+        argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
+        workspace,
+        seconds: commandSeconds,
+        sockets: { egress: { ...place.egress, user: id } },
+        limits,
+        signal,
+      });
+      const output = `${end.stdout}${end.stderr}`;
+      return {
+        problem: stopReason(end, commandSeconds) ?? commandProblem(end, output, exitCode, contains),
+        exitCode: end.exitCode,
+        output: output.slice(-keptOutputChars).toWellFormed(),
+      };
+    },
+
+    async checkFile({ file, contains }) {
+      const end = await runCommand({
+        argv: ["sh", "-c", readScript, "sh", join("/workspace", file)],
+        workspace,
+        seconds: fileSeconds,
+        limits,
+        signal,
+      });
+      const problem =
+        stopReason(end, fileSeconds) ??
+        (end.exitCode !== 0
+          ? end.stderr.trim().slice(0, 200) || `exit code ${end.exitCode}`
+          : contains !== undefined && !end.stdout.includes(contains)
+            ? "the file does not contain the expected text"
+            : null);
+      return { problem, exitCode: end.exitCode, output: end.stdout.slice(0, keptOutputChars).toWellFormed() };
+    },
+
+    close: async () => {
+      if (isolated) await rm(workspace, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A symbolic link must not pass off a file of the system as one of the workspace. */
+const readScript = `real=$(realpath -e -- "$1" 2>/dev/null) && [ -f "$real" ] || { echo "the file does not exist" >&2; exit 1; }
+case $real in /workspace/*) ;; *) echo "the file is a link to a path outside the workspace" >&2; exit 1;; esac
+head -c ${maxFileBytes} -- "$real"`;
+
+function commandProblem(end: CommandEnd, output: string, exitCode: number, contains?: string): string | null {
+  if (end.exitCode !== exitCode) return `exit code ${end.exitCode}, not ${exitCode}`;
+  if (contains !== undefined && !output.includes(contains)) return "the output does not contain the expected text";
+  return null;
+}
+
+function copyOf(workspace: string): string {
+  const copy = mkdtempSync(join(dirname(workspace), "check-"));
+  cpSync(workspace, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+  return copy;
+}
