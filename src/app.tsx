@@ -37,7 +37,7 @@ import { trendTools } from "./trends/tools.ts";
 import type { OpenApiDocument } from "./web/pages/reference.tsx";
 import { findErrorPage, pageRoutes } from "./web/routes.tsx";
 
-/** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters by `handle`. */
+/** The HTTP side of a service: gate, errors, API, MCP, pages. Every request enters through `handle`. */
 export function createApp(service: Service, surface?: Surface) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
@@ -45,14 +45,14 @@ export function createApp(service: Service, surface?: Surface) {
   const begun = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
-  /** As the router finds the path. */
+  /** The same path as the router's. */
   const isApi = ({ url }: Request) => url.startsWith(apiPrefix, url.indexOf("/", 11));
   const callerOfApi = (request: Request) => {
     const caller = callers.get(request);
     if (!caller) throw new Error("a route under /api/ was reached without authentication");
     return caller;
   };
-  /** The router takes a slash at the end for none. */
+  /** The router ignores a trailing slash. */
   const isMcp = (path: string) => path.replace(/\/$/, "") === basePath + mcpPath;
   const orgOf: OrgOf = (request, scope = request.method === "GET" ? "read" : "write") => {
     const caller = callerOfApi(request);
@@ -75,7 +75,7 @@ export function createApp(service: Service, surface?: Surface) {
     );
   }
 
-  /** The SDKs take longer to load than everything else together, and many services are never asked over MCP. */
+  /** Loaded lazily: the SDKs take longer to load than everything else together, and many services never use MCP. */
   async function loadEndpoint(): Promise<Endpoint> {
     const [{ createEndpoint }, { toSurface }] = await Promise.all([
       import("./mcp/endpoint.ts"),
@@ -115,7 +115,7 @@ export function createApp(service: Service, surface?: Surface) {
       });
   let document: OpenApiDocument | undefined;
   function openApi(): OpenApiDocument {
-    // Of routes without the prefix of those that serve: in the document it belongs to the server's address.
+    // Applies to routes without the base path. In the OpenAPI document, the base path is part of the server URL.
     document ??= toOpenApi(
       toOpenAPISchema(toRoutes() as AnyElysia, { staticFile: false }),
       deps.baseUrl(),
@@ -149,7 +149,7 @@ export function createApp(service: Service, surface?: Surface) {
       return { error: answer.code, detail: answer.detail };
     })
     .onAfterHandle(({ request, path, responseValue, set }) => {
-      // A page is an answer already, with a status of its own.
+      // A page is a Response already, with its own status.
       logRequest(request, path, responseValue instanceof Response ? responseValue.status : (set.status ?? 200));
     })
     .use(toRoutes());
@@ -172,7 +172,7 @@ export const toTools = (service: Service): Tool[] => [
   ...runTools(service),
 ];
 
-/** What agents are offered over MCP. */
+/** Everything that is available over MCP. */
 function offerOf(service: Service): Parameters<typeof toSurface>[0] {
   const resources = reportResources(service.reports);
   return {
@@ -228,7 +228,7 @@ const systemRoutes = (service: Service) =>
       ),
     );
 
-/** Every failure as something that a caller may see. What nobody foresaw says nothing about itself. */
+/** Turns every failure into an error that is safe to show. Unexpected errors reveal nothing. */
 function toAppError(error: unknown, fault: DiskFault | null, code: unknown): AppError {
   if (error instanceof AppError) return error;
   if (fault === "full") return unavailable("The disk is full or read-only. Stored data can still be read.");
@@ -242,7 +242,7 @@ function toAppError(error: unknown, fault: DiskFault | null, code: unknown): App
   if (code === "PARSE") return error instanceof Error && error.cause instanceof AppError ? error.cause : internal;
   if (code !== "VALIDATION" || !(error instanceof Error)) return internal;
   const { type, valueError } = error as { type?: string; valueError?: ValueError };
-  // An id or slug that no address can hold names nothing.
+  // An ID or slug that can't be decoded doesn't exist.
   if (type === "params") return notFound("Not found. See /openapi.json for all endpoints.");
   return valueError ? invalidInput(valueError, type ?? "request") : badRequest("The request is not valid.");
 }

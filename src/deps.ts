@@ -3,18 +3,18 @@ import type { Config } from "./config/config.ts";
 import type { Db } from "./db/open.ts";
 
 declare const brand: unique symbol;
-/** The id of an organisation that was proven: only a key, a signed-in person, the scheduler or the command line makes one. */
+/** The ID of an authenticated organization. Only a key, a signed-in person, the scheduler and the command line create one. */
 export type OrgId = string & { readonly [brand]: "org" };
 
-/** What every part is given instead of reaching for it. */
+/** What every part receives, instead of using globals. */
 export type Deps = {
   db: Db;
   config: Config;
   log: Logger;
   /** Epoch milliseconds. */
   now: () => number;
-  /** A UUIDv7 of that moment: ids of a later moment sort later, those of one moment in the order of making if one process made them. */
+  /** A UUIDv7 of that moment. IDs sort by time and, within one process, by creation. */
   newId: (atMs: number) => string;
-  /** Where people and programs reach the service; no slash at its end. Known once it listens. */
+  /** The URL at which the service is reached, without a trailing slash. Known once it listens. */
   baseUrl: () => string;
 };

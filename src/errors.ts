@@ -40,7 +40,7 @@ export class AppError extends Error {
   }
 }
 
-/** A setting that cannot be used; `message` names it and says which values are valid. */
+/** An invalid setting; `message` names it and lists the valid values. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
 }
@@ -48,9 +48,9 @@ export class ConfigError extends Error {
 export const badRequest = (detail: string) => new AppError("bad_request", detail);
 export const notFound = (detail: string) => new AppError("not_found", detail);
 export const conflict = (detail: string) => new AppError("conflict", detail);
-/** For what may work again in five seconds. */
+/** For failures that may be over in five seconds. */
 export const unavailable = (detail: string) => new AppError("unavailable", detail, { retryAfterSeconds: 5 });
 
-/** A bad_request about one input: `problem` completes "Invalid FIELD: …" and has no period at its end. */
+/** A bad_request about one input: `problem` completes "Invalid FIELD: …", without a period. */
 export const invalidField = (field: string, problem: string) =>
   new AppError("bad_request", `Invalid ${field}: ${problem}.`, { field, problem });

@@ -79,7 +79,7 @@ function formatLine(json: string): string {
   return `${[time, level, printable(entry.msg ?? ""), ...facts].join(" ")}${below}\n`;
 }
 
-/** A value as it stands after `key=`: quoted if it has spaces, quotes or control characters. */
+/** A value in the form of `key=`: quoted if it contains spaces, quotes or control characters. */
 function toText(value: unknown): string {
   const text = typeof value === "string" ? value : JSON.stringify(value);
   return /^[^\s"=\p{Cc}]+$/u.test(text) ? text : JSON.stringify(text);

@@ -1,16 +1,16 @@
 type Options = {
-  /** Does what is due. Answers with the time until the next look, in milliseconds. */
+  /** Does what is due. Returns the delay until the next check, in milliseconds. */
   look: () => Promise<number>;
-  /** Hears what a look threw; the next one comes after `retryMs`. */
+  /** Called with errors of a check; the next one follows after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
 };
 
-/** Looks for work again and again, one look at a time: at once when it is woken, otherwise after the wait that the last look asked for. */
+/** Checks for work repeatedly, one check at a time: immediately when woken, otherwise after the delay that the last check returned. */
 export function createPoll({ look, onError, retryMs }: Options) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let current: Promise<void> | null = null;
-  /** Whether it was woken while it looked: what came too late for that look is found by another. */
+  /** Whether it was woken during a check, which may have missed the new work. */
   let again = false;
   let isServing = false;
 
@@ -23,7 +23,7 @@ export function createPoll({ look, onError, retryMs }: Options) {
     }
   };
 
-  /** Looks now; many calls of one moment are one look. */
+  /** Checks now; concurrent calls share one check. */
   function wake(): void {
     if (!isServing) return;
     if (current) {
@@ -45,7 +45,7 @@ export function createPoll({ look, onError, retryMs }: Options) {
       isServing = true;
       wake();
     },
-    /** Looks no more, from this call on. Resolved when the look in progress has ended. */
+    /** Starts no more checks. Resolves when the one in progress has finished. */
     async stop(): Promise<void> {
       isServing = false;
       clearTimeout(timer);

@@ -25,7 +25,7 @@ export function toInstant(field: string, text: string): number {
   return at;
 }
 
-/** A moment as it is sent, ISO 8601 in UTC; a number is epoch milliseconds. */
+/** A time in responses, ISO 8601 in UTC. Numbers are epoch milliseconds. */
 export function toIso(at: number | Date): string;
 export function toIso(at: number | Date | null): string | null;
 export function toIso(at: number | Date | null): string | null {
@@ -62,10 +62,10 @@ export function toName(text: string): string {
 export const keyShape = /evals_[0-9A-Za-z]{36}/;
 const everyKey = new RegExp(keyShape, "g");
 
-/** A text without the API keys in it. */
+/** A text without API keys. */
 export const redactKeys = (text: string): string => text.replace(everyKey, "evals_[redacted]");
 
-/** A text without these secrets in it. */
+/** A text without these secrets. */
 export const redactSecrets = (text: string, secrets: readonly string[]): string =>
   secrets.reduce((clean, secret) => clean.replaceAll(secret, "[redacted]"), text);
 
@@ -83,7 +83,7 @@ export const OneOf = <const T extends string>(values: readonly T[], description?
     ...(description === undefined ? {} : { description }),
   });
 
-/** A bad_request that names the input that does not fit its schema and says what it must be. `whole` names the value itself: `body`. */
+/** A bad_request that names the invalid input and says what it must be. `whole` names the value itself: `body`. */
 export function invalidInput(error: ValueError, whole: string): AppError {
   const { path, schema, value } = innermost(error);
   const steps = path

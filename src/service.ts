@@ -55,21 +55,21 @@ type Options = {
   db: Db;
   config: Config;
   log: Logger;
-  /** By id. */
+  /** By ID. */
   agents: Record<string, Agent>;
   baseUrl: () => string;
-  /** Private places that runs may reach beside those of the configuration. */
+  /** Private addresses that runs may reach in addition to the configured ones. */
   alsoAllow?: () => AllowRule[];
   now?: () => number;
   newId?: (atMs: number) => string;
   backoffMs?: (failures: number) => number;
   maxRetryAfterMs?: number;
   leaseMs?: number;
-  /** Called once, when the disk can no longer be trusted: nothing more is claimed or answered, and the process should end. */
+  /** Called once, when the disk can no longer be trusted. Nothing more is claimed or answered, and the process should end. */
   onBroken?: (error: unknown) => void;
 };
 
-/** What is stored and read: everything that needs no job. */
+/** Reading and storing: everything that needs no job. */
 function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agents"> & { onScheduled: () => void }) {
   const { config } = deps;
   const orgs = createOrgs(deps);
@@ -77,7 +77,7 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
   const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
-  /** Every agent, with what keeps it from being sent from here. */
+  /** Every agent, with the reason why it isn't available, if any. */
   const agentChoices = Object.entries(agents).map(([id, agent]) => ({
     id,
     hasModel: agent.describe().kind === "model",
@@ -125,21 +125,21 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
   };
 }
 
-/** Tells errors of the disk from all others. After one that cannot be recovered from, the service is broken for good. */
+/** Distinguishes disk errors from all others. After an unrecoverable one, the service stays broken. */
 function createDiskHealth(
   { db, log }: Pick<Deps, "db" | "log">,
   { halt, onBroken = () => {} }: Pick<Options, "onBroken"> & { halt: () => void },
 ) {
   let broken: string | null = null;
 
-  /** Notes an error that may come from the disk, and tells what it means. After one that cannot be recovered from, the service is broken for good. */
+  /** Records an error that may come from the disk, and returns what it means. After an unrecoverable one, the service stays broken. */
   function onError(error: unknown): DiskFault | null {
     const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
     if (broken !== null || fault !== "broken") return fault;
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     halt();
-    // Whatever is still under way can read, and write no more: a second try could make good data bad.
+    // Work in progress can still read, but no longer write: retrying could corrupt good data.
     db.$client.run("pragma query_only = on");
     onBroken(error);
     return fault;
@@ -156,7 +156,7 @@ type JobParts = {
   options: Options;
 };
 
-/** What is done by jobs and by the clock: runs, regrades, schedules, gates. */
+/** Work by jobs and by the clock: runs, regrades, schedules, gates. */
 function createWork(deps: Deps, { features, queue, commit, onError, options }: JobParts) {
   const { db, config, log, now } = deps;
   const { agents, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
@@ -235,7 +235,7 @@ function createWork(deps: Deps, { features, queue, commit, onError, options }: J
   };
 }
 
-/** Every part of the service, made of one database and joined up. Nothing listens and no job runs yet. */
+/** All parts of the service, connected and on one database. Nothing listens and no job runs yet. */
 export function createService(options: Options) {
   const { db, config, log, agents, baseUrl } = options;
   const now = options.now ?? Date.now;
@@ -253,14 +253,14 @@ export function createService(options: Options) {
 
   let sweeping: Promise<void> | undefined;
 
-  /** Why the service is not ready, in words; null if it is. */
+  /** Why the service isn't ready, as a sentence; null if it is. */
   async function trouble(): Promise<string | null> {
     const why = broken();
     if (why !== null) return `the database disk has failed: ${why}`;
     const ofRunner = runner.trouble();
     if (ofRunner !== null) return `the job runner is not taking jobs: ${ofRunner}`;
     try {
-      // A small write that is really done: a transaction that is taken back asks nothing of the disk.
+      // A small write that reaches the disk: a rolled back transaction wouldn't.
       await commit(() => db.$client.run("pragma user_version = 0"));
       return null;
     } catch (error) {
@@ -279,9 +279,9 @@ export function createService(options: Options) {
     onError,
     isBroken: () => broken() !== null,
     trouble,
-    /** Takes up what a former process left, then runs jobs and schedules. Call it under the data lock. */
+    /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
-      // What is left in temporary folders is in nobody's way meanwhile.
+      // Old temporary folders don't matter in the meantime.
       sweeping = host
         .sweep()
         .catch((error) => log.warn({ err: error }, "could not remove leftovers of a killed process"));
@@ -289,7 +289,7 @@ export function createService(options: Options) {
       gates.start();
       slots.start();
     },
-    /** Begins nothing more, and waits up to `drainMs` for what runs; what is unfinished then is given back. */
+    /** Starts nothing more, waits up to `drainMs` for active work, and requeues the rest. */
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);

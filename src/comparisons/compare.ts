@@ -16,7 +16,7 @@ const SideFriction = Type.Array(
 );
 const SideName = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
 
-/** Two sides, each of many runs: whether the head is better or worse than the base. */
+/** Two sides, each with many runs: whether the head is better or worse than the base. */
 export const Comparison = Type.Object(
   {
     base: SideName,
@@ -32,7 +32,7 @@ export type Comparison = Static<typeof Comparison>;
 
 export type Compare = ReturnType<typeof createCompare>;
 
-/** Reports, evaluations and prompts, compared. */
+/** Compares reports, evaluations and prompts. */
 export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
   const sides = createSides({ db }, parts);
   const { sideOf, sideOfEvals, sideOfRuns, baselineOf } = sides;
@@ -44,7 +44,7 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
         runs.flatMap(({ reportId }) => reportId ?? []),
       ),
     );
-    // Where nothing was seen, nothing is gone or new.
+    // Without a report on one side, nothing is gone or new.
     if (groups.some(({ of }) => of === 0)) return { shared: [], gone: [], new: [] };
     const [before, after] = groups.map(({ of }, i) => (seenIn: string[][]) => ({ runs: seenIn[i]?.length ?? 0, of }));
     const merged = mergeFriction(groups)
@@ -75,12 +75,12 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
   return {
     compareReports: createSideBySide(parts.reports, sides),
 
-    /** Runs of the head are not counted in the base too. Throws not_found, and bad_request for a side without a run. */
+    /** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
     compareSides(org: OrgId, base: SideQuery, head: SideQuery): Comparison {
       const after = sideOf(org, head);
       const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
       const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
-      // A run on both sides would be held against itself.
+      // A run on both sides would be compared with itself.
       const ids = new Set(after.runs.map(({ runId }) => runId));
       const runs = before.runs.filter(({ runId }) => !ids.has(runId));
       if (runs.length === 0 && before.runs.length > 0)
@@ -88,7 +88,7 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
       return compare({ ...before, runs }, after);
     },
 
-    /** The runs of evaluations against those of others, and against `runIds`; `level`: the p below which a change counts. */
+    /** Compares the runs of evaluations with those of others and with `runIds`; `level`: the p below which a change is significant. */
     compareEvals(
       org: OrgId,
       { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },

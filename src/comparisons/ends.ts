@@ -11,7 +11,7 @@ const Compared = Type.Object({
   p: Type.Number({ description: "One-sided p of a change for the worse, from Fisher's exact test within each prompt" }),
 });
 
-/** How runs ended on both sides, and whether more of them ended badly. */
+/** How the runs of both sides ended, and whether more of them ended without success. */
 export const EndsEvidence = Type.Object({
   success: Nullable(
     Type.Object(Compared.properties, {
@@ -25,7 +25,7 @@ export const EndsEvidence = Type.Object({
 });
 export type EndsEvidence = Static<typeof EndsEvidence>;
 
-/** How the runs of each pair ended, tested; null where a side has no run that was made. `p` values are exact. */
+/** Tests how the runs of each pair ended; null if a side has no valid run. The `p` values are exact. */
 export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number | null } | null {
   const strata = pairs.map(({ before, after }) => ({ a: endsOf(before), b: endsOf(after) }));
   const total = (side: "a" | "b", what: keyof Ends) => strata.reduce((sum, each) => sum + each[side][what], 0);
@@ -46,7 +46,7 @@ export function testEnds(pairs: Pair[]): { ends: EndsEvidence; successP: number 
   };
 }
 
-/** Whether anybody looked for the goal of a run; where a judge left it unclear, somebody did. */
+/** Whether the goal of a run was tested, even if the judge left it unclear. */
 const isGoalKnown = (run: SideRun): boolean => {
   const end = endOf(run);
   return end === "met" || end === "missed" || (end === "unclear" && run.provenShare !== null);
@@ -67,7 +67,7 @@ function twoSided(strata: { a: Ends; b: Ends }[]): number {
   return Math.min(1, 2 * Math.min(fell ?? 1, rose ?? 1));
 }
 
-/** What a regression rests on beside the scores. */
+/** The reasons for a regression other than the scores. */
 export function worseEnds({ success, unfinished, p }: EndsEvidence, level: number): ("success" | "unfinished")[] {
   if (p >= level / 2) return [];
   return [
@@ -76,7 +76,7 @@ export function worseEnds({ success, unfinished, p }: EndsEvidence, level: numbe
   ];
 }
 
-/** As in `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p 0.024`. */
+/** For example `the goal was reached in 1 of 5 runs, 5 of 5 before, one-sided p 0.024`. */
 export function endsWords({ success, unfinished }: EndsEvidence, causes: string[]): string[] {
   const share = ({ k, n }: { k: number; n: number }) => `${k} of ${n}`;
   return [

@@ -3,7 +3,7 @@ import { Nullable, OneOf } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
 import { EndsEvidence } from "./ends.ts";
 
-/** Points of the score that matter to a person. */
+/** The smallest change of a score that matters, in points. */
 export const threshold = 5;
 export const alpha = 0.05;
 
@@ -50,7 +50,7 @@ export const Evidence = Type.Object({
 export type Evidence = Static<typeof Evidence>;
 export const VerdictWord = Nullable(OneOf(verdicts, "Verdict for the later side; null unless both have repeats"));
 
-/** Where nothing was tested, and why. */
+/** For an untested comparison: why it was not tested. */
 export const noEvidence = (reason: string): Evidence => ({
   reason,
   method: null,

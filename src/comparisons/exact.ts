@@ -3,12 +3,12 @@ import { round } from "../stats/repeats.ts";
 import { type Evidence, threshold, type Verdict } from "./evidence.ts";
 import { type Pair, type Sample, samplesOf, scoreOn } from "./samples.ts";
 
-/** What depends on the time of day beside the docs: an exact difference leaves it out. */
+/** Dimensions that depend on the time of day rather than the docs. Exact differences exclude them. */
 const timed = "Efficiency";
 
 /**
- * Runs of an agent that does the same again on the same docs: how much further apart they are is a fact, and more runs say no more. Dimensions
- * that measure time are left out where there are others.
+ * Compares runs of an agent that always does the same on the same docs. Their difference is exact, and more runs add
+ * nothing. Dimensions that measure time are excluded if there are others.
  */
 export function judgeExact(
   pairs: Pair[],
@@ -33,7 +33,7 @@ export function judgeExact(
   };
 }
 
-/** The means of both sides; each prompt counts the same. */
+/** The means of both sides; each prompt counts equally. */
 function differenceOf(samples: Sample[]): { before: number; after: number } {
   const prompts = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
   const of = (side: "before" | "after") =>

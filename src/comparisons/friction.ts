@@ -4,12 +4,12 @@ import type { Deps } from "../deps.ts";
 import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 
-/** A friction point as it is compared. */
+/** A friction point in a comparison. */
 export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
-/** The friction of some reports, `reportId` or slug with each point. */
+/** The friction points of some reports, each with its `reportId` or slug. */
 export type FrictionGroup = { of: number; points: (FrictionName & { report: string })[] };
 
-/** The friction of all groups, once each, with the reports of each group that show it. */
+/** The friction points of all groups without duplicates, with the reports of each group that contain them. */
 export function mergeFriction(groups: FrictionGroup[]): (FrictionName & { seenIn: string[][] })[] {
   const all = groups.flatMap(({ points }, group) => points.map((point) => ({ ...point, group })));
   return [...Map.groupBy(all, ({ fingerprint }) => fingerprint).values()].map((points) => {
@@ -21,11 +21,11 @@ export function mergeFriction(groups: FrictionGroup[]): (FrictionName & { seenIn
   });
 }
 
-/** Worst first, then those that most reports show. */
+/** Worst first, then by number of reports. */
 export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, b: T): number =>
   severities.indexOf(a.severity) - severities.indexOf(b.severity) || b.seenIn.flat().length - a.seenIn.flat().length;
 
-/** The friction of reports by their ids. */
+/** The friction points of reports, by report ID. */
 export function readFriction({ db }: Pick<Deps, "db">, reportIds: string[]): FrictionGroup {
   const { reportId: report, fingerprint, severity, category, title, url } = frictionPoints;
   const points = db

@@ -7,7 +7,7 @@ import { toIso } from "../schema.ts";
 import { minRuns } from "../stats/power.ts";
 import type { Compare, Comparison } from "./compare.ts";
 
-/** Newest published reports of a prompt on the live docs that are looked at. */
+/** Maximum number of the newest published live reports of a prompt to read. */
 const looked = 60;
 const maxPoints = 20;
 const maxKept = 2_000;
@@ -15,7 +15,10 @@ const maxKept = 2_000;
 /** An evaluation of a prompt: the mean score of its runs. */
 export type ScorePoint = { evalRequestId: string; slug: string; score: number; runs: number; at: string };
 
-/** How a prompt stands: its newest report, the evaluations of the same agent, model and methodology, oldest first, and what became of it since the one before. */
+/**
+ * The current state of a prompt: its newest report, the evaluations with the same agent, model and methodology, oldest
+ * first, and the change since the previous one.
+ */
 export type Latest = {
   slug: string;
   score: number | null;
@@ -24,13 +27,13 @@ export type Latest = {
   outcome: (typeof reports.$inferSelect)["outcome"];
   at: string;
   points: ScorePoint[];
-  /** Of the last of `points` against the one before; null: there are not runs enough to compare. */
+  /** The verdict on the last of `points` against the one before; null: not enough runs. */
   change: { verdict: NonNullable<Comparison["verdict"]>; delta: number } | null;
 };
 
-/** The scores of prompts as they stand now. */
+/** The current scores of prompts. */
 export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }: Pick<Compare, "compareEvals">) {
-  /** What was found, by the evaluations and how many of their runs count: comparing takes long, and does not change. */
+  /** Cached results, by the evaluations and how many of their runs count: comparing is slow, and the result never changes. */
   const kept = new Map<string, Latest["change"]>();
 
   function changeOf(org: OrgId, before: ScorePoint | undefined, after: ScorePoint | undefined): Latest["change"] {
@@ -46,7 +49,7 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
   }
 
   return {
-    /** null: the prompt has no published report of the live docs. */
+    /** null: the prompt has no published live report. */
     findLatest(org: OrgId, promptId: string): Latest | null {
       const found = rows.seen(org, promptId, looked, { limit: looked });
       const [last] = found;

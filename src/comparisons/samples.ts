@@ -7,10 +7,10 @@ import type { SideRun } from "../stats/repeats.ts";
 /** The runs of one prompt with the same template arguments, on both sides. */
 export type Pair = { prompt: string; before: SideRun[]; after: SideRun[] };
 
-/** The values of one number in a pair; both sides have one or more. */
+/** The values of one number in a pair; both sides have at least one. */
 export type Sample = { prompt: string; before: number[]; after: number[] };
 
-/** `design`: what was exchanged at random. `withinP`: of the runs within their prompts alone, whether or not the prompts agree. */
+/** `design`: what was exchanged at random. `withinP`: the p of the runs within their prompts, whether or not the prompts agree. */
 export type Tested = Exact & {
   design: "runs" | "runs and prompts" | "prompts";
   prompts: number;
@@ -37,10 +37,12 @@ export function samplesOf(pairs: Pair[], read: (run: SideRun) => number | null):
 }
 
 /**
- * Tests whether the mean changed; each prompt counts the same, and so does each set of template arguments within its prompt.
- * One prompt: its runs are exchanged between the sides. Prompts enough for a sign-flip test (6 at 5 %): their differences are tested.
- * Fewer: the larger p of exchanging runs within each prompt, which asks whether anything changed, and of Student's t test of the prompts'
- * differences, which asks whether they agree; so that a change common to the runs of one prompt is not counted once for each of them.
+ * Tests whether the mean changed. Each prompt counts equally, and so does each set of template arguments within its
+ * prompt.
+ * With one prompt, its runs are exchanged between the sides. With enough prompts for a sign-flip test (6 at 5 %), their
+ * differences are tested. With fewer, the result is the larger of two p values: exchanging runs within each prompt,
+ * which tests whether anything changed, and Student's t test of the prompts' differences, which tests whether they
+ * agree. Otherwise a change shared by the runs of one prompt would count once per run.
  */
 export function testSamples(samples: Sample[], level: number): Tested {
   const byPrompt = [...Map.groupBy(samples, ({ prompt }) => prompt).values()];
@@ -66,8 +68,8 @@ export function testSamples(samples: Sample[], level: number): Tested {
 const goalName = "Goal achievement";
 
 /**
- * Pairs whose runs have their goal as far as it was proven: what a judge left unclear is not, and the score is at most that of a missed goal.
- * Without this, one unclear run would take the goal from the comparison of all others.
+ * Pairs in which an unclear goal counts as far as it was proven: unclear parts count as unmet, and the score is at most
+ * that of a missed goal. Otherwise a single unclear run would exclude the goal from the whole comparison.
  */
 export function withUnproven(pairs: Pair[]): Pair[] {
   const all = pairs.flatMap(({ before, after }) => [...before, ...after]);
@@ -83,7 +85,7 @@ export function withUnproven(pairs: Pair[]): Pair[] {
   return pairs.map((pair) => ({ ...pair, before: pair.before.map(proven), after: pair.after.map(proven) }));
 }
 
-/** The dimensions that every scored run has, where not all have the same; null where they do and the score itself can be compared. */
+/** The dimensions that every scored run has, if they differ between runs; null if all have the same, so that the scores can be compared. */
 export function commonDimensions(runs: SideRun[]): string[] | null {
   const lists = runs
     .filter(({ report }) => report?.score != null)
@@ -92,7 +94,7 @@ export function commonDimensions(runs: SideRun[]): string[] | null {
   return lists.every((names) => names.length === common.length) ? null : common;
 }
 
-/** The score of a run; on certain dimensions their weighted mean, no higher than a missed goal allows. */
+/** The score of a run; for selected dimensions, their weighted mean, capped if the goal was missed. */
 export function scoreOn({ report, dimensions }: SideRun, names: string[] | null): number | null {
   if (report?.score == null || names === null) return report?.score ?? null;
   const score = meanOf(dimensions.filter(({ name }) => names.includes(name)));

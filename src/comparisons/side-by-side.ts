@@ -17,7 +17,7 @@ const { fingerprint, severity, category, title, url } = FrictionPoint.properties
 const FrictionName = { fingerprint, severity, category, title, url };
 const bound = Nullable(Type.Number());
 
-/** Reports side by side, and the verdict where they are of two evaluations. */
+/** Reports side by side, with a verdict if they belong to two evaluations. */
 export const ReportsComparison = Type.Object({
   reports: Type.Array(
     Type.Object({
@@ -49,10 +49,10 @@ export const ReportsComparison = Type.Object({
 });
 export type ReportsComparison = Static<typeof ReportsComparison>;
 
-/** Reports by their slugs; where they are of two evaluations with repeats, whether the later is better, by all runs of both. */
+/** Reports by their slugs. If they belong to two evaluations with repeats, the verdict compares all runs of both. */
 export const createSideBySide =
   (ofReports: Pick<Reports, "getReport">, { sideOfEvals }: Pick<Sides, "sideOfEvals">) =>
-  /** Throws not_found for a slug that is none, bad_request for one that stands twice. */
+  /** Throws not_found for an unknown slug, and bad_request for a duplicate. */
   (org: OrgId, slugs: string[]): ReportsComparison => {
     const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
     if (twice !== undefined) throw badRequest(`Invalid slugs: ${twice} is listed twice. List each report once.`);
@@ -60,7 +60,7 @@ export const createSideBySide =
     const evaluations = [...new Set(compared.map(({ run }) => run.evalRequestId))].sort();
     const sides = evaluations.map((id) => sideOfEvals(org, [id]));
     const own = differencesOf(compared.map((report) => [comparandOf(report)])).map(differenceWords);
-    // A verdict is of all runs of both, which may differ where those that were named do not.
+    // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
     const { judged, comparability } = judgeTogether(sides, own);
     const summaries = sides.map((side, i) => ({
       evalRequestId: evaluations[i] as string,

@@ -7,9 +7,9 @@ import { argsKey } from "../reports/differences.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { RunRow } from "../reports/run-rows.ts";
 
-/** One side as a caller names it. */
+/** One side of a comparison, as requested. */
 export type SideQuery = {
-  /** Slugs of reports, ids of eval requests, ids of prompts (their last ten published runs), or for a base only `baseline`. */
+  /** Slugs of reports, IDs of evaluations, IDs of prompts (their last ten published runs), or for a base only `baseline`. */
   of: string[];
   agent?: string;
   model?: string;
@@ -17,7 +17,7 @@ export type SideQuery = {
 };
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Runs that are compared as one. */
+/** Runs that are compared as one side. */
 export type Side = { name: string; unfinished: number; runs: RunRow[] };
 
 export type Sides = ReturnType<typeof createSides>;
@@ -34,13 +34,13 @@ export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, base
     runs: rows.ofEvals(org, ids),
   });
 
-  /** The last ten published runs of the variant of a prompt that ran last. */
+  /** The last ten published runs of the prompt's most recent variant. */
   function latestVariantOf(org: OrgId, promptId: string, filter: Omit<SideQuery, "of">): RunRow[] {
     const [newest] = rows.published(org, promptId, 1, (run) => passes(run, filter));
     return newest ? rows.published(org, promptId, windowRuns, (run) => isAlike(run, newest)) : [];
   }
 
-  /** Throws not_found for what names nothing of the organisation, bad_request for a side without a run. */
+  /** Throws not_found for an unknown ID or slug, and bad_request for a side without runs. */
   function sideOf(org: OrgId, { of, ...filter }: SideQuery): Side {
     const evals: string[] = [];
     const named: RunRow[] = [];
@@ -68,7 +68,7 @@ export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, base
     return { name: of.join(", "), unfinished: side.unfinished, runs: all };
   }
 
-  /** What the runs of a head are held against. Throws bad_request where there is nothing. */
+  /** The base of a head. Throws bad_request if there is none. */
   function baselineOf(org: OrgId, head: Side): Side {
     const newest = head.runs.find(({ report }) => report?.score != null);
     if (!newest) throw badRequest("Invalid baseline: the head has no scored run yet.");

@@ -3,8 +3,8 @@ import type { Side } from "./sides.ts";
 import { judgeSides } from "./verdict.ts";
 
 /**
- * Whether sides may be compared and, of two, whether the later is better: the same for reports, evaluations, prompts and gates. `known`:
- * differences that were found before; `level`: the p below which a change counts.
+ * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
+ * prompts and gates. `known`: differences that were found before; `level`: the p below which a change is significant.
  */
 export function judgeTogether(sides: Side[], known: string[] = [], level?: number) {
   const [before, after] = sides;

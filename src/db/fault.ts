@@ -15,15 +15,19 @@ export function diskFault(error: unknown): DiskFault | null {
   return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(code) ? "broken" : null;
 }
 
-/** SQLite's name of an error or of what caused it, as `SQLITE_FULL`, or that of the operating system, as `ENOSPC`; empty if it has none. */
+/**
+ * SQLite's name of an error or its cause, such as `SQLITE_FULL`, or that of the operating system, such as `ENOSPC`;
+ * empty if there is none.
+ */
 export function codeOf(error: unknown): string {
   for (let cause = error; cause instanceof Error; cause = cause.cause) if ("code" in cause) return String(cause.code);
   return "";
 }
 
 /**
- * SQLite has one code for a write that failed and one that was refused, by a file system that became read-only or a quota that is used up.
- * Such an error comes back named as what a small write to the same folder shows it to be; every other as it is.
+ * SQLite uses one code for a failed write and for one that the file system rejected because it is read-only or over
+ * quota. Such an error is replaced by the result of a small test write to the same folder; others are returned as they
+ * are.
  */
 export function nameFault(error: unknown, folder: string): unknown {
   const refusal = codeOf(error) === "SQLITE_IOERR_WRITE" ? refusalOf(folder) : null;

@@ -6,8 +6,8 @@ import type { Db } from "./open.ts";
 type RowOf<T extends Record<string, Column>> = { [K in keyof T]: GetColumnData<T[K]> };
 
 /**
- * Reads rows of a prepared query that were taken with `.values()`, by position: the columns must have been selected in this order, the first of
- * them at `from`. Drizzle's own mapping walks a path for each cell, which takes longer than SQLite takes for the row.
+ * Reads rows of a prepared query from `.values()`, by position: the columns must be selected in this order, starting at
+ * `from`. Drizzle's own mapping takes longer than SQLite itself.
  */
 export function rowReader<T extends Record<string, Column>>(columns: T): (values: unknown[], from: number) => RowOf<T> {
   const fields = Object.entries(columns).map(([name, column]) => ({
@@ -48,7 +48,7 @@ export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T
   };
 }
 
-/** Ids are UUIDv7: all of an earlier moment are less than this one. */
+/** IDs are UUIDv7, so all IDs of an earlier moment are less than this one. */
 export function firstIdOf(atMs: number): string {
   const time = Math.max(0, Math.min(atMs, 2 ** 48 - 1))
     .toString(16)

@@ -48,7 +48,7 @@ export const attemptOutcomes = ["done", "failed", "retried", "released", "lost",
 /** Outcome of a due slot. `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
-/** What a person may do in an organisation, from the most to the least. */
+/** Roles of people in an organization, highest first. */
 export const roles = ["owner", "admin", "member"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 
@@ -71,13 +71,13 @@ export type RunTask = {
   limits: Limits | null;
 };
 
-/** A grade with the ids of its friction points and recommendations, under which they are shown. */
+/** A grade with the IDs of its friction points and recommended fixes. */
 export type StoredGrade = Omit<Grade, "frictions" | "recommendations" | "exposure"> & {
   frictions: (Friction & { id: string })[];
   recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
 
-/** An address that a prompt adds to its provider's; keys that nobody knows are kept and returned. */
+/** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
 export type AdditionalUrl = { url: string; [key: string]: unknown };
 
 const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
@@ -85,7 +85,7 @@ const oneOf = (column: AnySQLiteColumn, values: readonly string[]): SQL =>
 
 /** Epoch milliseconds. */
 const at = (name: string) => integer(name);
-/** The same for the tables of people, whose library speaks in dates. */
+/** The same for the tables of people, whose library uses Date. */
 const date = (name: string) => integer(name, { mode: "timestamp_ms" });
 const json = <T>(name: string) => text(name, { mode: "json" }).$type<T>();
 const yes = (name: string) => integer(name, { mode: "boolean" });
@@ -96,20 +96,20 @@ export const orgs = sqliteTable(
     id: text().primaryKey(),
     name: text().notNull().unique(),
     timeZone: text("time_zone").notNull(),
-    /** Runs at once and runs within 24 hours; null: the configuration's. */
+    /** Concurrent runs, and runs within 24 hours; null: the configured limit. */
     maxRunsAtOnce: integer("max_runs_at_once"),
     maxRunsADay: integer("max_runs_a_day"),
-    /** What models may cost in a calendar month of its time zone, and in one run; null: no limit of its own. */
+    /** Maximum model cost per calendar month in its time zone, and per run; null: no own limit. */
     maxUsdAMonth: real("max_usd_a_month"),
     maxUsdARun: real("max_usd_a_run"),
-    /** Models that judge its sessions, best first; null: the configuration's. */
+    /** Models that judge its sessions, best first; null: the configured ones. */
     judgeModels: json<string[]>("judge_models"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
 );
 
-/** Only the SHA-256 of a key is kept; `display` is its first ten and last four characters. */
+/** Only the SHA-256 of a key is stored; `display` is its first ten and last four characters. */
 export const apiKeys = sqliteTable(
   "api_keys",
   {
@@ -130,7 +130,7 @@ export const apiKeys = sqliteTable(
   (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
 );
 
-/** People stand above organisations: one may be a member of several. `email` is in lower case. */
+/** People can be members of several organizations. `email` is in lower case. */
 export const people = sqliteTable(
   "people",
   {
@@ -165,14 +165,14 @@ export const accounts = sqliteTable(
   (t) => [unique("accounts_of_provider").on(t.providerId, t.accountId), index("accounts_of_person").on(t.personId)],
 );
 
-/** A browser in which a person is signed in. The token alone opens nothing: the cookie bears a signature that is not stored. */
+/** A browser in which a person is signed in. The token alone grants no access: the cookie contains a signature that is not stored. */
 export const signIns = sqliteTable(
   "sign_ins",
   {
     id: text().primaryKey(),
     token: text().notNull().unique(),
     personId: personId(),
-    /** The organisation that the person looks at. */
+    /** The organization that the person selected. */
     orgId: text("org_id").references(() => orgs.id),
     ipAddress: text("ip_address"),
     userAgent: text("user_agent"),
@@ -231,7 +231,7 @@ export const invitations = sqliteTable(
   ],
 );
 
-/** Keys of model providers, one an organisation and provider, encrypted: what they are cannot be read from here. */
+/** API keys of model providers, one per organization and provider, encrypted. */
 export const modelKeys = sqliteTable(
   "model_keys",
   {
@@ -240,7 +240,7 @@ export const modelKeys = sqliteTable(
       .references(() => orgs.id),
     provider: text({ enum: modelProviders }).notNull(),
     baseUrl: text("base_url").notNull(),
-    /** Twelve bytes that are new each time, the encrypted key, sixteen that prove it whole. */
+    /** 12 bytes of nonce, the encrypted key, and 16 bytes of authentication tag. */
     sealed: blob({ mode: "buffer" }).notNull(),
     createdAt: at("created_at").notNull(),
   },
@@ -280,7 +280,7 @@ export const prompts = sqliteTable(
     runsPerEval: integer("runs_per_eval"),
     targetProviderId: text("target_provider_id"),
     additionalUrls: json<AdditionalUrl[]>("additional_urls"),
-    /** Names in order of first appearance, made of text and endGoal whenever those change. */
+    /** In order of first appearance. Derived from text and endGoal whenever those change. */
     templateVars: json<string[]>("template_vars"),
     templateDefaults: json<Record<string, string>>("template_defaults"),
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
@@ -288,12 +288,12 @@ export const prompts = sqliteTable(
     model: text(),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
-    /** Its docs never change: what moves it is the agent. */
+    /** Its docs never change, so any change of its score comes from the agent. */
     isCanary: yes("is_canary").notNull().default(false),
-    /** The evaluation that a person has pinned for others to be held against; null: the last published runs are. */
+    /** The evaluation that a person pinned as the baseline; null: the last published runs. */
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
-    /** The first moment of its schedule that has not been dealt with; null if it is not scheduled. */
+    /** The next slot to process; null if it is not scheduled. */
     nextSlotAt: at("next_slot_at"),
   },
   (t) => [
@@ -311,7 +311,7 @@ export const prompts = sqliteTable(
   ],
 );
 
-/** The runs of one evaluation; its status follows from theirs. */
+/** The runs of one evaluation; its status is derived from theirs. */
 export const evalRequests = sqliteTable(
   "eval_requests",
   {
@@ -334,7 +334,7 @@ export const evalRequests = sqliteTable(
   ],
 );
 
-/** Ids are UUIDv7 made of `createdAt`, so the order of ids is the order of time: lists need no other column. */
+/** IDs are UUIDv7 of `createdAt`, so lists can be sorted by ID alone. */
 export const runs = sqliteTable(
   "runs",
   {
@@ -358,7 +358,7 @@ export const runs = sqliteTable(
     /** Budget reserved for it while it is active; null: none. */
     reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
-    /** SHA-256 of the request that bore the key, hex. */
+    /** SHA-256 of the request with the idempotency key, in hex. */
     idempotencyHash: text("idempotency_hash"),
   },
   (t) => [
@@ -368,7 +368,7 @@ export const runs = sqliteTable(
     index("runs_failed").on(t.orgId, t.promptId, t.id).where(sql`${t.status} = 'failed'`),
     index("runs_reserved").on(t.orgId).where(sql`${t.reservedUsd} is not null`),
     index("runs_by_agent").on(t.orgId, t.agent, t.id),
-    // Of few: nearly all runs are completed.
+    // Partial, because almost all runs are completed.
     index("runs_without_report").on(t.orgId, t.status, t.id).where(sql`${t.status} in ('failed', 'superseded')`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
@@ -391,7 +391,10 @@ export const runs = sqliteTable(
   ],
 );
 
-/** How many runs each prompt has, in all (`any`) and by the status of their report. Kept by triggers, read instead of counting. */
+/**
+ * Number of runs per prompt, in total (`any`) and by the status of their report. Maintained by triggers, so that
+ * nothing needs to be counted.
+ */
 export const runCounts = sqliteTable(
   "run_counts",
   {
@@ -403,7 +406,7 @@ export const runCounts = sqliteTable(
   (t) => [primaryKey({ columns: [t.orgId, t.promptId, t.reportStatus] })],
 );
 
-/** The session of a run: one row an event, append-only. `data` holds the fields of the event's own type. */
+/** The session of a run: one row per event, append-only. `data` contains the fields of the event's type. */
 export const sessionEvents = sqliteTable(
   "session_events",
   {
@@ -426,7 +429,7 @@ export const sessionEvents = sqliteTable(
   ],
 );
 
-/** Pictures that agents took; events name them. They are dropped with the events. */
+/** Screenshots by agents, referenced by events. They are deleted with the events. */
 export const artefacts = sqliteTable(
   "artefacts",
   {
@@ -443,7 +446,7 @@ export const artefacts = sqliteTable(
   ],
 );
 
-/** Model spending of an organisation per 15 minutes, starting at `from`. Maintained by a trigger on session events. */
+/** Model spending of an organization per 15 minutes, starting at `from`. Maintained by a trigger on session events. */
 export const spending = sqliteTable(
   "spending",
   {
@@ -481,9 +484,9 @@ export const reports = sqliteTable(
     lost: json<LostPoints>("lost"),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
-    /** Which of its gradings this row, its friction points and recommendations show; null: it was graded once. */
+    /** The grading that this row, its friction points and recommended fixes show; null: it was graded once. */
     gradingId: text("grading_id"),
-    /** A person chose it: a newer one does not take its place. */
+    /** A person selected it, so a newer one doesn't replace it. */
     gradingPinned: yes("grading_pinned").notNull().default(false),
     createdAt: at("created_at").notNull(),
   },
@@ -491,7 +494,7 @@ export const reports = sqliteTable(
     unique("reports_of_org").on(t.orgId, t.id),
     index("reports_by_status").on(t.orgId, t.status, t.runId),
     index("reports_by_prompt").on(t.orgId, t.promptId, t.status, t.runId),
-    /** All that lists are filtered by, so that counting reads no whole row. */
+    /** All filters of lists, so that counting needs only the index. */
     index("reports_filtered").on(t.orgId, t.id, t.promptId, t.scope, t.score, t.outcome, t.status, t.createdAt),
     foreignKey({ name: "reports_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
     check("reports_status", oneOf(t.status, reportStatuses)),
@@ -501,7 +504,7 @@ export const reports = sqliteTable(
   ],
 );
 
-/** Addresses under which a report can be read without signing in. Only the SHA-256 of a token is kept. */
+/** Links that show a report without signing in. Only the SHA-256 of a token is stored. */
 export const shareLinks = sqliteTable(
   "share_links",
   {
@@ -509,7 +512,7 @@ export const shareLinks = sqliteTable(
     id: text().notNull().unique(),
     orgId: text("org_id").notNull(),
     reportId: text("report_id").notNull(),
-    /** Whether the session behind the report is shown too. */
+    /** Whether the session is included. */
     withSession: yes("with_session").notNull(),
     createdAt: at("created_at").notNull(),
     expiresAt: at("expires_at").notNull(),
@@ -526,18 +529,18 @@ export const shareLinks = sqliteTable(
   ],
 );
 
-/** Each grade of a report that was graded more than once, the one that it shows among them. */
+/** All grades of a report that was graded more than once, including the one that it shows. */
 export const gradings = sqliteTable(
   "gradings",
   {
     id: text().primaryKey(),
     orgId: text("org_id").notNull(),
     reportId: text("report_id").notNull(),
-    /** The hash of its methodology; of several by the same one, `repeat` counts from 1. */
+    /** The hash of its methodology; `repeat` numbers gradings with the same one, from 1. */
     hash: text().notNull(),
     repeat: integer().notNull(),
     grade: json<StoredGrade>("grade").notNull(),
-    /** The events of its judging, where that is not the one of the session. */
+    /** The events of its judging, unless they are in the session. */
     judging: json<SessionEvent[]>("judging"),
     createdAt: at("created_at").notNull(),
   },
@@ -553,7 +556,7 @@ export const gradings = sqliteTable(
   ],
 );
 
-/** Stored sessions that are graded again: which, by what, and how far it is. */
+/** A regrade of stored sessions: its selection, its methodology and its progress. */
 export const regrades = sqliteTable(
   "regrades",
   {
@@ -562,19 +565,19 @@ export const regrades = sqliteTable(
       .notNull()
       .references(() => orgs.id),
     promptId: text("prompt_id"),
-    /** Reports made from then on, and before `until`. */
+    /** Reports created from `since` on and before `until`. */
     since: at("since").notNull(),
     until: at("until").notNull(),
     methodology: text().notNull(),
     judge: text(),
-    /** Of the methodology and judge, as they were when it was asked for. */
+    /** Digests of the methodology and judge at the time of the request. */
     hash: text().notNull(),
     repeats: integer().notNull(),
     maxUsd: real("max_usd"),
     status: text({ enum: regradeStatuses }).notNull(),
-    /** The jobs of one are numbered; this is the one to come or under way. */
+    /** The jobs of a regrade are numbered; this is the next or current one. */
     batch: integer().notNull(),
-    /** The id of the last report that was dealt with; empty: none was. */
+    /** The ID of the last processed report; empty: none. */
     cursor: text().notNull(),
     total: integer().notNull(),
     graded: integer().notNull(),
@@ -674,7 +677,7 @@ export const recommendations = sqliteTable(
   ],
 );
 
-/** What the session behind a report came to, by which it is known later what it would have met. */
+/** What the session reached, to determine later which friction points it could have met. */
 export const exposures = sqliteTable(
   "exposures",
   {
@@ -694,7 +697,7 @@ export const exposures = sqliteTable(
   ],
 );
 
-/** A friction over the published runs of a prompt: one thing with a life. Kept up whenever a report begins or ceases to count. */
+/** A friction point over the published runs of a prompt, with its lifecycle. Updated whenever a report is published or withdrawn. */
 export const frictionLifecycles = sqliteTable(
   "friction_lifecycles",
   {
@@ -703,20 +706,20 @@ export const frictionLifecycles = sqliteTable(
     /** Empty for the live docs, a digest of the urlMap for a preview. */
     place: text().notNull(),
     fingerprint: text().notNull(),
-    /** The newest report that tells it. */
+    /** The newest report that contains it. */
     reportId: text("report_id").notNull(),
     severity: text({ enum: severities }).notNull(),
     state: text({ enum: frictionStates }).notNull(),
     firstSeenAt: at("first_seen_at").notNull(),
     lastSeenAt: at("last_seen_at").notNull(),
     fixedAt: at("fixed_at"),
-    /** Runs that met it, and runs that came to where it stands, since it was first met. */
+    /** Runs that met it, and runs that reached its place, since it was first met. */
     met: integer().notNull(),
     reached: integer().notNull(),
     lostPoints: real("lost_points"),
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),
-    /** Where the newest report says that it stands, in the one spelling of pages. */
+    /** Its place according to the newest report, as a page key. */
     page: text(),
     /** Agents and models that met it: only their runs can miss it. */
     metBy: json<string[]>("met_by").notNull(),
@@ -740,7 +743,7 @@ export const frictionLifecycles = sqliteTable(
   ],
 );
 
-/** Recommendations that a person said were done, and the runs that were asked for to see whether it helped. */
+/** Recommended fixes that a person marked as done, and the evaluations that verify them. */
 export const fixes = sqliteTable(
   "fixes",
   {
@@ -748,12 +751,12 @@ export const fixes = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     title: text().notNull(),
-    /** Of the friction that it was to remove. */
+    /** Of the friction points that it should remove. */
     fingerprints: json<string[]>("fingerprints").notNull(),
     doneBy: text("done_by").notNull(),
     note: text(),
     createdAt: at("created_at").notNull(),
-    /** The last evaluation that met it, and the one that was asked for then. */
+    /** The last evaluation that met it, and the one that was requested to verify the fix. */
     beforeId: text("before_id").notNull(),
     afterId: text("after_id").notNull(),
   },
@@ -773,22 +776,22 @@ export const fixes = sqliteTable(
   ],
 );
 
-/** Published results of a day on the live docs, one row an agent, version, model and methodology; lists in the order in which they came. */
+/** Published live results per day, one row per agent, version, model and methodology. Lists are in order of completion. */
 export const scoreDays = sqliteTable(
   "score_days",
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
-    /** Its first moment, in UTC. */
+    /** Start of the day, in UTC. */
     day: at("day").notNull(),
     agent: text().notNull(),
-    /** Empty where there is none. */
+    /** Empty if there is none. */
     version: text().notNull(),
     model: text().notNull(),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
-    /** What its scores are of: those of two scopes make no line. */
+    /** The scope of its scores: different scopes are separate series. */
     scope: text({ enum: scopes }).notNull().default("docs_only"),
-    /** When the last of its runs was asked for. */
+    /** When the last of its runs was requested. */
     lastAt: at("last_at").notNull(),
     succeeded: integer().notNull(),
     judged: integer().notNull(),
@@ -806,13 +809,13 @@ export const scoreDays = sqliteTable(
   ],
 );
 
-/** What agents did with the pages of the docs in a month, by published runs on the live docs. The empty page counts the runs themselves. */
+/** What agents did with docs pages per month, by published live runs. The row with an empty page counts the runs themselves. */
 export const pageMonths = sqliteTable(
   "page_months",
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
-    /** Its first moment, in UTC. */
+    /** Start of the month, in UTC. */
     month: at("month").notNull(),
     agent: text().notNull(),
     page: text().notNull(),
@@ -840,7 +843,7 @@ export const pageMonths = sqliteTable(
   ],
 );
 
-/** Pages that the docs name, and when that was last seen; null: never there. */
+/** Pages that are linked or listed, and when each was last seen there; null: never. */
 export const namedPages = sqliteTable(
   "named_pages",
   {
@@ -889,7 +892,6 @@ export const slots = sqliteTable(
   ],
 );
 
-/** Comparisons of two evaluations, or of one with the runs of a baseline, that a build waits for. */
 /** One prompt of a gate, with the evaluations of both sides; without `baseRequestId` the base is `baseRunIds`. */
 export type GateTarget = {
   promptId: string;
@@ -899,6 +901,7 @@ export type GateTarget = {
   model: string | null;
 };
 
+/** Comparisons of two evaluations, or of one with the runs of a baseline, for CI. */
 export const gates = sqliteTable(
   "gates",
   {
@@ -906,24 +909,24 @@ export const gates = sqliteTable(
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
     headRequestId: text("head_request_id").notNull(),
-    /** null: the head is held against `baseRunIds`, the baseline as it was when the gate was asked for. */
+    /** null: the base is `baseRunIds`, the baseline when the gate was requested. */
     baseRequestId: text("base_request_id"),
     baseRunIds: json<string[]>("base_run_ids"),
-    /** The model that its runs ask for; a run that has ended names the one that answered. */
+    /** The requested model of its runs; finished runs name the one that answered. */
     model: text(),
-    /** Of a gate of several prompts those after the first, with what the columns above say of it. */
+    /** The second and further prompts of a gate, with the same data as the columns above. */
     others: json<GateTarget[]>("others"),
-    /** Runs a side of each prompt at most. */
+    /** Maximum runs per side of each prompt. */
     runs: integer().notNull(),
     adaptive: yes("adaptive").notNull(),
     minScore: real("min_score"),
-    /** What the score must be of for `minScore` to count. */
+    /** The scope to which `minScore` applies. */
     scope: text({ enum: scopes }).notNull().default("goal"),
     budgetUsd: real("budget_usd"),
     status: text({ enum: gateStatuses }).notNull(),
     reason: text(),
     comparison: json<object>("comparison"),
-    /** What its runs had cost when it was decided; null: that is not known. */
+    /** Cost of its runs at the time of the decision; null: unknown. */
     spentUsd: real("spent_usd"),
     createdAt: at("created_at").notNull(),
     completedAt: at("completed_at"),
@@ -958,11 +961,11 @@ export const jobs = sqliteTable(
     id: text().primaryKey(),
     kind: text().notNull(),
     subject: text().notNull(),
-    /** Whose it is, and the host that it will load: what the limits count by. */
+    /** The organization, and the first host that it requests: limits apply to these. */
     orgId: text("org_id").notNull(),
     host: text().notNull(),
     state: text({ enum: jobStates }).notNull(),
-    /** 0: at once, whatever the clock says. */
+    /** 0: immediately, whatever the clock says. */
     availableAt: at("available_at").notNull(),
     /** Number of starts. */
     attempt: integer().notNull(),

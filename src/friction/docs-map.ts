@@ -9,7 +9,7 @@ import type { Counted } from "./lifecycle-rows.ts";
 import { FrictionThing, type Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
-/** Months that are shown where nobody says since when, the present one among them. */
+/** Default period in months, including the current one. */
 const monthsShown = 3;
 
 const places = ["given", "llmsTxt", "sitemap", "link", "search", "guessed"] as const;
@@ -72,7 +72,7 @@ const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length ==
 
 type Numbers = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
 
-/** Keeps what agents did with each page, a month at a time: called in the transaction in which a published report comes or goes. */
+/** Aggregates what agents did with each page, per month. Called in the transaction that publishes or withdraws a report. */
 export function createPageCounts({ db }: { db: Db }) {
   const numbers = {
     runs: 0,
@@ -118,7 +118,7 @@ export function createPageCounts({ db }: { db: Db }) {
   };
 }
 
-/** Notes which pages the docs named to a run, whatever became of its report. */
+/** Records which pages were linked or listed in a run, regardless of its report. */
 export function namePages(t: Tx, run: typeof runs.$inferSelect, listed: Listed[]): void {
   if (!isLive(run)) return;
   const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
@@ -145,7 +145,7 @@ const numberNames = [
 ] as const;
 type PageRow = { page: string; url: string } & Record<(typeof numberNames)[number], number>;
 
-/** How agents get around in the docs of a provider, or with one prompt: what they read, never reach and guess. Throws as `promptsWithin`. */
+/** How agents used the docs of a provider, or with one prompt: pages read, never reached and guessed. Throws like `promptsWithin`. */
 export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
   const { db, now } = deps;
   const { agent, limit = 100 } = query;
@@ -187,7 +187,7 @@ const order = (a: { page: string }, b: { page: string }) => (a.page < b.page ? -
 
 const promptId = sql.placeholder("prompt");
 
-/** What was done with each page in some months; the empty page has the runs. */
+/** What agents did with each page in some months; the empty page contains the runs. */
 function pagesOf(
   db: Db,
   org: OrgId,
@@ -220,7 +220,7 @@ function pagesOf(
   return [...pages.values()];
 }
 
-/** Pages that were named since a moment, and by what. */
+/** Pages that were linked or listed since a moment, and where. */
 function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
   const ofPrompt = db
     .select()
@@ -239,7 +239,7 @@ function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
   return [...named.values()];
 }
 
-/** What stands on pages of the live docs now, each thing once. */
+/** The current friction points of live docs pages, without duplicates. */
 function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>) {
   const ofPrompt = db
     .select({

@@ -37,7 +37,7 @@ export const Fix = Type.Object(
 );
 export type Fix = Static<typeof Fix>;
 
-/** What became of a recommendation that was marked done. */
+/** The verification of a recommended fix that was marked done. */
 export const Done = Nullable(
   Type.Pick(Fix, ["id", "status", "reason", "createdAt", "doneBy"], { description: "null: not marked as done" }),
 );

@@ -13,9 +13,12 @@ import { placeOf } from "./lifecycle-rows.ts";
 type Row = typeof fixes.$inferSelect;
 type Ended = ReturnType<ReturnType<typeof createFixes>["runsOf"]>[number];
 
-/** What became of recommendations that were marked done: told anew each time from the runs, so that no crash or archived report leaves it wrong. */
+/**
+ * Verification of recommended fixes that were marked done. Computed from the runs each time, so neither a crash nor an
+ * archived report can make it wrong.
+ */
 export function createFixes({ db }: Pick<Deps, "db">) {
-  /** The runs of an evaluation, with what each that has a report met and reached. */
+  /** The runs of an evaluation, with what the reported ones met and reached. */
   function runsOf(org: string, evalRequestId: string) {
     const rows = db
       .select({ run: runs, report: reports, exposure: exposures })
@@ -57,7 +60,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     };
   }
 
-  /** The first of these rules that holds decides. */
+  /** The first rule that applies decides. */
   function verdictOf(row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
     const left = after.filter(({ run }) => run.completedAt === null).length;
     if (left > 0) return { status: "running", reason: `${left} of ${after.length} runs have not ended` };
@@ -100,7 +103,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     );
   }
 
-  /** Met after the runs that had not met it. */
+  /** Met after the runs that didn't meet it. */
   function reopenedBy(
     { orgId, promptId, fingerprints, afterId }: Row,
     [first]: Ended[],
@@ -137,7 +140,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     toFix,
     rowsOf,
 
-    /** What became of each recommendation of a prompt, told by its fingerprints, when it was marked done last; null if it was not. */
+    /** The verification of each recommended fix of a prompt, by its fingerprints, since it was last marked done; null if it wasn't. */
     doneOf(org: OrgId, promptId: string, recommended: string[][]): Done[] {
       const rows = rowsOf(org, promptId);
       return recommended.map((fingerprints) => {
@@ -153,6 +156,6 @@ export function createFixes({ db }: Pick<Deps, "db">) {
 const hasMet = ({ points }: Ended, fingerprints: string[]) =>
   points.some(({ fingerprint }) => fingerprints.includes(fingerprint));
 
-/** What keeps two numbers from meaning the same. */
+/** Why two evaluations aren't comparable. */
 const conditionsOf = ({ agent, model }: Ended["run"], report: Ended["report"]): string[] =>
   report === null ? [] : [`${agent}${model ? ` ${model}` : ""}, methodology ${report.methodology.hash.slice(0, 8)}`];

@@ -25,7 +25,10 @@ export type FrictionLists = ReturnType<typeof createFriction>;
 export function createFriction({ db }: Pick<Deps, "db">) {
   const queries = prepareFriction(db);
 
-  /** Each thing once, with the rows of its prompts, the one that tells it first: live docs before previews, then the newest. */
+  /**
+   * Friction points without duplicates, each with the rows of its prompts. The row to show is first: live docs before
+   * previews, then the newest.
+   */
   function thingsOf(org: OrgId, scope: Scope, fingerprint?: string): [LifecycleRow, ...LifecycleRow[]][] {
     const found = promptsWithin({ db }, org, scope).flatMap((prompt) =>
       fingerprint === undefined
@@ -42,7 +45,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
     );
   }
 
-  /** A thing as its newest report tells it, with what became of it. */
+  /** A friction point according to its newest report, with its status. */
   function toThings(things: [LifecycleRow, ...LifecycleRow[]][]): FrictionThing[] {
     return things.flatMap((rows) => {
       const [first] = rows;
@@ -79,7 +82,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
   }
 
   return {
-    /** The friction points of a report, worst first, with what became of each until now. A draft's are new where no published report has them. */
+    /** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
     ofReport(id: string, urlMap: Record<string, string>): FrictionPoint[] {
       return queries.ofReport.all({ report: id, place: placeOf(urlMap) }).map(({ point, state, met, reached }) => ({
         ...toPoint(point),
@@ -88,7 +91,10 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       }));
     },
 
-    /** What stood in the way in the published reports of a prompt or of a provider's prompts, each thing once, worst and most frequent first; what only previews met comes last. */
+    /**
+     * The friction points in the published reports of a prompt or of a provider's prompts, without duplicates, worst
+     * and most frequent first. Those found only on previews come last.
+     */
     list(org: OrgId, { severity, state, ...scope }: FrictionFilter, { limit, offset }: Page): Paged<FrictionThing> {
       const wanted = thingsOf(org, scope)
         .map((rows) => ({
@@ -104,7 +110,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       return { items: toThings(shown), total: wanted.length };
     },
 
-    /** One thing with its evaluations, oldest first. Throws not_found. */
+    /** A friction point with its evaluations, oldest first. Throws not_found. */
     get(org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
       const [rows] = thingsOf(org, scope, fingerprint);
       const [thing] = rows ? toThings([rows]) : [];
@@ -136,7 +142,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
 
 const total = (rows: LifecycleRow[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
 
-/** Over several prompts the worst of their states; what is new in one after it was fixed in another has come back. */
+/** Over several prompts, the worst of their statuses. If it is new in one after it was fixed in another, it has regressed. */
 function stateOf(rows: LifecycleRow[]): State {
   const [only, ...more] = rows;
   if (only && more.length === 0) return only.state;

@@ -7,14 +7,14 @@ import { type Life, standingOf } from "../stats/lifecycle.ts";
 export type LifecycleRow = typeof frictionLifecycles.$inferSelect;
 export type PointRow = typeof frictionPoints.$inferSelect;
 
-/** A report that begins or ceases to count, with all that is counted of it. */
+/** A report that starts or stops counting, with everything that is counted of it. */
 export type Counted = {
   report: typeof reports.$inferSelect;
   run: typeof runs.$inferSelect;
   exposure: typeof exposures.$inferSelect | null;
 };
 
-/** Empty for the live docs; a preview has a life of its own. */
+/** Empty for the live docs; each preview is tracked separately. */
 export const placeOf = (urlMap: Record<string, string>): string =>
   Object.keys(urlMap).length === 0
     ? ""
@@ -23,7 +23,7 @@ export const placeOf = (urlMap: Record<string, string>): string =>
         .digest("hex")
         .slice(0, 16);
 
-/** Runs of another agent or model say nothing about what this one would have met. */
+/** Runs of another agent or model don't show what this one would have met. */
 export const agentKey = ({ agent, model }: Counted["run"]) => `${agent} ${model ?? ""}`;
 
 export const ofPlace = (report: Counted["report"], place: string) =>
@@ -33,7 +33,7 @@ export const ofPlace = (report: Counted["report"], place: string) =>
     eq(frictionLifecycles.place, place),
   );
 
-/** Other published reports of an evaluation, by the same agent and model, with the friction that each has. */
+/** Other published reports of an evaluation with the same agent and model, with the friction points of each. */
 export function siblingsOf(t: Tx, { report, run }: Counted) {
   const rows = t
     .select({ reportId: reports.id, run: runs, exposure: exposures })
@@ -86,7 +86,7 @@ export function write(
     .run();
 }
 
-/** The published report beside this one that tells a friction last, and when it was seen first and last; null if there is none. */
+/** The newest other published report that contains a friction point, and when it was first and last seen; null if there is none. */
 export function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: LifecycleRow, reportId: string) {
   const seen = t
     .select({ id: reports.id, at: reports.createdAt, urlMap: runs.urlMap, point: frictionPoints })
@@ -111,7 +111,7 @@ export function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: Lifecycle
   return { ...tellingOf(last.point), lastSeenAt: last.at, firstSeenAt };
 }
 
-/** What is kept of the friction point that tells a friction last. */
+/** The stored details of a friction point, from its newest report. */
 export const tellingOf = ({ reportId, severity, url }: PointRow) => ({
   reportId,
   severity,

@@ -17,7 +17,7 @@ import {
   write,
 } from "./lifecycle-rows.ts";
 
-/** Keeps the lives of friction: called in the transaction in which a published report comes or goes. */
+/** Maintains the lifecycles of friction points. Called in the transaction that publishes or withdraws a report. */
 export function createLifecycles({ db }: { db: Db }) {
   const pointsOf = db
     .select()
@@ -26,7 +26,7 @@ export function createLifecycles({ db }: { db: Db }) {
     .orderBy(asc(frictionPoints.position))
     .prepare();
 
-  /** A report begins (`by` 1) or ceases (-1) to count. Its status is written already. */
+  /** A report starts (`by` 1) or stops (-1) counting. Its status is already stored. */
   return function count(t: Tx, counted: Counted, by: 1 | -1): void {
     const { report, run, exposure } = counted;
     const place = placeOf(run.urlMap);
@@ -45,7 +45,7 @@ export function createLifecycles({ db }: { db: Db }) {
     const passing: Evaluation = { ...evaluation, met: 0, passed: by };
     let siblings: ReturnType<typeof siblingsOf> | undefined;
 
-    /** What other runs of the evaluation, counted before, had missed when nobody knew of it. */
+    /** Adds the runs of the evaluation that missed it before it was first met. */
     function begun({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
       siblings ??= siblingsOf(t, counted);
       const missed = siblings.filter((each) => !each.hasMet(fingerprint) && cameBy(each.exposure, grounds));
@@ -102,7 +102,7 @@ export function createLifecycles({ db }: { db: Db }) {
     for (const row of lives) {
       const { fingerprint, metBy, grounds, state, life } = row;
       if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
-      // What was fixed in an earlier evaluation is not watched until it comes back.
+      // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
       const isRemembered = findEvaluation(life, evaluation.id) !== null;
       if ((state === "fixed" && !isRemembered) || !cameBy(exposure, grounds)) continue;
       const changed = withRuns(life, passing);
@@ -113,7 +113,7 @@ export function createLifecycles({ db }: { db: Db }) {
 
 type Lost = Pick<LifecycleRow, "lostPoints" | "lostSeconds" | "lostUsd">;
 
-/** Sums of what is known; null while nothing is. */
+/** The sum of the known values; null if none is known. */
 function plus(a: Lost, b: Lost, by: 1 | -1): Lost {
   const sum = (x: number | null, y: number | null) => (y === null ? x : Math.max(0, (x ?? 0) + by * y));
   return {

@@ -2,7 +2,7 @@ import { and, asc, desc, eq, gt, sql } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
 import { frictionLifecycles, frictionPoints, reports } from "../db/tables.ts";
 
-/** Things that were met on previews only, of one prompt or provider; the newest. */
+/** Maximum number of friction points that were found only on previews, per prompt or provider; the newest. */
 const maxPreviews = 1000;
 
 const columns = {
@@ -23,7 +23,7 @@ const columns = {
 };
 export type LifecycleRow = { [K in keyof typeof columns]: (typeof frictionLifecycles.$inferSelect)[K] };
 
-/** What lists of friction read, prepared once. */
+/** The prepared queries of friction lists. */
 export function prepareFriction(db: Db) {
   const ofReport = db
     .select({

@@ -60,22 +60,22 @@ type Asked = {
 type Parts = {
   prompts: Pick<Prompts, "getPromptRow">;
   commit: Commit;
-  /** Accepts an evaluation as a part of a transaction. */
+  /** Accepts an evaluation as part of a transaction. */
   accept: (t: Tx, org: OrgId, promptId: string, input: Asked) => { evalRequestId: string };
-  /** Called once accepted runs are on the disk. */
+  /** Called once accepted runs are on disk. */
   onQueued: () => void;
 };
 
 export type Recommendations = ReturnType<typeof createRecommendations>;
 
-/** Recommendations that people follow: marked done, evaluated again, and told apart by whether it helped. */
+/** Recommended fixes that people track: marked done, evaluated again, and verified. */
 export function createRecommendations(
   { db, now, newId }: Pick<Deps, "db" | "now" | "newId">,
   { prompts, commit, accept, onQueued }: Parts,
 ) {
   const ofFixes = createFixes({ db });
 
-  /** The newest published report that tells a friction, the live docs first. Throws not_found. */
+  /** The newest published report with a friction point, live docs first. Throws not_found. */
   function lastOf(org: OrgId, promptId: string, fingerprint: string) {
     const rows = db
       .select({ place: frictionLifecycles.place, report: reports, run: runs })
@@ -99,7 +99,7 @@ export function createRecommendations(
     return last;
   }
 
-  /** The recommendation of a report that is to remove a friction, and all the friction that it is to remove. */
+  /** The recommended fix for a friction point in a report, and all friction points that it should remove. */
   function adviceOf(reportId: string, fingerprint: string): { title: string; fingerprints: string[] } {
     const points = db.select().from(frictionPoints).where(eq(frictionPoints.reportId, reportId)).all();
     const own = points.find((point) => point.fingerprint === fingerprint);
@@ -112,8 +112,9 @@ export function createRecommendations(
 
   return {
     /**
-     * Notes that a person did what a recommendation says, by the fingerprint of a friction that it is to remove, and asks for as many runs as
-     * met it last to see whether it helped. Throws not_found, conflict while it is being looked at, and what an evaluation throws.
+     * Marks a recommended fix as done, by the fingerprint of one of its friction points, and requests as many runs as
+     * the last evaluation had, to verify it. Throws not_found, conflict while it is being verified, and what requesting
+     * an evaluation throws.
      */
     async markDone(
       org: OrgId,
@@ -161,7 +162,7 @@ export function createRecommendations(
       return ofFixes.toFix(fix);
     },
 
-    /** Recommendations of a prompt that were marked done, the newest first. Throws not_found. */
+    /** Recommended fixes of a prompt that were marked done, newest first. Throws not_found. */
     listDone(
       org: OrgId,
       { promptId, status }: { promptId: string; status?: Fix["status"] },

@@ -15,11 +15,11 @@ type Parts = {
   friction: FrictionLists;
   recommendations: Recommendations;
   deps: Pick<Deps, "db" | "now">;
-  /** Who asks, in words. */
+  /** The requester, as text. */
   nameOf: (request: Request) => string;
 };
 
-/** Friction over many reports, the docs map, and recommendations that were marked done. */
+/** Friction points over many reports, the docs map, and recommended fixes that were marked done. */
 export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "friction" })
     .get(

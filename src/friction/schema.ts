@@ -27,7 +27,7 @@ export const FrictionPoint = Type.Object(
 );
 export type FrictionPoint = Static<typeof FrictionPoint>;
 
-/** A friction over the runs of a prompt or of a provider's prompts, as the newest report tells it. */
+/** A friction point over the runs of a prompt or of a provider's prompts, according to its newest report. */
 export const FrictionThing = Type.Object(
   {
     ...FrictionPoint.properties,
@@ -70,7 +70,7 @@ export const FrictionDetail = Type.Object(
 );
 export type FrictionDetail = Static<typeof FrictionDetail>;
 
-/** Of one prompt, or of all prompts of a provider. */
+/** For one prompt, or for all prompts of a provider. */
 export const scopeQuery = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only this prompt" })),
   providerId: Type.Optional(Type.String({ format: "uuid", description: "All prompts of this provider" })),

@@ -5,8 +5,8 @@ import { badRequest, notFound } from "../errors.ts";
 import type { Scope } from "./schema.ts";
 
 /**
- * The ids of one prompt, or of all prompts of a provider. Who reads what is theirs asks for each by itself: of a list of them the planner may
- * think that it is quicker to read the whole table. Throws bad_request unless one of both is given, not_found where there is none of that id.
+ * The IDs of one prompt, or of all prompts of a provider. Query each ID separately: with a list, SQLite's planner may
+ * choose a full table scan. Throws bad_request unless exactly one of both is given, and not_found for an unknown ID.
  */
 export function promptsWithin({ db }: Pick<Deps, "db">, org: OrgId, { promptId, providerId }: Scope): string[] {
   if ((promptId === undefined) === (providerId === undefined))

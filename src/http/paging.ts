@@ -14,7 +14,7 @@ export const pageQuery = {
   ),
 };
 
-/** The page that the query of a list asks for. */
+/** The requested page of a list. */
 export const pageOf = ({ limit, offset }: { limit?: number; offset?: number | null }, defaultLimit = 100): Page => ({
   limit: limit ?? defaultLimit,
   offset: offset ?? 0,
@@ -22,10 +22,10 @@ export const pageOf = ({ limit, offset }: { limit?: number; offset?: number | nu
 
 export type Page = { limit: number; offset: number };
 
-/** A page of a list, and how many rows the whole list has. */
+/** A page of a list, and the total number of rows. */
 export type Paged<T> = { items: T[]; total: number };
 
-/** A list as a REST answer: the page as its body, the rows of all pages as its X-Total-Count. */
+/** A list as a REST response: the page in its body, the total in X-Total-Count. */
 export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items, total }: Paged<T>): T[] {
   set.headers["x-total-count"] = String(total);
   return items;

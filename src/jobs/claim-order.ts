@@ -7,14 +7,15 @@ export type OrgLimits = { atOnce: number | null; aDay: number | null };
 /** Limits that a claim respects. `host`: jobs that may run against one host at once. */
 export type Limits = { org: (orgId: string) => OrgLimits; host: number };
 
-/** A queued job that may be claimed, once it is due. */
+/** A queued job that may be claimed once it is due. */
 export type Candidate = { id: string; org: string; host: string; availableAt: number };
 
 const columns = "id, org_id org, host, available_at availableAt";
 
 /**
- * The order in which queued jobs are claimed. The queue is looked at by lane (organisation and host), for of a lane only the oldest job can be next: one seek in the
- * index a lane, so that neither the length of the queue nor what is blocked in it matters.
+ * The order in which queued jobs are claimed. The queue is read by lane (organization and host), because only the
+ * oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and however much of
+ * it is blocked.
  */
 export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.

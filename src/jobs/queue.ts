@@ -103,7 +103,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
   }
 
   return {
-    /** Part of the transaction that makes the row which the job serves. */
+    /** Call it in the transaction that creates the job's subject. */
     enqueue(_tx: Tx, job: { kind: string; subject: string; orgId: string; host: string; maxAttempts: number }): void {
       const createdAt = now();
       insert({

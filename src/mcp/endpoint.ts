@@ -19,7 +19,7 @@ import { AppError } from "../errors.ts";
 import { readJson } from "../http/body.ts";
 import { type Call, invalidParams, RpcError, rpcRefusal } from "./tool.ts";
 
-/** Requests up to 2025-11-25, and the notations of their parameters. Those of 2026-07-28 bear the same names. */
+/** Requests up to revision 2025-11-25, with the schemas of their parameters. Those of 2026-07-28 have the same names. */
 const requests = {
   "tools/list": ListToolsRequestSchema,
   "tools/call": CallToolRequestSchema,
@@ -40,28 +40,28 @@ const toMethod = (name: unknown): Method | undefined =>
 // biome-ignore lint/suspicious/noExplicitAny: the SDKs have checked the parameters of each method
 export type Handler = (params: any, call: Call, sdk: unknown) => object | Promise<object>;
 
-/** What an endpoint serves: a handler for each method that its capabilities declare. */
+/** The methods of an endpoint: a handler for each one that its capabilities declare. */
 export type Surface = {
   capabilities: Record<string, object>;
   instructions: string;
   handlers: Partial<Record<Method, Handler>>;
-  /** Whether a request says things before its result, and so is answered as a stream to a client that can read one. */
+  /** Whether a request sends messages before its result, so the response is a stream if the client supports it. */
   streams(method: Method, params: unknown): boolean;
 };
 
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
-/** A request that has passed the gate; `live`: its client can read a stream. */
+/** An authorized request; `live`: its client supports streams. */
 type Visit = { caller: Caller; live: boolean; signal: AbortSignal; method: Method | undefined };
 
 type Options = {
-  /** Where people reach the service: its own pages may call, as may those on this machine. */
+  /** The service's public URL: only its own pages and those on this machine may call. */
   ownUrl: () => string;
-  /** Hears of requests that a server refused or could not answer. */
+  /** Called with requests that a server rejected or couldn't answer. */
   onError: (error: unknown) => void;
 };
 
-/** As one table of handlers uses the newer SDK, whose types differ from method to method. */
+/** The handler table for the newer SDK, whose types differ between methods. */
 type Register = (
   method: Method,
   handle: (request: { params?: object }, context: { mcpReq: ModernContext }) => Promise<object>,
@@ -69,16 +69,16 @@ type Register = (
 type ModernContext = { _meta?: Meta; notify: Notify; signal: AbortSignal };
 
 const serverInfo = { name: "evald", title: "evald", version };
-/** Revisions that know batches: those before 2025-06-18. Without the header it is the last of them. */
+/** Revisions with batches: those before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
 const maxBatch = 20;
-/** Nothing that is listed here changes while the service runs: nobody needs to be told. */
+/** Lists never change while the service runs, so there are no change notifications. */
 const maxSubscriptions = 16;
 
-/** An MCP endpoint over Streamable HTTP, without sessions: each request is whole in itself and meets a server of its own. */
+/** An MCP endpoint over Streamable HTTP without sessions: each request is self-contained and gets its own server. */
 export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   const { capabilities, instructions, handlers } = surface;
-  /** The newer SDK makes its servers itself, and tells them only the request. */
+  /** The newer SDK creates the servers itself, and passes only the request. */
   const visits = new WeakMap<Request, Visit>();
 
   const modern = createMcpHandler(
@@ -86,7 +86,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
       const visit = requestInfo && visits.get(requestInfo);
       if (!visit) throw new Error("a request reached the MCP server without going through the endpoint");
       const server = new ModernServer(serverInfo, { capabilities, instructions });
-      // It lives for one request, and making it ready for others would take longer than most tools.
+      // It lives for one request: resetting it would take longer than most tools.
       const { method } = visit;
       const handle = method && handlers[method];
       if (handle)
@@ -102,7 +102,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   function legacyServer(visit: Visit): Server {
     const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: neverAsked });
     server.onerror = onError;
-    // Not one by one: that way each request would be checked twice, and each result once more.
+    // Validated as a whole: otherwise each request would be validated twice, and each result once more.
     server.fallbackRequestHandler = async (request, context) => {
       const method = toMethod(request.method);
       const handle = method && handlers[method];
@@ -116,7 +116,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     return server;
   }
 
-  /** Answers one POST of a caller that has passed the gate. Throws forbidden for a foreign Origin, too_large. */
+  /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
   async function handle(asked: Request, caller: Caller): Promise<Response> {
     checkOrigin(asked.headers.get("origin"), ownUrl());
     const body = await readMessage(asked);
@@ -146,7 +146,7 @@ function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify:
   const progressToken = live ? meta?.progressToken : undefined;
   return {
     caller,
-    // Made only for a tool that looks at it.
+    // Created only for tools that use it.
     get signal() {
       return AbortSignal.any([signal, cancelled]);
     },
@@ -157,14 +157,14 @@ function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify:
   };
 }
 
-/** Only a server that asks its client something checks answers; making the usual checker takes longer than a request. */
+/** Validation is only needed to send requests to the client, and creating the default validator takes longer than a request. */
 const neverAsked = {
   getValidator: () => {
     throw new Error("this endpoint sends no requests to clients");
   },
 };
 
-/** Both SDKs refuse a client that does not say that it sends JSON and can read streams, curl among them. */
+/** Both SDKs reject clients, such as curl, whose headers don't announce JSON and streams. */
 function withHeaders(asked: Request): Request {
   const accept = asked.headers.get("accept") ?? "";
   const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
@@ -175,7 +175,7 @@ function withHeaders(asked: Request): Request {
   return new Request(asked.url, { method: "POST", headers, signal: asked.signal });
 }
 
-/** A page of another site must not speak through the browser of somebody who can reach this service. */
+/** Another site's page must not use the browser of someone who can reach this service. */
 function checkOrigin(origin: string | null, own: string): void {
   if (origin === null || origin === new URL(own).origin) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
@@ -208,14 +208,14 @@ function refuseBatch(body: unknown, revision: string | null): Response | null {
   return rpcRefusal(400, -32600, `Invalid Request: duplicate id ${JSON.stringify(twice)} in the batch.`);
 }
 
-/** The SDK answers a batch of one message without its brackets. */
+/** The SDK returns a batch of one without an array. */
 async function asBatch(answer: Response): Promise<Response> {
   const text = await answer.text();
   if (!text.startsWith("{") || !answer.ok) return new Response(text || null, answer);
   return new Response(`[${text}]`, answer);
 }
 
-/** Who has no tasks runs a call that asks for one as any other; the SDK refuses it. */
+/** Without task support, a call that requests a task runs like any other; the SDK would reject it. */
 function withoutTask(body: unknown): unknown {
   if (Array.isArray(body)) return body.map(withoutTask);
   const { method, params } = (body ?? {}) as { method?: unknown; params?: object };

@@ -16,7 +16,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
 import { seal, unseal } from "./seal.ts";
 
-/** A provider of models as an organisation has it. `key` is its last four characters, or why it cannot be used. */
+/** A model provider of an organization. `key` is its last four characters, or why it can't be used. */
 export type ModelSource = {
   provider: ModelProvider;
   source: "organisation" | "environment" | "none";
@@ -26,7 +26,7 @@ export type ModelSource = {
 
 export type Models = ReturnType<typeof createModels>;
 
-/** Which models an organisation may call, with which keys: its own where it has one, else those of the environment. */
+/** Which models an organization can call, and with which keys: its own, or else those from the environment. */
 export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
   const rowOf = (org: OrgId, provider: ModelProvider) => {
     const own = and(eq(modelKeys.orgId, org), eq(modelKeys.provider, provider));
@@ -34,7 +34,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
   };
   const placeOf = (org: string, provider: ModelProvider) => `${org} ${provider}`;
 
-  /** The key of a row; an AppError where it cannot be read. */
+  /** The key of a row; an AppError if it can't be decrypted. */
   function keyOf(row: typeof modelKeys.$inferSelect): string | AppError {
     const { orgId, provider, sealed } = row;
     const key = config.secretKey ? unseal(sealed, config.secretKey, placeOf(orgId, provider)) : null;
@@ -48,7 +48,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
     );
   }
 
-  /** null: there is neither a row nor a word in the environment that lets the provider be called. */
+  /** null: neither the organization nor the environment configures the provider. */
   function accessOf(org: OrgId, provider: ModelProvider) {
     const row = rowOf(org, provider);
     if (row) return { source: "organisation" as const, baseUrl: row.baseUrl, key: keyOf(row) };
@@ -58,7 +58,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
   }
 
   return {
-    /** Every provider, with where its key comes from. */
+    /** Every provider, with the source of its key. */
     listModels: (org: OrgId): ModelSource[] =>
       modelProviders.map((provider) => {
         const access = accessOf(org, provider);
@@ -67,7 +67,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
         return { provider, source, baseUrl, key: key instanceof AppError ? key.detail : toDisplay(key) };
       }),
 
-    /** How to call a model. Throws bad_request for a name that is none and where no key is, conflict where the key cannot be read. */
+    /** How to call a model. Throws bad_request for an invalid name or a missing key, and conflict if the key can't be decrypted. */
     getModel(org: OrgId, id: string): ModelAccess {
       const named = parseModelId(id);
       if (!named) throw badRequest(`Invalid model ${JSON.stringify(id)}. Use ${modelSyntax}.`);
@@ -78,7 +78,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
       return { id, provider, name, baseUrl: access.baseUrl, key: access.key || null, prices: config.modelPrices };
     },
 
-    /** Keeps a key of the organisation's own, encrypted. Throws bad_request for a key or an address that cannot be used. */
+    /** Stores an organization's own key, encrypted. Throws bad_request for an invalid key or base URL. */
     setKey(org: OrgId, provider: ModelProvider, key: string, baseUrl?: string): ModelSource {
       if (!config.secretKey)
         throw badRequest("Set EVALD_SECRET_KEY before storing API keys. Generate one with: openssl rand -base64 32");
@@ -104,7 +104,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
       if (gone.length === 0) throw notFound(`The organization has no API key for ${provider}.`);
     },
 
-    /** Every secret that an organisation's runs are made with: what must not stand in anything that is stored, logged or answered. */
+    /** All secrets used by an organization's runs. They must not appear in anything that is stored, logged or returned. */
     secretsOf(org: OrgId): string[] {
       const own = db.select().from(modelKeys).where(eq(modelKeys.orgId, org)).all().map(keyOf);
       const readable = own.filter((key) => typeof key === "string" && key.length >= minSecretLength) as string[];

@@ -4,14 +4,14 @@ const algorithm = "aes-256-gcm";
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** Encrypts a text with a key of 32 bytes. It opens only with the same `place`, so that it cannot be moved to another row. */
+/** Encrypts a text with a 32-byte key. It can only be decrypted with the same `place`, so it can't be moved to another row. */
 export function seal(text: string, key: Uint8Array, place: string): Buffer {
   const nonce = randomBytes(nonceBytes);
   const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(place));
   return Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The text that was sealed; null if the key or the place is another, or a bit of it was changed. */
+/** The decrypted text; null if the key or the place differs, or if it was modified. */
 export function unseal(sealed: Buffer, key: Uint8Array, place: string): string | null {
   try {
     const decipher = createDecipheriv(algorithm, key, sealed.subarray(0, nonceBytes), { authTagLength: tagBytes });

@@ -7,7 +7,7 @@ import type { PromptSummary } from "./schema.ts";
 
 type Status = (typeof promptStatuses)[number];
 
-/** A prompt as a list shows it. */
+/** A prompt in a list. */
 export type PromptLine = {
   id: string;
   title: string | null;
@@ -18,10 +18,10 @@ export type PromptLine = {
   nextSlotAt: string | null;
 };
 
-/** `status` all: archived ones too; without, all but those. `search` stands in title or text, whatever its case. */
+/** `status` all: including archived ones; default: all others. `search` matches title and text, ignoring case. */
 export type PromptFilter = { search?: string; status?: Status | "all" };
 
-/** Prompts that a choice offers at most. */
+/** Maximum number of prompts in a select. */
 const maxChoices = 200;
 
 export const promptSummaryColumns = {
@@ -103,11 +103,11 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
 
     listLines,
 
-    /** What a filter by prompt offers: the newest 200, archived ones too. */
+    /** Options of a filter by prompt: the newest 200, including archived ones. */
     listChoices: (org: OrgId): PromptLine[] =>
       listLines(org, { status: "all" }, { limit: maxChoices, offset: 0 }).items,
 
-    /** The prompts whose schedule comes next, soonest first. */
+    /** The prompts whose schedule runs next, soonest first. */
     listDue: (org: OrgId, limit: number): PromptLine[] =>
       db
         .select(lineColumns)

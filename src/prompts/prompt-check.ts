@@ -11,11 +11,11 @@ import type { DeclaredCheck } from "./schema.ts";
 export type PromptRow = typeof prompts.$inferSelect;
 
 export type AgentParts = {
-  /** The agents that this service can send, the default first; a prompt that names another is refused. */
+  /** The available agents, the default first; prompts with another agent are rejected. */
   agents: { id: string; hasModel: boolean }[];
-  /** The model of prompts that name none. */
+  /** The default model. */
   agentModel: string | null;
-  /** Throws an AppError where an organisation cannot call a model. */
+  /** Throws an AppError if an organization can't call a model. */
   checkModel: (org: OrgId, model: string) => void;
 };
 
@@ -24,7 +24,7 @@ export function createPromptCheck(
   { db, config }: Pick<Deps, "db" | "config">,
   { agents, agentModel, checkModel }: AgentParts,
 ) {
-  /** Answers with the row as it is stored, its IDs in lower case. Throws bad_request that names the field. */
+  /** Returns the row to store, with IDs in lower case. Throws bad_request that names the field. */
   function check(org: OrgId, row: PromptRow): PromptRow {
     const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
     if (targetProviderId !== null) {
@@ -83,7 +83,7 @@ export function createPromptCheck(
       );
   }
 
-  /** The agent of a new run and its model: one with a model wherever a model is named whose key is there. */
+  /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
   function agentOf(org: OrgId, row: Pick<PromptRow, "agent" | "model">): { agent: string; model: string | null } {
     const model = row.model ?? agentModel;
     const isCallable = () => {

@@ -95,10 +95,13 @@ export function createPrompts(
     agentOf,
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
-    /** What to know before relying on an evaluation of so many runs. Throws not_found. */
+    /** Warnings about an evaluation with this many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] => warningsOf(getPromptRow(org, id), runs),
 
-    /** Throws bad_request that names the field. `id`: one that was made before, for its presets to fall where they were shown; another is made if it is taken. */
+    /**
+     * Throws bad_request that names the field. `id`: a reserved ID, so that presets keep the times that were shown; if
+     * it is taken, another one is created.
+     */
     createPrompt(org: OrgId, input: PromptInput, id?: string): Prompt {
       const createdAt = now();
       const row = check(org, {
@@ -129,7 +132,7 @@ export function createPrompts(
       return toPrompt(row);
     },
 
-    /** Fields that are not given stay as they are. Throws not_found, and bad_request that names the field. */
+    /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
     updatePrompt(org: OrgId, id: string, patch: PromptPatch): Prompt {
       const before = getPromptRow(org, id);
       const changed = { ...before, ...patch };

@@ -71,7 +71,7 @@ export const AdditionalUrl = Type.Object(
   },
 );
 
-/** What a person decides about a prompt beside its words; the same in what is sent and in what is asked for. */
+/** The settings of a prompt besides its texts, in requests and responses. */
 const choices = {
   frequency: Nullable(
     Type.String({

@@ -10,12 +10,12 @@ export function templateVarsOf(...texts: (string | null)[]): string[] | null {
   return names.size === 0 ? null : [...names];
 }
 
-/** Fills in the variables of a text, once: what an argument contains is never read as a variable. `\{{` becomes `{{`. */
+/** Replaces the variables of a text once: text in arguments is never replaced. `\{{` becomes `{{`. */
 export function fillTemplate(text: string, args: Record<string, string>): string {
   return text.replace(pieces, (match, name?: string) => (name === undefined ? "{{" : (args[name] ?? match)));
 }
 
-/** The arguments that a prompt's variables need, from what was given; null if it has none. Throws `missing_template_vars`. */
+/** The arguments for a prompt's variables, out of the given ones; null if it has none. Throws `missing_template_vars`. */
 export function argsFor(vars: string[] | null, given: Record<string, string>): Record<string, string> | null {
   if (!vars) return null;
   const missing = vars.filter((name) => !Object.hasOwn(given, name));

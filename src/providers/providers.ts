@@ -30,7 +30,7 @@ export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "n
   }
 
   return {
-    /** Throws bad_request for a blank name or an address that is not http(s). */
+    /** Throws bad_request for a blank name or a URL that is not http(s). */
     createProvider(org: OrgId, { name, docsUrl = null, productUrl = null }: ProviderInput): Provider {
       const createdAt = now();
       const row = check({ id: newId(createdAt), orgId: org, name, docsUrl, productUrl, createdAt });
@@ -38,7 +38,7 @@ export function createProviders({ db, now, newId }: Pick<Deps, "db" | "now" | "n
       return toProvider(row);
     },
 
-    /** Fields that are not given stay as they are. Throws not_found, and bad_request as `createProvider`. */
+    /** Omitted fields keep their values. Throws not_found, and bad_request like `createProvider`. */
     updateProvider(org: OrgId, id: string, patch: ProviderPatch): Provider {
       const row = check({ ...getRow(org, id), ...patch });
       db.update(providers).set(row).where(eq(providers.id, row.id)).run();

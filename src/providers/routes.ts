@@ -15,7 +15,7 @@ export const providerRoutes = (providers: Providers, orgOf: OrgOf) =>
       "/api/v1/providers",
       ({ request, query, set }) => {
         const { limit, offset } = pageOf(query);
-        // An organisation has a few.
+        // An organization has few of them.
         const all = providers.listProviders(orgOf(request));
         return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
       },

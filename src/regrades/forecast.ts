@@ -8,12 +8,12 @@ import { meant } from "./job.ts";
 import type { RegradeRow as Row } from "./regrade-row.ts";
 import type { Regrade } from "./schema.ts";
 
-/** Sessions that variance is told of, and judgings that an estimate is made of: the newest. */
+/** Maximum number of the newest sessions for variance, and of judgments for an estimate. */
 const maxSampled = 10_000;
 
-/** What a regrade would do and cost, and how far its judge differs from itself. */
+/** What a regrade would do and cost, and how much its judge varies. */
 export function createForecast({ db }: Pick<Deps, "db">, models: Pick<Models, "getModel">) {
-  /** What would be done, without doing it: sessions that a judge does not read are told as graded again. */
+  /** The effect of a regrade, without doing it. Sessions that can't be judged count as regraded. */
   function plan(row: Row): Row {
     const first = and(
       eq(sessionEvents.runId, reports.runId),
@@ -28,7 +28,7 @@ export function createForecast({ db }: Pick<Deps, "db">, models: Pick<Models, "g
     return { ...row, withoutEvents, unchanged, graded: row.total - withoutEvents - unchanged };
   }
 
-  /** What it costs to judge so many sessions, by the tokens that judging took so far; null where nobody knows. */
+  /** The cost of judging this many sessions, by the tokens of earlier judgments; null if unknown. */
   function estimate(org: OrgId, { judge, repeats, total }: Row, done: number): number | null {
     if (judge === null || done >= total) return 0;
     const tokens = (name: string) => avg(sql`json_extract(${reports.judge}, ${`$.${name}`})`).mapWith(Number);
@@ -43,12 +43,12 @@ export function createForecast({ db }: Pick<Deps, "db">, models: Pick<Models, "g
       const price = priceOf({ ...usage, cacheWrittenForHour: 0, reasoning: 0 }, null, models.getModel(org, judge));
       return price === null ? null : Number((price * repeats * (total - done)).toFixed(4));
     } catch {
-      // The key is gone since then.
+      // The key was removed meanwhile.
       return null;
     }
   }
 
-  /** How far its judge differs from itself, and runs of one evaluation from one another. */
+  /** How much its judge varies, and how much runs of one evaluation differ. */
   function varianceOf(row: Row): Regrade["variance"] {
     const rows =
       row.judge === null || row.repeats < 2

@@ -24,18 +24,18 @@ type Parts = {
   queue: Queue;
   commit: Commit;
 };
-/** The last report that was dealt with, and how many came to what since it was noted. */
+/** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
 
 const from = (cursor: string): Progress => ({ cursor, graded: 0, unchanged: 0, withoutEvents: 0, failed: 0 });
 
 const kind = "regrade";
-/** A job ends after so long and another takes its place in the queue, so that runs that wait are not kept waiting. */
+/** After this time, a job ends and queues another one, so that waiting runs get their turn. */
 const batchMs = 5_000;
-/** How often it is noted how far it is, and how long it works at a stretch. */
+/** How often progress is saved, and how long it works without yielding. */
 const storeMs = 250;
 const restMs = 10;
-/** Reports that are read at once. */
+/** Number of reports to read at once. */
 const pageRows = 50;
 
 /** The job of a regrade: its next batch. */
@@ -47,11 +47,11 @@ export const jobOf = ({ id, orgId, batch }: Pick<Row, "id" | "orgId" | "batch">)
   maxAttempts: 3,
 });
 
-/** The stamp that a regrade gives to what it judges or, without a judge, to what no model judged. */
+/** The methodology stamp of a regrade, for judged sessions or, without a judge, for those that no model judged. */
 export const targetOf = (methodology: Methodology, judge: string | null) =>
   stampOf(methodology, judge === null ? null : { model: judge, rubric: rubricHash });
 
-/** The reports that a regrade is about, after a report of those. Ids follow time, and are what the index is ordered by. */
+/** The reports of a regrade, after a given report. Sorted by ID, which is time order and the order of the index. */
 export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
   and(
     eq(reports.orgId, orgId),
@@ -61,7 +61,7 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
     gt(reports.id, after),
   );
 
-/** The job behind a regrade: one report after another, each stored before the next, so that an end of the process costs one at most. */
+/** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(deps: Deps, { models, money, gradings, judging, queue, commit }: Parts): JobHandler {
   const { db, config, now } = deps;
   const budget = createJudgeBudget(deps, { models, money });
@@ -80,7 +80,7 @@ export function createRegradeJob(deps: Deps, { models, money, gradings, judging,
       .limit(pageRows)
       .all();
 
-  /** Throws a JobFailure where it is not what was asked for any more. */
+  /** Throws a JobFailure if the request no longer applies. */
   function methodologyOf({ methodology: id, judge, hash }: Row): Methodology {
     const found = methodologies.find((each) => each.id === id);
     if (found && targetOf(found, judge).hash === hash) return found;
@@ -90,7 +90,7 @@ export function createRegradeJob(deps: Deps, { models, money, gradings, judging,
     throw new JobFailure({ cause: "infrastructure", detail: `methodology ${id} ${why}` }, "never");
   }
 
-  /** Notes how far a regrade is. */
+  /** Saves the progress of a regrade. */
   function advance(t: Tx, lease: Lease, { cursor, ...counts }: Progress): void {
     const added = Object.entries(counts).map(([name, n]) => [name, sql`${regrades[name as RegradeResult]} + ${n}`]);
     t.update(regrades)
@@ -124,7 +124,7 @@ export function createRegradeJob(deps: Deps, { models, money, gradings, judging,
             progress = from(reached.cursor);
             storedAt = performance.now();
           }
-          // As much time for everything else.
+          // Yields for as long as it worked.
           if (performance.now() - restedAt > restMs) {
             await Bun.sleep(row.judge === null ? performance.now() - restedAt : 0);
             restedAt = performance.now();

@@ -11,18 +11,18 @@ import type { RegradeRow } from "./regrade-row.ts";
 
 type Parts = { models: Pick<Models, "getModel">; money: Pick<Money, "getSpending" | "objection"> };
 
-/** More than a judge is ever sent, and all that it may answer. */
+/** Upper bounds of a judge's input and output. */
 const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
 
 export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
 
-/** What the judge of a regrade costs, and what it may still cost. */
+/** What the judge of a regrade costs, and what it may still spend. */
 export function createJudgeBudget({ db, now }: Pick<Deps, "db" | "now">, { models, money }: Parts) {
-  /** What attempts of this process have spent, in USD. */
+  /** Spent by attempts of this process, in USD. */
   const spent = new Map<string, number>();
   const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
 
-  /** Counts money as soon as it is spent, whatever becomes of the answer. */
+  /** Counts costs immediately, whether or not the answer is usable. */
   function count(lease: Lease, { id, orgId }: RegradeRow, costUsd: number | null): void {
     spent.set(keyOf(lease), (spent.get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
     const set =
@@ -36,8 +36,8 @@ export function createJudgeBudget({ db, now }: Pick<Deps, "db" | "now">, { model
   }
 
   /**
-   * What the judge may still cost, by the request and by the month of its organisation; a call that nobody knows the cost of counts as the
-   * dearest. Throws a JobFailure where nothing is left.
+   * The remaining budget of the judge, by the request and the organization's month. A call of unknown cost counts as
+   * the most expensive. Throws a JobFailure if nothing is left.
    */
   function leftUsd({ orgId, maxUsd, spentUsd, unpriced, judge }: RegradeRow): number {
     const org = orgId as OrgId;
@@ -67,7 +67,7 @@ export function createJudgeBudget({ db, now }: Pick<Deps, "db" | "now">, { model
   return {
     count,
     leftUsd,
-    /** What an attempt has spent in this process, in USD; undefined if nothing. */
+    /** Spent by an attempt in this process, in USD; undefined if nothing. */
     spentBy: (lease: Lease): number | undefined => spent.get(keyOf(lease)),
   };
 }

@@ -57,7 +57,7 @@ export function createRegradeCheck(
     return { ...row, total: db.select({ n: count() }).from(reports).where(meant(row)).get()?.n ?? 0 };
   }
 
-  /** Two that ask the same judge about the same sessions would both pay for it. Throws conflict. */
+  /** Two regrades with the same judge and sessions would both pay for them. Throws conflict. */
   function checkAlone(row: Row): void {
     if (row.judge === null) return;
     const { orgId, promptId, since, until, completedAt, hash } = regrades;

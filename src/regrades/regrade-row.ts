@@ -4,7 +4,7 @@ import { regrades } from "../db/tables.ts";
 
 export type RegradeRow = typeof regrades.$inferSelect;
 
-/** The row of a regrade that a job is for. */
+/** The regrade of a job. */
 export function getRegradeRow(db: Db, id: string): RegradeRow {
   const row = db.select().from(regrades).where(eq(regrades.id, id)).get();
   if (!row) throw new Error(`job without its regrade ${id}`);

@@ -26,7 +26,7 @@ type Parts = {
 
 export type Regrades = ReturnType<typeof createRegrades>;
 
-/** Stored sessions that are graded again, by another methodology, by another judge or several times by the same one. */
+/** Regrades of stored sessions: with another methodology, with another judge, or repeatedly with the same one. */
 export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts: Parts) {
   const { models, queue, commit, costOf, onQueued, onEnded } = parts;
   const { toRow, checkAlone } = createRegradeCheck({ db, config, now, newId }, models);
@@ -72,7 +72,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
     };
   }
 
-  /** Accepts a regrade as part of a transaction; `dryRun` only says what it would do. Throws bad_request, not_found, conflict. */
+  /** Accepts a regrade as part of a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
   function accept(t: Tx, org: OrgId, asked: RegradeRequest): Regrade {
     const row = toRow(org, asked);
     if (asked.dryRun) return toRegrade(plan(row), "planned");
@@ -85,7 +85,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
   return {
     accept,
 
-    /** Accepts a regrade and answers once it is on the disk. Throws what `accept` throws. */
+    /** Accepts a regrade and resolves once it is on disk. Throws what `accept` throws. */
     async requestRegrade(org: OrgId, asked: RegradeRequest): Promise<Regrade> {
       const accepted = await commit((t) => accept(t, org, asked));
       onQueued();
@@ -105,7 +105,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
       };
     },
 
-    /** Ends an unfinished regrade; what it graded stays. `by` says who wants it. Throws not_found, conflict for one that has ended. */
+    /** Cancels an unfinished regrade; its results are kept. `by` names who canceled it. Throws not_found, and conflict if it has ended. */
     async cancelRegrade(org: OrgId, id: string, by: string): Promise<Regrade> {
       await commit((t) => {
         const row = getRow(org, id);

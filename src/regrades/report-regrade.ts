@@ -15,16 +15,16 @@ import type { RunRow } from "../runs/run-row.ts";
 import type { JudgeBudget } from "./judge-budget.ts";
 import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 
-/** What became of one report. */
+/** Result for one report. */
 export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
 
 type Parts = { gradings: Gradings; judging: Judging; queue: Queue; commit: Commit; budget: JudgeBudget };
 
-/** Grades reports again, one at a time. */
+/** Regrades reports, one at a time. */
 export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
   const { gradings, judging, queue, commit, budget } = parts;
 
-  /** Stores something if the lease still counts. Throws where it does not. */
+  /** Stores something if the lease is still valid, else throws. */
   async function store(lease: Lease, work: (t: Tx) => void): Promise<void> {
     const held = await commit((t) => {
       if (!queue.holds(lease)) return false;
@@ -34,7 +34,10 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     if (!held) throw new Error("the job is no longer held by this process");
   }
 
-  /** Grades one report again, unless it has all that is asked for. What a model said is stored as it comes, all else by `write`. */
+  /**
+   * Regrades one report, unless it already has the requested grading. A judgment is stored as soon as it arrives,
+   * everything else by `write`.
+   */
   async function regrade(
     { report, run }: { report: ReportRow; run: RunRow },
     row: RegradeRow,
@@ -43,11 +46,11 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     stop: AbortSignal,
   ): Promise<{ result: RegradeResult; write?: (t: Tx) => void }> {
     const stored = readSession(db, { orgId: run.orgId, runId: run.id, attempt: report.attempt });
-    // The first is dropped first.
+    // The oldest entry is removed first.
     if (stored[0]?.seq !== 0) return { result: "withoutEvents" };
     const { session, judging: first } = splitJudging(stored);
     const known = gradings.rowsOf(report);
-    /** Shows what is there already. */
+    /** Shows a grading that already exists. */
     const again = (hash: string) =>
       report.gradingPinned || report.methodology.hash === hash
         ? { result: "unchanged" as const }
@@ -73,7 +76,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     return missing.length > 0 ? { result: "graded" } : again(row.hash);
   }
 
-  /** null: events that an import brought cannot be read. */
+  /** null: events from an import can't be read. */
   function gradeOf(events: SessionEvent[], methodology: Methodology, runId: string): Grade | null {
     try {
       return gradeSession(events, methodology);

@@ -9,7 +9,7 @@ import { Regrade, RegradeRequest } from "./schema.ts";
 
 type Parts = {
   regrades: Regrades;
-  /** Who asks, for a person who reads it later. */
+  /** The requester, as text. */
   nameOf: (request: Request) => string;
 };
 

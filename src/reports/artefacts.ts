@@ -6,7 +6,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 
-/** Of one picture. */
+/** Maximum size of a screenshot. */
 export const maxArtefactBytes = 512 * 1024;
 const maxOfRun = 20;
 export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
@@ -14,8 +14,9 @@ export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
 type Owner = { orgId: string; runId: string; attempt: number };
 
 /**
- * Keeps the picture that comes with an event, and returns the event as it is stored: without it, and with the reason where it was not kept.
- * The picture is stored first, so that no stored event names one that was never there. `mayWrite` is asked inside the transaction.
+ * Stores the screenshot of an event, and returns the event without it, with the reason if it wasn't stored. The
+ * screenshot is stored first, so that no stored event refers to a missing one. `mayWrite` is checked in the
+ * transaction.
  */
 export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: () => boolean): AgentEvent {
   if (event.type !== "tool_result" || event.artefact === undefined) return event;
@@ -51,7 +52,7 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
 const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
-/** A picture that the session behind a report names. Throws not_found, also for one that was dropped. */
+/** A screenshot in the session of a report. Throws not_found, also if it was deleted. */
 export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
   const found = db
@@ -66,7 +67,7 @@ export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, 
   return found.data;
 }
 
-/** Events, with a word where a picture that one names is not there. */
+/** Events, with a note if their screenshot is missing. */
 export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<Owner, "orgId">, events: E[]): E[] {
   const artefactOf = (event: E) => (event as { artefact?: Artefact }).artefact;
   if (!events.some(artefactOf)) return events;
@@ -83,7 +84,7 @@ export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<O
   });
 }
 
-/** The answer with which a picture is sent: as what it is and nothing else, wherever it is opened. */
+/** The response for a screenshot. Browsers can't interpret it as anything else. */
 export const toArtefactAnswer = (data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {

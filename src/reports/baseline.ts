@@ -9,7 +9,7 @@ import { argsKey, type Comparand, comparedScope, differencesOf, differenceWords 
 import { createRunRows, type RunRow, type Seen } from "./run-rows.ts";
 import type { Report, ReportBaseline } from "./schema.ts";
 
-/** Published runs that the rolling window takes. */
+/** Number of published runs in the rolling window. */
 export const windowRuns = 10;
 
 export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
@@ -23,7 +23,7 @@ export type Variant = Pick<Comparand, "promptId" | "agent" | "model" | "template
 
 export type Baselines = ReturnType<typeof createBaselines>;
 
-/** What runs of a prompt are held against: the evaluation that a person has pinned, else the last ten comparable published runs. Never one run. */
+/** The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs. Never a single run. */
 export function createBaselines({ db }: Pick<Deps, "db">) {
   const rows = createRunRows({ db });
   const pinnedOf = db
@@ -32,7 +32,7 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
     .where(eq(prompts.id, sql.placeholder("id")))
     .prepare();
 
-  /** Of runs older than `before`. null where there are fewer than `least`. */
+  /** Only runs older than `before`. null if there are fewer than `least`. */
   function findBaseline(
     org: OrgId,
     of: Variant,
@@ -58,7 +58,7 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
     rows,
     findBaseline,
 
-    /** How far a report is from its baseline; null without a score, or without a baseline. */
+    /** The difference between a report and its baseline; null without a score or a baseline. */
     ofReport(org: OrgId, report: Omit<Report, "baseline">): ReportBaseline | null {
       if (report.score === null) return null;
       const baseline = findBaseline(org, comparandOf(report), report.run.runId, report.run.evalRequestId);
@@ -67,7 +67,7 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
   };
 }
 
-/** Whether a run is of the same variant and methodology. */
+/** Whether a run has the same variant and methodology. */
 export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
   run.agent === of.agent &&
   run.model === of.model &&
@@ -84,7 +84,7 @@ function toReportBaseline(
 ): ReportBaseline {
   const times = runs.map(({ at }) => at);
   const head = { kind, evalRequestId, n: runs.length, from: toIso(Math.min(...times)), to: toIso(Math.max(...times)) };
-  // Why the baseline that a person pinned is not comparable. That of the window always is.
+  // Why the pinned baseline isn't comparable. The rolling window always is.
   const differences = differencesOf([runs, [comparandOf(report)]]).map(differenceWords);
   if (differences.length > 0) return { ...head, differences, score: null, dimensions: [], metrics: [] };
   const { value, low, high } = rounded(predictionInterval(runs.flatMap((run) => run.report?.score ?? [])), 1);

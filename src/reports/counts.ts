@@ -6,7 +6,7 @@ import type { Counted } from "../friction/lifecycle-rows.ts";
 import { createLifecycles } from "../friction/lifecycles.ts";
 import type { Exposure } from "../grading/grade.ts";
 
-/** Notes what a session came to, in the place of what was noted before. */
+/** Stores what a session reached, in place of what was stored before. */
 export function writeExposure(
   t: Tx,
   owner: { orgId: string; reportId: string },
@@ -21,11 +21,11 @@ export function writeExposure(
 type Counter = (t: Tx, counted: Counted, by: 1 | -1) => void;
 export type CountReport = ReturnType<typeof createCounts>;
 
-/** What is kept over many reports, so that nobody has to read them all: called in the transaction in which a published one comes or goes. */
+/** Aggregates over many reports. Called in the transaction that publishes or withdraws one. */
 export function createCounts({ db }: { db: Db }, others: Counter[]) {
   const counters: Counter[] = [createLifecycles({ db }), createPageCounts({ db }), ...others];
 
-  /** A published report begins (`by` 1) or ceases (-1) to count. */
+  /** A published report starts (`by` 1) or stops (-1) counting. */
   return function count(t: Tx, reportId: string, by: 1 | -1): void {
     const counted = t
       .select({ report: reports, run: runs, exposure: exposures })

@@ -1,6 +1,6 @@
 import type { Scope } from "../grading/grade.ts";
 
-/** What must be the same for two runs to mean the same. The urlMap does not: it is what is compared. */
+/** The properties that must be equal for runs to be comparable. The urlMap is excluded, because it is what is compared. */
 export type Comparand = {
   promptId: string;
   agent: string;
@@ -8,11 +8,11 @@ export type Comparand = {
   templateArgs: Record<string, string> | null;
   /** null: the run has no report. */
   methodology: { id: string; hash: string; judge: string | null } | null;
-  /** As `comparedScope` has it; null: the run has no report. */
+  /** The scope according to `comparedScope`; null: the run has no report. */
   scope: Scope | null;
 };
 
-/** The scope in which a report is compared: a goal that a judge left unclear was tested, and is not proven. */
+/** The scope of a report in comparisons: a goal that a judge left unclear was tested, but not proven. */
 export const comparedScope = ({ scope, judge }: { scope: Scope; judge: string | null }): Scope =>
   scope === "conduct_only" && judge !== null ? "goal" : scope;
 
@@ -31,13 +31,14 @@ const readers: Record<Difference["field"], (run: Comparand) => string | null> = 
 export const methodologyWords = ({ id, hash, judge }: { id: string; hash: string; judge: string | null }): string =>
   `${id} ${hash.slice(0, 8)}${judge ? ` ${judge}` : ""}`;
 
-/** Template arguments as one text, whatever the order of their names. */
+/** Template arguments as text, independent of their order. */
 export const argsKey = (args: Record<string, string> | null): string =>
   JSON.stringify(Object.entries(args ?? {}).sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /**
- * What keeps groups of runs from meaning the same: fields of which not all have one value. Several prompts, or the same sets of template
- * arguments in each group, are no difference: they are paired. `before` is of the first group, `after` of the others.
+ * Why groups of runs aren't comparable: properties whose values differ. Several prompts, or the same sets of template
+ * arguments in each group, are fine, because they are paired. `before` is the first group's value, `after` that of the
+ * others.
  */
 export function differencesOf(groups: Comparand[][]): Difference[] {
   const valuesOf = (field: Difference["field"], runs: Comparand[]) =>
@@ -53,6 +54,6 @@ export function differencesOf(groups: Comparand[][]): Difference[] {
   });
 }
 
-/** As in `model: openai/gpt-5 against anthropic/claude-opus-4-8`. */
+/** For example `model: openai/gpt-5 against anthropic/claude-opus-4-8`. */
 export const differenceWords = ({ field, before, after }: Difference): string =>
   `${field}: ${[...new Set([...before, ...after])].join(" vs. ")}`;

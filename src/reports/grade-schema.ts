@@ -9,7 +9,7 @@ import { Nullable, OneOf } from "../schema.ts";
 const share = Type.Number({ minimum: 0, maximum: 1 });
 const points = Type.Number({ minimum: 0, maximum: 100 });
 
-/** As REST and MCP describe it: the lists of names and units are closed, but long. */
+/** Names and units as REST and MCP describe them: plain strings, because the closed lists are long. */
 const ReportPart = Type.Object({
   name: Type.Unsafe<PartName>(Type.String()),
   value: Type.Number(),
@@ -29,7 +29,7 @@ const ReportPart = Type.Object({
   counts: Type.Record(Type.String(), Type.Number()),
 });
 
-/** A dimension as a report shows it: the specified fields first. */
+/** A dimension in a report, with the specified fields first. */
 export const ReportDimension = Type.Object({
   name: Type.String(),
   weight: Type.String({ description: "20%" }),
@@ -42,7 +42,7 @@ export const ReportDimension = Type.Object({
   }),
 });
 
-/** What a recommendation says beside its words. */
+/** The fields of a recommended fix besides its text. */
 export const Advice = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
   evidence: Nullable(
@@ -55,7 +55,7 @@ export const Advice = {
   ),
 };
 
-/** Who the points are owed by that a score lacks to 100. */
+/** Who is responsible for the points missing to 100. */
 const LostPoints = Type.Object(
   {
     total: Type.Number(),
@@ -69,7 +69,7 @@ const LostPoints = Type.Object(
 
 const StoredPart = Type.Object({ ...ReportPart.properties, name: OneOf(partNames), unit: OneOf(units) });
 
-/** A dimension as it is kept. */
+/** A dimension as it is stored. */
 const StoredDimension = Type.Object({
   name: Type.String(),
   weight: share,
@@ -119,8 +119,8 @@ const ReportJudge = Type.Object(
 );
 
 /**
- * What grading says of a session beside its friction points and fixes, as a report keeps it: one list for the columns that are read, for
- * what is sent, for gradings and for exports.
+ * The grade of a session, except its friction points and recommended fixes. This one list determines columns,
+ * responses, gradings and exports.
  */
 export const Graded = Type.Object({
   score: Nullable(Type.Number({ minimum: 0, maximum: 100 })),
@@ -142,7 +142,7 @@ export const Graded = Type.Object({
 type GradedFields = keyof typeof Graded.properties;
 const gradedFields = Object.keys(Graded.properties) as GradedFields[];
 
-/** The part of a grade, of a row or of a table that `Graded` lists. */
+/** The part of a grade, row or table that `Graded` lists. */
 export const pickGraded = <T extends Record<GradedFields, unknown>>(from: T) =>
   Object.fromEntries(gradedFields.map((field) => [field, from[field]])) as Pick<T, GradedFields>;
 

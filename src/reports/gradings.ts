@@ -19,8 +19,8 @@ import { frictionKey, type GradingRow, listGradingRows, withIds } from "./stored
 export type Gradings = ReturnType<typeof createGradings>;
 
 /**
- * The gradings of a report. Its row, friction points and recommendations show one of them: the one that a person pinned, else the newest. All
- * that were made by the same methodology and judge are repeats of the first of them, and only the first is shown by itself.
+ * The gradings of a report. The report shows one of them: the one that a person selected, or else the newest. Gradings
+ * with the same methodology and judge are repeats, of which only the first is shown.
  */
 export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">, ofReports: Reports) {
   const show = createShownGrading(ofReports.count);
@@ -47,13 +47,13 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
   }
 
   return {
-    /** The gradings of a report, oldest first, and how much judges differ from themselves. */
+    /** The gradings of a report, oldest first, and how much judges vary. */
     listOf,
 
-    /** The same by its slug. Throws not_found. */
+    /** The same, by slug. Throws not_found. */
     listGradings: (org: OrgId, slug: string): GradingList => listOf(getReportRow(db, org, slug)),
 
-    /** A report as another of its gradings tells it: the newest of a methodology, by its id or the beginning of its hash. Throws not_found. */
+    /** A report with another of its gradings: the newest one of a methodology, by its ID or the start of its hash. Throws not_found. */
     getGraded(org: OrgId, slug: string, methodology: string): Report {
       const shown = ofReports.getReport(org, slug);
       const row = getReportRow(db, org, slug);
@@ -91,7 +91,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       };
     },
 
-    /** Has a report show one of its gradings from now on, or (null) the newest again. Throws not_found. */
+    /** Makes a report show one of its gradings, or (null) the newest again. Throws not_found. */
     pinGrading(org: OrgId, slug: string, gradingId: string | null): void {
       tx(db, (t) => {
         const report = getReportRow(db, org, slug);
@@ -114,7 +114,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
 
     rowsOf: (report: ReportRow): GradingRow[] => listGradingRows(db, report),
 
-    /** Adds a grading, unless its place is taken; the first of a methodology and judge is shown, unless another is pinned. */
+    /** Adds a grading, unless it exists. The first one of a methodology and judge is shown, unless another is selected. */
     addGrading(t: Tx, reportId: string, grade: Grade, repeat: number, judging: SessionEvent[] | null): void {
       const report = t.select().from(reports).where(eq(reports.id, reportId)).get();
       if (!report) return;
@@ -122,7 +122,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       const { hash } = grade.methodology;
       if (known.some((each) => each.hash === hash && each.repeat === repeat)) return;
       if (report.gradingId === null) {
-        // Its own id would be that of the report, for it had none.
+        // The original grading had no ID of its own, so it gets the report's.
         t.insert(gradings).values(known).run();
         t.update(reports).set({ gradingId: report.id }).where(eq(reports.id, reportId)).run();
       }
@@ -133,7 +133,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       if (repeat === 1 && !report.gradingPinned) show(t, report, stored, grade.exposure);
     },
 
-    /** Has a report show again what it was graded by before, unless another is pinned. Tells whether that changed anything. */
+    /** Makes a report show its previous grading, unless another is selected. Returns whether that changed anything. */
     showAgain(t: Tx, reportId: string, hash: string): boolean {
       const report = t.select().from(reports).where(eq(reports.id, reportId)).get();
       const row = report && listGradingRows(t, report).find((each) => each.hash === hash && each.repeat === 1);

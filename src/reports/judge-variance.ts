@@ -6,7 +6,7 @@ import { mean, variance } from "../stats/estimates.ts";
 const Share = (description: string) => Nullable(Type.Number({ minimum: 0, maximum: 1, description }));
 const Count = Type.Integer({ minimum: 0 });
 
-/** How much one judge differs from itself over one session: nothing in it comes of the run. */
+/** How much one judge varies over one session. The run itself has no influence. */
 export const JudgeVariance = Type.Object(
   {
     judge: Type.String(),
@@ -28,7 +28,7 @@ export const JudgeVariance = Type.Object(
 );
 export type JudgeVariance = Static<typeof JudgeVariance>;
 
-/** The judgings of one session by one judge, side by side; a grading that stands alone says nothing of it. */
+/** The judgments of one session by one judge, side by side. A single grading has no variance. */
 export function toVariance(rows: { hash: string; grade: StoredGrade }[]): JudgeVariance[] {
   const groups = Map.groupBy(
     rows.filter(({ grade }) => grade.judge !== null),
@@ -62,10 +62,10 @@ function agreement(counts: number[]): number {
   return counts.reduce((sum, count) => sum + count * (count - 1), 0) / (n * (n - 1));
 }
 
-/** Scores of one run by one judge, and the evaluation that the run is a repeat of. */
+/** Scores of one run by one judge, with the evaluation of which the run is a repeat. */
 type Judged = { evalRequestId: string; scores: number[] };
 
-/** What makes scores differ, judge and run apart. */
+/** The variation caused by the judge and by the runs. */
 export const VarianceSplit = Type.Object(
   {
     sessions: Type.Integer({ description: "Sessions that were judged more than once" }),
@@ -83,8 +83,9 @@ export const VarianceSplit = Type.Object(
 type VarianceSplit = Static<typeof VarianceSplit>;
 
 /**
- * Splits the variance of scores by a one-way analysis with random effects: within sessions σ²(judge); between the means of sessions
- * σ²(run) + σ²(judge) / k. S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter 3.
+ * Splits the variance of scores by a one-way analysis with random effects: within sessions σ²(judge); between the means
+ * of sessions σ²(run) + σ²(judge) / k. S. R. Searle, G. Casella, C. E. McCulloch, Variance Components (1992), chapter
+ * 3.
  */
 export function splitVariance(sessions: Judged[]): VarianceSplit {
   const repeated = sessions.filter(({ scores }) => scores.length >= 2);
@@ -99,7 +100,7 @@ export function splitVariance(sessions: Judged[]): VarianceSplit {
   };
 }
 
-/** The variance within groups, each with its degrees of freedom; null where none has two values. */
+/** The variance within groups, weighted by degrees of freedom; null if no group has two values. */
 function pooled(groups: number[][]): number | null {
   const wide = groups.filter((group) => group.length >= 2);
   const freedom = wide.reduce((sum, group) => sum + group.length - 1, 0);

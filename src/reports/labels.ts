@@ -59,7 +59,7 @@ export const formatNumber = (value: number): string => value.toLocaleString("en-
 export const scopeLabels = { goal: null, conduct_only: "Conduct", docs_only: "Docs" } as const;
 type Scored = { score: number | null; scope: keyof typeof scopeLabels };
 
-/** A score for a list, as in `93.0`, or `Docs 93.0` where the goal was not tested; null without a score. */
+/** A score in a list: `93.0`, or `Docs 93.0` if the goal was not tested; null without a score. */
 export const scoreText = ({ score, scope }: Scored): string | null =>
   score === null ? null : [scopeLabels[scope], score.toFixed(1)].filter((word) => word !== null).join(" ");
 

@@ -1,4 +1,4 @@
-/** Addresses under which reports and runs are found. */
+/** URLs of reports and runs. */
 export const reportUrl = (baseUrl: string, slug: string): string => `${baseUrl}/reports/${slug}`;
 
 export const runUrls = (baseUrl: string, runId: string) => ({

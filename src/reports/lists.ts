@@ -9,17 +9,18 @@ import type { ReportFilter, ReportSummary } from "./schema.ts";
 /** Lists of reports, newest first. */
 export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   return {
-    /** Throws bad_request for a moment that is none. */
+    /** Throws bad_request for an invalid time. */
     listReports(org: OrgId, filter: ReportFilter, { limit, offset }: Page): Paged<ReportSummary> {
       const { promptId, status, outcome, agent, minScore, maxScore, since, until } = filter;
-      // A number of one scope is not held against a bar for another.
+      // A score limit applies to one scope only.
       const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
       const [id, more] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until];
       const where = and(
         eq(reports.orgId, org),
-        // What else is asked of them stands in the index of filters alone: the plus keeps SQLite from that of the prompt.
+        // The other filters are only in the filter index; the plus keeps SQLite from using the prompt's index.
         id === undefined ? id : more === undefined ? eq(reports.promptId, id) : sql`+${reports.promptId} = ${id}`,
-        // Nearly all are published, so that their index is no way to the newest of them: the plus keeps SQLite from it.
+        // Almost all reports are published, so their index doesn't help to find the newest; the plus keeps SQLite from
+        // using it.
         status === "published" ? sql`+${reports.status} = ${status}` : status && eq(reports.status, status),
         outcome && eq(reports.outcome, outcome),
         scope && eq(reports.scope, scope),
@@ -31,7 +32,7 @@ export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">)
       );
       const ofAgent = eq(runs.id, reports.runId);
       const ids = db.select({ id: reports.id }).from(reports);
-      // Chosen by the index of filters alone, before whole rows are read.
+      // Selected by the filter index alone, before whole rows are read.
       const chosen = (agent === undefined ? ids : ids.innerJoin(runs, ofAgent))
         .where(where)
         .orderBy(desc(reports.id))

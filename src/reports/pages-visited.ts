@@ -9,34 +9,34 @@ import { pageKey } from "../net/page-key.ts";
 import { toSessionEvent } from "./session-events.ts";
 import type { StoredSession } from "./trace.ts";
 
-/** What a page was to the agent: it answered the goal, helped, led nowhere, or was not there. */
+/** The role of a page: it answered the goal, helped, was a dead end, or didn't exist. */
 export type StepKind = "goal" | "read" | "astray" | "missed";
 
-/** A page that an agent asked for on its way, at its first visit. */
+/** A page that an agent requested, at its first visit. */
 export type Step = {
   url: string;
   title: string | null;
   kind: StepKind;
-  /** Of the request in the trace. */
+  /** Sequence number of its request in the session. */
   seq: number;
   status: number | null;
   ms: number;
   bytes: number;
   visits: number;
   provenance: Provenance;
-  /** Position of the step whose page named this address; null: no page of the way did. */
+  /** Position of the step whose page links to it; null: no such step. */
   parent: number | null;
-  /** Pages between it and where it began, itself not counted. */
+  /** Number of pages between it and the start. */
   depth: number;
 };
 
-/** `left`: pages beyond those that are listed. */
+/** `left`: number of pages that are not listed. */
 export type PagesVisited = { steps: Step[]; left: number };
 
 const maxEvents = 3000;
 const maxSteps = 120;
 
-/** The pages that the agent of a report asked for, in order: how it found each, and where it went astray. */
+/** The pages that the agent of a report requested, in order: how it found each, and which were dead ends. */
 export function getPagesVisited({ db }: Pick<Deps, "db">, { events }: StoredSession): PagesVisited {
   const rows = db
     .select()

@@ -16,7 +16,7 @@ export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, 
     }
   };
 
-  /** Stores the grade of a run's session: part of the transaction that completes the run. */
+  /** Stores the grade of a run's session, as part of the transaction that completes the run. */
   return function insertReport(tx: Tx, run: typeof runs.$inferSelect, attempt: number, grade: Grade): void {
     const createdAt = now();
     const reportId = newId(createdAt);

@@ -92,7 +92,7 @@ export function createReports(
     .prepare();
 
   const kept = keptWhileUnchanged<Report>(db, 1000);
-  /** Throws not_found. Reports are read far more often than anything is written. */
+  /** Throws not_found. Cached, because reports are read far more often than they change. */
   const getReport = (org: OrgId, slug: string): Report => kept(`${org} ${slug}`, () => makeReport(org, slug));
   function makeReport(org: OrgId, slug: string): Report {
     const [row] = bySlug.values({ org, slug });

@@ -115,7 +115,7 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
       },
     );
 
-/** Adds the one success that is no JSON. */
+/** Documents the one response that isn't JSON. */
 const picture = <T extends { detail: { responses: object } }>(of: T): T => ({
   ...of,
   detail: {

@@ -6,7 +6,7 @@ import type { Scope } from "../grading/grade.ts";
 import { metricNames, type SideRun } from "../stats/repeats.ts";
 import { argsKey, comparedScope } from "./differences.ts";
 
-/** A run that has ended, as a side of a comparison sees it. */
+/** A finished run in a comparison. */
 export type RunRow = SideRun & {
   runId: string;
   reportId: string | null;
@@ -23,19 +23,19 @@ export type RunRow = SideRun & {
 
 const toPairKey = (promptId: string, args: Record<string, string> | null): string => promptId + argsKey(args);
 
-/** How much of a goal that a judge left unclear is proven; null where nothing is unclear. */
+/** The proven share of a goal that the judge left unclear; null if nothing is unclear. */
 function provenShareOf(outcome: string | undefined, judge: { parts: { met: string }[] } | null): number | null {
   if (outcome !== "not_judged" || judge === null || judge.parts.length === 0) return null;
   return judge.parts.filter(({ met }) => met === "yes").length / judge.parts.length;
 }
 
-/** Reports that are looked at in one query, and in all. Most of the newest match. */
+/** Number of reports per query, and the maximum in total. Most of the newest match. */
 const batch = 15;
 const maxLooked = 1000;
-/** After every id. */
+/** Greater than every ID. */
 const last = "g";
 
-/** A published run of the live docs as it is looked through. */
+/** The columns of a published live run for filtering. */
 export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "templateArgs"> &
   Pick<typeof reports.$inferSelect, "slug" | "outcome" | "scope" | "score" | "grade" | "createdAt" | "runId"> & {
     methodology: { hash: string; judge: string | null };
@@ -43,7 +43,7 @@ export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "m
 
 type Looking = { matches?: (run: Seen) => boolean; before?: string; limit?: number };
 
-/** Runs with what is compared of them. */
+/** Reads runs with everything that comparisons need. */
 export function createRunRows({ db }: Pick<Deps, "db">) {
   function list(org: OrgId, where: SQL | undefined): RunRow[] {
     return db
@@ -116,7 +116,10 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
     .limit(sql.placeholder("limit"))
     .prepare();
 
-  /** The newest published runs of a prompt on the live docs (no urlMap) that match, as many at most; so many are read at once, and 1,000 at most. */
+  /**
+   * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
+   * batches, and at most 1,000.
+   */
   function seen(
     org: OrgId,
     promptId: string,
@@ -134,16 +137,16 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
     return found.slice(0, most);
   }
 
-  /** Without those whose report a person has put away. */
+  /** Without those whose report was archived. */
   const counts = or(ne(reports.status, "archived"), eq(runs.status, "failed"));
 
   return {
-    /** Every run of evaluations that has ended, newest first. */
+    /** All finished runs of evaluations, newest first. */
     ofEvals: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.evalRequestId, ids), counts)),
 
     ofRuns: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.id, ids), counts)),
 
-    /** Runs of an evaluation that have not ended. */
+    /** Number of unfinished runs of an evaluation. */
     countUnfinished: (org: OrgId, ids: string[]): number =>
       db
         .select({ n: count() })
@@ -153,7 +156,7 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
 
     seen,
 
-    /** Those of them that have a score. A variant that has not run for long costs no more than 1,000 reports. */
+    /** Those with a score. For a variant that hasn't run for long, at most 1,000 reports are read. */
     published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before?: string): RunRow[] {
       const isMeant = (run: Seen) => run.score !== null && matches(run);
       const ids = seen(org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);

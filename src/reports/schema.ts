@@ -11,7 +11,7 @@ import { JudgeVariance } from "./judge-variance.ts";
 
 const { judge, lost, ...main } = Graded.properties;
 
-/** What a run says of its report. */
+/** The report as part of a run. */
 export const RunReport = Type.Object(
   {
     slug: Type.String(),
@@ -140,7 +140,7 @@ export type ReportSummary = Static<typeof ReportSummary>;
 
 const score = (description: string) => Type.Integer({ minimum: 0, maximum: 100, description });
 
-/** Which reports of the organisation are meant: the same for REST and MCP. */
+/** Filters of reports, for REST and MCP. */
 export const reportFilter = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only reports of this prompt" })),
   status: Type.Optional(OneOf(reportStatuses)),
@@ -173,7 +173,7 @@ export const ReportPatch = Type.Object(
 );
 export type ReportPatch = Static<typeof ReportPatch>;
 
-/** One grade of a report among several. */
+/** One of several gradings of a report. */
 const Grading = Type.Object(
   {
     id: Id,

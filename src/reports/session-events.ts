@@ -3,10 +3,10 @@ import type { SessionEvent } from "../agents/agent.ts";
 import type { Db } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
 
-/** A run in one of its attempts: what its events belong to. */
+/** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
 
-/** A stored event as agents send it and grading reads it; `at` is epoch milliseconds. */
+/** A stored event in the format of agents and grading; `at` is epoch milliseconds. */
 export const toSessionEvent = ({ seq, at, tMs, type, source, data }: typeof sessionEvents.$inferSelect) =>
   ({ seq, at, tMs, type, source, ...data }) as SessionEvent;
 

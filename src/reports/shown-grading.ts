@@ -6,9 +6,9 @@ import { type CountReport, writeExposure } from "./counts.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
-/** Has a report show one of its gradings. */
+/** Makes a report show one of its gradings. */
 export const createShownGrading = (count: CountReport) =>
-  /** Puts a grading in the place of what a report shows, and of what is counted of it. */
+  /** Replaces the grading that a report shows, and updates all counts. */
   function show(
     t: Tx,
     { id: reportId, orgId, promptId, status }: ReportRow,
@@ -40,7 +40,7 @@ export const createShownGrading = (count: CountReport) =>
         .onConflictDoUpdate({ target: frictionPoints.id, set: row })
         .run();
     }
-    // Two must never have one priority, not even while they change places.
+    // Priorities are unique, even while rows are being updated.
     t.update(recommendations)
       .set({ priority: sql`-${recommendations.priority}` })
       .where(eq(recommendations.reportId, reportId))

@@ -7,10 +7,10 @@ import type { ReportRow } from "./report-row.ts";
 
 export type GradingRow = typeof gradings.$inferSelect;
 
-/** One name for a set of friction points, in whatever order. */
+/** A key for a set of friction points, independent of their order. */
 export const frictionKey = (ids: string[]): string => ids.toSorted().join(" ");
 
-/** What a report shows, as a grade. */
+/** The grade that a report shows. */
 function shownGrade(t: Pick<Tx, "select">, report: ReportRow): StoredGrade {
   const points = t
     .select()
@@ -31,7 +31,7 @@ function shownGrade(t: Pick<Tx, "select">, report: ReportRow): StoredGrade {
   };
 }
 
-/** The gradings of a report, oldest first, as rows; those of one that was graded once as the row that it would have. */
+/** The gradings of a report, oldest first, as rows. For a report that was graded once, the row that it would have. */
 export function listGradingRows(t: Pick<Tx, "select">, report: ReportRow): GradingRow[] {
   const rows = t.select().from(gradings).where(eq(gradings.reportId, report.id)).orderBy(asc(gradings.id)).all();
   if (rows.length > 0) return rows;
@@ -40,7 +40,7 @@ export function listGradingRows(t: Pick<Tx, "select">, report: ReportRow): Gradi
   return [{ id, orgId, reportId: id, hash: methodology.hash, repeat: 1, grade, judging: null, createdAt }];
 }
 
-/** A grade with ids: those of what is the same in another grading of the report, so that links to it stay good. */
+/** A grade with IDs. Items that are identical in another grading of the report keep their ID, so that links stay valid. */
 export function withIds(
   { frictions, recommendations: advice, exposure: _, ...grade }: Grade,
   known: GradingRow[],

@@ -4,32 +4,32 @@ import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { hasFailed, type StoredSession, toolName } from "./trace.ts";
 
-/** Events of one span of a session's time. */
+/** Events of one interval of a session. */
 type Slice = { fromSeq: number; events: number; failures: number };
 
 type Counted<T> = { name: T; events: number };
 
-/** A whole session at a glance. */
+/** An overview of a whole session. */
 export type Timeline = {
   events: number;
   durationMs: number;
-  /** Of the model calls; null: none was made, or one has no known price. */
+  /** Cost of the model calls; null: there were none, or the price of one is unknown. */
   costUsd: number | null;
   types: Counted<EventType>[];
   sources: Counted<EventSource>[];
   tools: Counted<string>[];
-  /** seq of every event that tells of a failure, in order. */
+  /** seq of every event that reports a failure, in order. */
   failures: number[];
-  /** `slicesShown` spans of the same length, oldest first; null: nothing happened. */
+  /** `slicesShown` intervals of the same length, oldest first; null: nothing happened. */
   slices: (Slice | null)[];
-  /** Time of an event, in milliseconds since the session began. */
+  /** Time of an event, in milliseconds since the start of the session. */
   tMsOf: (seq: number) => number;
 };
 
 const slicesShown = 96;
 const kept = 64;
 
-/** Sessions at a glance. What was stored behind a report does not change, so that the last ones asked for are kept in memory. */
+/** Session overviews. Sessions never change after their run, so the most recently used ones are kept in memory. */
 export function createTimelines({ db }: Pick<Deps, "db">) {
   const known = new Map<string, Timeline>();
 
@@ -87,7 +87,7 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
   }
 }
 
-/** How often each name of a closed set stands in a list, in the order of the set; without those that do not. */
+/** How often each value of a closed set occurs in a list, in the order of the set, without zeros. */
 function tally<T extends string>(list: T[], names: readonly T[]): Counted<T>[] {
   const counts = Map.groupBy(list, (name) => name);
   return names.flatMap((name) => {

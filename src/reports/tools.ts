@@ -135,10 +135,10 @@ export function reportTools({ reports, friction, prompts, deps }: Parts): Tool[]
   ];
 }
 
-/** Characters of one text of an event: enough to see what it is; the page shows the rest. */
+/** Maximum characters of one text of an event. The page shows the rest. */
 const maxText = 2000;
 
-/** An event whose long texts are cut, with a note of how much. */
+/** An event with its long texts shortened, and a note about how much was removed. */
 function shortened<T>(value: T): T {
   if (typeof value === "string")
     return (

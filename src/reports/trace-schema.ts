@@ -24,7 +24,7 @@ export const Trace = Type.Object(
 );
 export type Trace = Static<typeof Trace>;
 
-/** Which events of a session are meant: the same for REST and pages. */
+/** Filters of session events, for REST and pages. */
 export const traceQuery = {
   types: Type.Optional(Type.String({ description: `Event types, separated by commas: ${eventTypes.join(", ")}` })),
   source: Type.Optional(OneOf(eventSources, "Component that recorded the event")),

@@ -15,7 +15,7 @@ const dropped =
 type Row = typeof sessionEvents.$inferSelect;
 type TraceEvent = Trace["events"][number];
 
-/** Throws bad_request that names the type that is none. */
+/** Throws bad_request that names an unknown type. */
 function parseTypes(text: string): EventType[] {
   return text.split(",").map((name) => {
     const type = eventTypes.find((known) => known === name.trim());
@@ -25,7 +25,7 @@ function parseTypes(text: string): EventType[] {
   });
 }
 
-/** The stored session behind a report. `events` is the condition of its rows, `notice` what a reader must know of them. */
+/** The stored session of a report. `events` is the condition for its rows, `notice` what a reader needs to know about them. */
 export type StoredSession = {
   report: ReportRow;
   runId: string;
@@ -38,9 +38,10 @@ export type StoredSession = {
 export function getSession({ db }: Pick<Deps, "db">, org: OrgId, slug: string): StoredSession {
   const report = getReportRow(db, org, slug);
   const { runId, attempt } = report;
-  // The run is the organisation's, as its report is; naming it again would keep counts from being made by the index alone.
+  // The run belongs to the organization, like its report. Another condition would keep SQLite from counting by the
+  // index alone.
   const events = and(eq(sessionEvents.runId, runId), eq(sessionEvents.attempt, attempt));
-  // The first is dropped first.
+  // The oldest entry is removed first.
   const first = db
     .select({ seq: sessionEvents.seq })
     .from(sessionEvents)
@@ -53,7 +54,7 @@ const toEvent = (row: Row): TraceEvent => ({ ...toSessionEvent(row), at: toIso(r
 
 const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
-/** What went wrong: an error, a tool that failed, a request without a good answer, a person who was needed. */
+/** Failures: an error, a failed tool, a failed request, or an interruption. */
 export const hasFailed: SQL = sql`case ${sessionEvents.type}
   when 'error' then 1 when 'interruption' then 1
   when 'tool_result' then ${field("ok")} = 0 when 'http' then coalesce(${field("status")}, 999) >= 400
@@ -76,8 +77,8 @@ const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | und
   );
 
 /**
- * A page of the session behind a report, in order: from `fromSeq` on, or the last events before `beforeSeq`. `search` finds text in any field,
- * whatever its case. Throws bad_request.
+ * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
+ * any field, ignoring case. Throws bad_request.
  */
 export function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query: TraceQuery): Trace {
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
@@ -101,7 +102,7 @@ export function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query
   };
 }
 
-/** Whether events that a query matches stand before a certain one. Throws bad_request. */
+/** Whether matching events come before a certain one. Throws bad_request. */
 export function hasEarlier({ db }: Pick<Deps, "db">, { events }: StoredSession, query: TraceQuery, seq: number) {
   return (
     db
@@ -113,7 +114,7 @@ export function hasEarlier({ db }: Pick<Deps, "db">, { events }: StoredSession, 
   );
 }
 
-/** One event, whole. Throws not_found. */
+/** One event in full. Throws not_found. */
 export function getEvent({ db }: Pick<Deps, "db">, session: StoredSession, seq: number): TraceEvent {
   const { events, notice, report } = session;
   const row = db

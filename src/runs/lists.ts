@@ -10,7 +10,7 @@ import { findRunRow } from "./run-row.ts";
 /** Maximum runs of an agent for which the agent index is used. */
 const few = 1000;
 
-/** The words by which SQLite knows the index of runs without a report. Behind the one status that is asked for: else it sorts what is sorted. */
+/** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
 const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
 
 type Status = (typeof runStatuses)[number];
@@ -75,7 +75,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
     },
   };
 
-  /** `byTrigger`: requests lead and runs follow; a cross join keeps SQLite from turning that round. */
+  /** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
   function select(where: SQL | undefined, limit: number, byTrigger = false): RunLine[] {
     const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
     const rows = byTrigger
@@ -85,7 +85,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
           .crossJoin(runs)
           .leftJoin(reports, eq(reports.runId, runs.id))
           .where(own)
-          // The ids of requests follow time as those of runs do.
+          // The IDs of requests are in time order, like those of runs.
           .orderBy(desc(evalRequests.id), desc(runs.id))
       : db
           .select(columns)
@@ -105,7 +105,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
       }));
   }
 
-  /** Whether so few runs are of an agent that looking at all of them costs little. */
+  /** Whether an agent has so few runs that scanning them all is cheap. */
   const isRare = (org: OrgId, agent: string): boolean =>
     db
       .select({ id: runs.id })
@@ -115,7 +115,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
       .offset(few)
       .get() === undefined;
 
-  /** Of the conditions the one that leaves least leads; a plus keeps SQLite from the index of another. */
+  /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
   function conditions(org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
     const isOpen = status === "pending" || status === "running";
     const isWithout = status === "failed" || status === "superseded";
@@ -132,7 +132,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
       promptId && !byTrigger
         ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
         : undefined,
-      // The word makes SQLite go by the index of triggers even where all that it has seen was of one.
+      // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
       trigger &&
         (byTrigger && !promptId
           ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
@@ -143,14 +143,17 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
   }
 
   return {
-    /** Newest first. `before`: the last run of the page before; `next` is that of this page, null if nothing follows. Throws bad_request. */
+    /**
+     * Newest first. `before`: the last run of the previous page; `next`: the last one of this page, null if it is the
+     * last page. Throws bad_request.
+     */
     listNewest(org: OrgId, filter: LineFilter, { limit, before }: { limit: number; before?: string }) {
       const { where, byTrigger } = conditions(org, filter);
       let after: SQL | undefined;
       if (before !== undefined) {
         const last = findRunRow(db, org, before);
         if (!last) throw invalidField("before", `no run has the ID ${before}`);
-        // The first half is what the index of requests can begin at.
+        // The first part is a lower bound that the index of requests can use.
         after = byTrigger
           ? sql`${evalRequests.id} <= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) < (${last.evalRequestId}, ${last.id})`
           : lt(runs.id, last.id);

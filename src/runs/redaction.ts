@@ -65,7 +65,7 @@ export function createRedaction() {
       // Longest first, because one may contain another.
       known = [...new Set([...known, ...secrets.flatMap(spellings)])].sort((a, b) => b.length - a.length);
     },
-    /** `name`: under which the text stands, if under one. */
+    /** `name`: the property that contains the text, if any. */
     clean(text: string, name = ""): string {
       if (secretNames.test(name)) return gone;
       const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);

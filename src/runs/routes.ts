@@ -38,7 +38,7 @@ type Parts = {
   estimates: Estimates;
   follow: Follow;
   baseUrl: () => string;
-  /** Who asks, for a person who reads it later. */
+  /** The requester, as text. */
   nameOf: (request: Request) => string;
 };
 
@@ -54,7 +54,7 @@ const path = Type.Object({ runId: PathId("ID of the run") });
 
 const ended = "end";
 
-/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself has moved on. */
+/** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
 async function* toMessages(progress: ReturnType<Follow["follow"]>) {
   for await (const { run, events, place } of progress) {
     for (const event of events) {
@@ -77,7 +77,7 @@ Object.assign(followOperation.detail.responses, {
   204: { description: "The stream has ended; do not reconnect" },
 });
 
-/** Asks for runs, and ends them. */
+/** Starts and cancels runs. */
 const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "run requests" })
     .post(
@@ -154,7 +154,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf }: Parts, orgO
       },
     );
 
-/** Runs as they are and were. */
+/** Lists and shows runs. */
 const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "run reads" })
     .get(
@@ -183,7 +183,7 @@ const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
       ({ request, params, headers }) => {
         const { runId } = runs.getRun(orgOf(request), params.runId);
         const last = headers["last-event-id"] ?? null;
-        // What keeps a browser from asking again for what has ended.
+        // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
         return streamAnswer((gone) => toMessages(follow.follow(orgOf(request), runId, toPlace(last), gone)));
       },
@@ -203,7 +203,7 @@ const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
       }),
     });
 
-/** Evaluations: runs of one prompt that were asked for together. */
+/** Evaluations: runs of one prompt that were requested together. */
 const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "evaluations" })
     .get(
@@ -235,7 +235,7 @@ const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
       }),
     });
 
-/** When a prompt runs, and what its runs cost. */
+/** The schedule of a prompt, and the cost of its runs. */
 const planRoutes = ({ slots, estimates, money }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "slots and spending" })
     .get(

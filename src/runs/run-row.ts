@@ -8,7 +8,7 @@ export type RunRow = typeof runs.$inferSelect;
 
 export const noRun = (id: string) => notFound(`No run has the ID ${id}.`);
 
-/** The row of a run; `id` in any case. */
+/** The row of a run; `id` is case-insensitive. */
 export const findRunRow = (t: Pick<Tx, "select">, org: OrgId, id: string): RunRow | undefined =>
   t
     .select()
@@ -16,7 +16,7 @@ export const findRunRow = (t: Pick<Tx, "select">, org: OrgId, id: string): RunRo
     .where(and(eq(runs.orgId, org), eq(runs.id, id.toLowerCase())))
     .get();
 
-/** The row of a run; `id` in any case. Throws not_found. */
+/** The row of a run; `id` is case-insensitive. Throws not_found. */
 export function getRunRow(t: Pick<Tx, "select">, org: OrgId, id: string): RunRow {
   const row = findRunRow(t, org, id);
   if (!row) throw noRun(id);

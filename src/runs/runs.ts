@@ -56,7 +56,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
     .where(and(eq(runs.orgId, org), eq(runs.id, sql.placeholder("id"))))
     .prepare();
 
-  /** The ids of a page come from one index alone; only those rows are then joined, however deep the page lies. */
+  /** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
   function pagePlan({ promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
     const ids = reportStatus
       ? db
@@ -105,7 +105,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
   function toRun(row: unknown[]): Run {
     const run = readRun(row, 0);
     const prompt = readPrompt(row, promptAt);
-    // The slug comes first: without one there is no report.
+    // The slug is checked first: without one there is no report.
     const report = row[reportAt] === null ? null : readReport(row, reportAt);
     const { statusUrl, runUrl } = runUrls(baseUrl(), run.id);
     return {
@@ -136,7 +136,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       return toRun(row);
     },
 
-    /** What a run was asked to do, as it was accepted. Throws not_found. */
+    /** The task of a run, as it was accepted. Throws not_found. */
     getAsked(org: OrgId, id: string): Asked {
       const { task, urlMap } = getRunRow(db, org, id);
       return { task, urlMap };
@@ -148,7 +148,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       return { failureCause, failureDetail };
     },
 
-    /** How many runs there are, of a prompt or in all. */
+    /** The number of runs of a prompt, or in total. */
     countRuns: (org: OrgId, promptId?: string): number =>
       plans[promptId ? "promptId" : "all"].total.get({ org, promptId, counted: "any" })?.n ?? 0,
 

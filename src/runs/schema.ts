@@ -135,7 +135,7 @@ export type RunResponse = Static<typeof RunResponse>;
 /** 1 to 255 visible ASCII characters. */
 export const idempotencyKeyShape = "^[\\x21-\\x7e]{1,255}$";
 
-/** What an eval request can come to: that of its runs. */
+/** Statuses of an evaluation, which are those of runs. */
 export const evalStatuses = runStatuses;
 export type EvalStatus = (typeof evalStatuses)[number];
 

@@ -8,7 +8,7 @@ import type { Slot } from "./schema.ts";
 
 export function createSlotLists({ db }: Pick<Deps, "db">, ofPrompts: Pick<Prompts, "getPromptRow">) {
   return {
-    /** What became of the slots of a prompt, newest first. Throws not_found. */
+    /** The slots of a prompt with their outcomes, newest first. Throws not_found. */
     listSlots(org: OrgId, promptId: string, { limit, offset }: Page): Paged<Slot> {
       const { id } = ofPrompts.getPromptRow(org, promptId);
       const own = and(eq(slots.orgId, org), eq(slots.promptId, id));

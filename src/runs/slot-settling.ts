@@ -8,7 +8,7 @@ import type { Requests } from "./requests.ts";
 import type { Slot } from "./schema.ts";
 import { batch, type ScheduledPrompt, type SlotStatements, scheduleOf } from "./slot-statements.ts";
 
-/** After a downtime the latest slot that is no older than this is made up for. */
+/** After a downtime, the latest missed slot still runs if it is at most this old. */
 const catchUpMs = 24 * 3600_000;
 const missed = {
   notLatest: "the service was not running at that time, and only the latest missed slot was made up for",
@@ -17,13 +17,13 @@ const missed = {
 
 export type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;
 
-/** Decides what becomes of slots that are due. */
+/** Decides the outcome of due slots. */
 export function createSlotSettling(
   { getRow, findSlot, insertSlot, setNext }: SlotStatements,
   requests: Pick<Requests, "accept">,
   readClock: () => number,
 ) {
-  /** Whether runs that the schedule asked for before are still unfinished. */
+  /** Whether earlier scheduled runs are unfinished. */
   function isStillRunning(t: Tx, row: ScheduledPrompt): boolean {
     const unfinished = t
       .select({ id: runs.id })
@@ -42,7 +42,7 @@ export function createSlotSettling(
     return unfinished !== undefined;
   }
 
-  /** What becomes of a slot that is to run now. */
+  /** The outcome of a slot that should run now. */
   function runSlot(t: Tx, row: ScheduledPrompt): Became {
     if (isStillRunning(t, row))
       return { outcome: "skipped_overlap", evalRequestId: null, reason: "runs of an earlier slot were still active" };
@@ -61,8 +61,8 @@ export function createSlotSettling(
   }
 
   /**
-   * Deals with slots of a prompt that are due, oldest first, and moves on to the first that it left. Answers with the moment of that one, and what
-   * became of the latest slot if it was that one's turn; `broken` says so beforehand.
+   * Processes due slots of a prompt, oldest first, and advances its schedule. Returns the time of the next slot and, if
+   * it was processed, the outcome of the latest one; `broken` sets that outcome beforehand.
    */
   return function settleSome(t: Tx, promptId: string, broken: Became | null) {
     const row = getRow.get({ id: promptId });
@@ -71,7 +71,7 @@ export function createSlotSettling(
     let slot = row?.nextSlotAt ?? null;
     let latest: Became | null = null;
     let passed = 0;
-    // What lies before its creation is no downtime: the clock stood wrong, and was set right.
+    // Slots before its creation were not missed: the clock was wrong and has been corrected.
     if (row && slot !== null && slot < row.createdAt && row.createdAt <= time)
       slot = schedule && nextSlot(schedule, row.createdAt);
     for (let i = 0; i < batch && row && schedule && slot !== null && slot <= time; i++) {

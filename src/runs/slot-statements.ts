@@ -4,14 +4,14 @@ import { preparedInsert } from "../db/rows.ts";
 import { orgs, prompts, slots } from "../db/tables.ts";
 import type { Schedule } from "../jobs/schedule.ts";
 
-/** Prompts that are read at once. */
+/** Number of prompts to read at once. */
 export const batch = 200;
 
 export type SlotStatements = ReturnType<typeof prepareSlots>;
-/** A prompt with what its schedule goes by. */
+/** A prompt with the data of its schedule. */
 export type ScheduledPrompt = ReturnType<SlotStatements["listRows"]["all"]>[number];
 
-/** What schedules read and write, prepared once. */
+/** The prepared statements of schedules. */
 export function prepareSlots(db: Db) {
   const insertSlot = preparedInsert(db, slots);
   const id = sql.placeholder("id");
@@ -61,6 +61,6 @@ export function prepareSlots(db: Db) {
   return { insertSlot, listDue, firstSlot, setNext, forgetAfter, findSlot, getRow, listRows };
 }
 
-/** The schedule of a prompt that has one and is active; null for all others. */
+/** The schedule of an active prompt that has one; null for all others. */
 export const scheduleOf = ({ id, status, frequency, timeZone }: ScheduledPrompt): Schedule | null =>
   status === "active" && frequency !== null ? { id, frequency, timeZone } : null;

@@ -43,7 +43,7 @@ type ShareInput = Static<typeof ShareInput>;
 
 const path = { slug: Type.String() };
 
-/** Links under which a report is read without an account. Making and ending them takes the scope write. */
+/** Links that show a report without signing in. Creating and revoking them requires the scope `write`. */
 export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
   new Elysia({ name: "shares" })
     .get(

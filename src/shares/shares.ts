@@ -5,12 +5,12 @@ import { badRequest, conflict, notFound } from "../errors.ts";
 import { getReportRow, type ReportRow } from "../reports/report-row.ts";
 import { toIso } from "../schema.ts";
 
-/** How long a link may live, in days. */
+/** The lifetimes of a link to choose from, in days. */
 export const shareDays = [1, 7, 30, 90] as const;
 export const shareStates = ["active", "expired", "revoked"] as const;
 const dayMs = 24 * 3600_000;
 
-/** A share link as it is listed: never the token itself. */
+/** A share link in lists, without the token itself. */
 export type ShareLink = {
   id: string;
   withSession: boolean;
@@ -24,7 +24,7 @@ export type Shares = ReturnType<typeof createShares>;
 const hashOf = (token: string): Buffer => new Bun.CryptoHasher("sha256").update(token).digest();
 const gone = () => notFound("This link is not valid, or it has expired. Ask the person who sent it for a new one.");
 
-/** Addresses under which a report can be read by whoever has them. */
+/** Links that let anyone who has them read a report. */
 export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">) {
   const toShare = ({
     id,
@@ -50,7 +50,10 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       .map(toShare);
 
   return {
-    /** Makes a link that lives for so many days. `url` is its only copy: the database keeps a digest. Throws not_found, bad_request; conflict for an `id` that there is, of a form that was sent twice. */
+    /**
+     * Creates a link that expires after this many days. `url` is the only copy: the database stores a digest. Throws
+     * not_found, bad_request, and conflict for an existing `id`, as when a form is submitted twice.
+     */
     createShare(
       org: OrgId,
       slug: string,
@@ -85,7 +88,7 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
     /** Newest first. Throws not_found. */
     listShares: (org: OrgId, slug: string): ShareLink[] => listOf(getReportRow(db, org, slug)),
 
-    /** Ends a link at once, and for good; twice changes nothing. Throws not_found. */
+    /** Revokes a link; repeating it changes nothing. Throws not_found. */
     revokeShare(org: OrgId, slug: string, id: string): ShareLink {
       const [ended] = db
         .update(shareLinks)
@@ -103,7 +106,10 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       return toShare(ended);
     },
 
-    /** What a token shows, unless the link has ended or its report was archived. Throws not_found, the same for every reason. */
+    /**
+     * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
+     * same for every reason.
+     */
     getShared(token: string): { org: OrgId; slug: string; withSession: boolean } {
       const row = db
         .select({ org: shareLinks.orgId, slug: reports.slug, withSession: shareLinks.withSession })

@@ -11,9 +11,9 @@ import { permutationTest } from "../stats/hypothesis-tests.ts";
 import { pWords, rounded } from "../stats/repeats.ts";
 import { readScoreDays, type ScoreDay } from "./score-days.ts";
 
-/** Scores that change points are looked for in, the newest. */
+/** Maximum number of scores to search for change points, the newest. */
 export const maxScores = 300;
-/** Canary runs on either side of a change: as many as this, and never fewer than the other. */
+/** Maximum number of canary runs on each side of a change; both sides get the same number. */
 const canaryRuns = { most: 8, least: 5 };
 const alpha = 0.05;
 
@@ -33,15 +33,15 @@ export const Change = Type.Object({
 });
 type Change = Static<typeof Change>;
 
-/** A score, or how far it lies from the mean of its prompt, with the day of its run. */
+/** A score, or its difference from the mean of its prompt, with the day of its run. */
 export type Level = { at: number; value: number };
 
-/** `others`: days of the same prompts by whatever model and methodology. */
+/** `others`: days of the same prompts with any model and methodology. */
 export type ChangeContext = { db: Db; org: OrgId; promptId: string | undefined; others: ScoreDay[] };
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
-/** Where a line's level, agent, model or methodology changed, oldest first. */
+/** Where the level, agent, model or methodology of a series changed, oldest first. */
 export function changesOf(context: ChangeContext, days: ScoreDay[], levels: Level[]): Change[] {
   const points = changePoints(levels.map(({ value }) => value));
   const scores = points.map((point, i) => {

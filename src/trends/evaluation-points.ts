@@ -7,14 +7,14 @@ import { toIso } from "../schema.ts";
 import { sumUp } from "../stats/repeats.ts";
 import type { ScoreDay } from "./score-days.ts";
 
-/** Runs that are looked at for one answer, the newest first: an evaluation has 50 at most. */
+/** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
 
 type Line = Pick<ScoreDay, "agent" | "model" | "methodology" | "scope">;
 
 /**
- * One point an evaluation of a prompt by one agent, model and methodology: its published runs on the live docs, oldest first. `isOwn`: whether an
- * evaluation of that moment of which no run has a report belongs to them.
+ * One point per evaluation of a prompt with one agent, model and methodology: its published live runs, oldest first.
+ * `isOwn`: whether an evaluation without a report belongs to them.
  */
 export function evaluationsOf(
   { db }: Pick<Deps, "db">,
@@ -61,7 +61,7 @@ export function evaluationsOf(
   const all = [...Map.groupBy(rows, ({ evalRequestId }) => evalRequestId)];
   const isOfScope = (scope: ScoreDay["scope"]) =>
     comparedScope({ scope, judge: line.methodology.judge }) === line.scope;
-  // The oldest of a list that was cut may lack some of its runs.
+  // If the list was truncated, some runs of the oldest evaluation may be missing.
   const isCut = rows.length > maxRuns;
   const whole = (isCut ? all.slice(0, -1) : all).flatMap(([id, ended]): typeof all => {
     const own = ended.filter(

@@ -13,7 +13,7 @@ export type ScoreDay = typeof scoreDays.$inferSelect;
 const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
 const lists = ["scores", "seconds", "costsUsd"] as const;
 
-/** Keeps the results of each day: called in the transaction in which a published report of the live docs comes or goes. */
+/** Maintains the results of each day. Called in the transaction that publishes or withdraws a live report. */
 export function createScoreCounts(_: { db: Db }) {
   return function countScore(t: Tx, { report, run }: Counted, by: 1 | -1): void {
     if (!isLive(run)) return;
@@ -53,7 +53,7 @@ export function createScoreCounts(_: { db: Db }) {
   };
 }
 
-/** When the last other run of the same day, agent, model and methodology was asked for that counts; null if there is none. */
+/** When the last other counted run of the same day, agent, model and methodology was requested; null if there is none. */
 function lastOf(t: Tx, { report, run }: Pick<Counted, "report" | "run">): number | null {
   const day = Math.floor(run.createdAt / dayMs) * dayMs;
   const same = sql`${runs.agent} = ${run.agent} and ${runs.agentVersion} is ${run.agentVersion} and ${runs.model} is ${run.model}`;
@@ -71,7 +71,7 @@ function lastOf(t: Tx, { report, run }: Pick<Counted, "report" | "run">): number
         sql`${same} and ${runs.urlMap} = '{}'`,
         eq(reports.status, "published"),
         eq(reports.methodology, report.methodology),
-        // A judge's unclear goal counts as tested.
+        // An unclear goal counts as tested.
         report.methodology.judge === null ? eq(reports.scope, report.scope) : undefined,
       ),
     )
@@ -86,15 +86,15 @@ function minus(list: number[], value: number | null): number[] {
   return at < 0 ? list : list.toSpliced(at, 1);
 }
 
-/** A run of the live docs that ended without a report. */
+/** A live run that ended without a report. */
 export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "failureCause"> & {
   at: number;
   model: string;
 };
 
 /**
- * The days of prompts from one moment up to another, oldest first, and what failed in that time. Prompt by prompt: of a list of them the planner
- * may think that it is quicker to read the whole table.
+ * The days of prompts in a period, oldest first, and the failures in it. Queried prompt by prompt: with a list,
+ * SQLite's planner may choose a full table scan.
  */
 export function readScoreDays(
   { db }: Pick<Deps, "db">,
@@ -130,7 +130,7 @@ export function readScoreDays(
         eq(runs.promptId, promptId),
         gte(runs.id, firstIdOf(start)),
         lt(runs.id, firstIdOf(end)),
-        // As its index has it: a parameter would not do.
+        // A literal, because SQLite wouldn't use the partial index with a parameter.
         sql`${runs.status} = 'failed' and ${runs.urlMap} = '{}'`,
       ),
     )

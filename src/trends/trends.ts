@@ -14,10 +14,10 @@ import { type Failed, readScoreDays, type ScoreDay } from "./score-days.ts";
 const intervals = ["day", "week", "month", "eval"] as const;
 type Interval = (typeof intervals)[number];
 
-/** Series by other methodologies that are shown beside one. */
+/** Maximum number of series by other methodologies. */
 const maxOthers = 4;
 
-/** Days that are shown where nobody says since when. */
+/** Default period in days. */
 const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
 const dayMs = 24 * 3600_000;
 const maxPoints = 200;
@@ -85,8 +85,8 @@ type Line = Pick<ScoreDay, "agent" | "model" | "methodology" | "scope">;
 const lineOf = ({ agent, model, methodology, scope }: Line) => `${agent} ${model} ${methodology.hash} ${scope}`;
 
 /**
- * Results over time of one agent, model and methodology: those that ran last of what matches. Over all prompts, canaries are left out, and each
- * prompt counts the same in a point. Throws not_found, and bad_request for a moment that is none.
+ * Results over time of one agent, model and methodology: the most recent ones that match. Over all prompts, canaries
+ * are excluded, and each prompt counts equally in a point. Throws not_found, and bad_request for an invalid time.
  */
 export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
   const { interval = "week" } = filter;
@@ -127,7 +127,7 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
       .flatMap((each) => each.nextUntil ?? [])
       .sort()
       .at(-1) ?? (asked < start ? toIso(start) : null);
-  // A page ends at one moment for all of them.
+  // All series end at the same moment.
   const isShown = ({ from }: Trends["points"][number]) =>
     interval !== "eval" || nextUntil === null || from >= nextUntil;
   const [shown, ...others] = series;
@@ -159,10 +159,10 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
   };
 }
 
-/** The days of one methodology. What failed from `from` until `to`, and so has none, would have been graded by it. */
+/** The days of one methodology. Failures in the period are added, because they would have been graded with it. */
 type DatedLine = { days: ScoreDay[]; from: number; to: number };
 
-/** Days of one agent and model as a line for each methodology: the one that ran last first. */
+/** The days of one agent and model, as one series per methodology, the most recent first. */
 function linesOf(days: ScoreDay[]): DatedLine[] {
   const lines = [...Map.groupBy(days, lineOf).values()];
   const begins = lines.map(([first]) => first?.day ?? 0).sort((a, b) => a - b);
@@ -177,7 +177,7 @@ function linesOf(days: ScoreDay[]): DatedLine[] {
     .slice(0, 1 + maxOthers);
 }
 
-/** The prompt that is named, or all but canaries, whose docs do not change. */
+/** The given prompt, or all except canaries, whose docs never change. */
 function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, promptId: string | undefined): string[] {
   const which = promptId === undefined ? ne(prompts.isCanary, true) : eq(prompts.id, promptId.toLowerCase());
   const ids = db
@@ -190,7 +190,10 @@ function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, promptId: string | unde
   return ids;
 }
 
-/** The newest scores, each against the mean of its own prompt, so that it does not matter which prompts ran when; of one prompt as they are. */
+/**
+ * The newest scores. Over several prompts, each is relative to the mean of its own prompt, so that it doesn't matter
+ * which prompts ran when.
+ */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
   const means = new Map([...byPrompt].map(([id, own]) => [id, mean(own.flatMap(({ scores }) => scores))]));
@@ -211,7 +214,7 @@ function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trend
   return starts.map((at) => pointOf(at, spans.get(at) ?? [], misses.get(at) ?? []));
 }
 
-/** One span: of a single prompt its runs, of several the means of each. */
+/** One interval: the runs of a single prompt, or the means of several prompts. */
 function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points"][number] {
   const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
   const each = ids.map((id) => {

@@ -2,7 +2,7 @@ type More = { types?: string[]; refuses?: boolean; misses?: boolean; needsKey?: 
 
 const html = { "text/html": { schema: { type: "string" as const } } };
 
-/** OpenAPI metadata of a page. `refuses`: answers 400; `misses`: answers 404; `needsKey`: answers 401. */
+/** OpenAPI metadata of a page. `refuses`: can return 400; `misses`: can return 404; `needsKey`: can return 401. */
 export const page = (
   operationId: string,
   summary: string,

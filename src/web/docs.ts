@@ -27,7 +27,7 @@ import type { Site } from "./site.ts";
 /** A page of the documentation. The title is its first heading, the description the quotation after it. */
 export type Doc = { slug: string; section: string; title: string; description: string; body: string };
 
-/** All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests derive from this list. */
+/** All pages in reading order. Navigation, `/llms.txt`, the sitemap and the tests use this list. */
 export const docs: Doc[] = [
   toDoc("start", "Get started", start),
   toDoc("glossary", "Get started", glossary),
@@ -65,7 +65,7 @@ function toDoc(slug: string, section: string, text: string): Doc {
   return { slug, section, title, description, body };
 }
 
-/** A page as Markdown. All links are absolute and lead to the Markdown form of other pages. */
+/** A page as Markdown. All links are absolute and lead to the Markdown version of other pages. */
 export function toMarkdown({ title, description, body }: Doc, site: Site): string {
   return `# ${title}
 
@@ -76,7 +76,7 @@ ${indexHint(site)}
 ${filledIn(body, site, (slug) => `${site.baseUrl}${toDocPath(slug)}.md`)}`;
 }
 
-/** The text of a page as HTML, heading and description left out. Raw HTML in it stays text. */
+/** The text of a page as HTML, without heading and description. Raw HTML in it is escaped. */
 export function toHtml({ body }: Doc, site: Site): string {
   const html = Bun.markdown.html(
     filledIn(body, site, (slug) => site.base + toDocPath(slug)),
@@ -119,10 +119,10 @@ ${lists.join("\n")}`;
 
 const indexHint = ({ baseUrl }: Site) => `For agents: [${baseUrl}/llms.txt](${baseUrl}/llms.txt) lists every page.`;
 
-/** The address of a service with default settings, which the source of every page uses, so that it is readable in the repository. */
+/** The URL of a service with default settings, used in the source of every page so that it is readable in the repository. */
 const defaultUrl = "http://localhost:3000";
 
-/** The text as this service shows it: its own address, links between pages by `link`, no comments. */
+/** The text as this service shows it: with its own URL, links between pages by `link`, and without comments. */
 function filledIn(body: string, site: Site, link: (slug: string) => string): string {
   return body
     .replaceAll(defaultUrl, site.baseUrl)

@@ -68,12 +68,12 @@ export const Heads = ({ words, numbers = [] }: { words: string[]; numbers?: stri
   </thead>
 );
 
-/** Headings of the columns that sum up several runs. */
+/** Headings of the columns that summarize several runs. */
 export const figureHeads = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];
 
 /** Scrolls a table that is wider than the page, by keyboard as well. */
 export const Wide = ({ label, children }: { label: string; children: ComponentChildren }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
   // biome-ignore lint/a11y/useSemanticElements: it is neither a landmark nor a part of a form
   <div class="wide" role="group" tabIndex={0} aria-label={label}>
     {children}

@@ -11,7 +11,7 @@ type Props = {
   children?: ComponentChildren;
 };
 
-/** Links to the other pages of a list, after what belongs beside them. */
+/** Links to the other pages of a list, after other content of the same line. */
 export function Pager({ label = "Pages", range, links, children }: Props) {
   const shown = links.filter((link) => link !== false && link !== null);
   return (
@@ -33,7 +33,7 @@ export function Pager({ label = "Pages", range, links, children }: Props) {
 
 type Offsets = { offset: number; perPage: number; total: number; toPage: (offset: number) => string };
 
-/** The links of a list that is read by offset. The pair names the previous and the next page. */
+/** The links of a list with an offset. The pair names the previous and the next page. */
 export const offsetLinks = (
   { offset, perPage, total, toPage }: Offsets,
   [previous, next]: [string, string] = ["Newer", "Older"],
@@ -42,7 +42,7 @@ export const offsetLinks = (
   offset + perPage < total && { rel: "next", href: toPage(offset + perPage), text: next },
 ];
 
-/** An address with its query; empty values and 0 are left out. */
+/** A URL with its query; empty values and 0 are omitted. */
 export function toHref(path: string, query: object): string {
   const params = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) if (value) params.set(name, String(value));

@@ -43,7 +43,7 @@ const PartRow = ({ part }: { part: Part }) => (
   </li>
 );
 
-/** What each value is worth, worst at the left, and where the measured one lies. */
+/** The curve of a value: its possible values, worst on the left, and the measured one. */
 function CurveChart({ part }: { part: Part }) {
   const { name, curve, value, score, unit } = part;
   if (curve === null || curve.best === curve.worst) return null;

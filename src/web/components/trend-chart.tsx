@@ -2,7 +2,7 @@ import { methodologyWords } from "../../reports/differences.ts";
 import type { Trends } from "../../trends/trends.ts";
 
 const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
-/** Scores that the scale spans at least: a small change must not look like a large one. */
+/** The scale spans at least this many points, so that a small change doesn't look large. */
 const leastSpan = 20;
 const labels = 8;
 
@@ -13,8 +13,8 @@ export const dayOf = (iso: string): string => iso.slice(0, 10);
 const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);
 
 /**
- * Mean scores over time with their 95 % bands, on the scale of time, those by other methodologies beside them as lines of their own; what may have
- * moved them as numbered lines. The table below says the same.
+ * Mean scores over time with their 95 % bands. Other methodologies are separate lines; possible causes of changes are
+ * numbered lines. The table below contains the same data.
  */
 export function TrendChart({
   points,
@@ -97,7 +97,7 @@ export function TrendChart({
   );
 }
 
-/** Round ends that hold every band, within 0 and 100. */
+/** Rounded limits that contain every band, within 0 and 100. */
 function scaleOf(scored: Scored[]): [number, number] {
   const least = Math.max(0, Math.min(...scored.map(({ score }) => score.low ?? score.mean)));
   const most = Math.min(100, Math.max(...scored.map(({ score }) => score.high ?? score.mean)));

@@ -66,7 +66,7 @@ export function DocPage({ site, doc }: { site: Site; doc: Doc }) {
   );
 }
 
-/** Headings come from the renderer, whose ids and text are already escaped. */
+/** Headings come from the renderer, whose IDs and text are already escaped. */
 function OnThisPage({ html }: { html: string }) {
   const items = [...html.matchAll(/<h2 id="([^"]+)">(.*?)<\/h2>/g)].map(
     ([, id, text]) => `<li><a href="#${id}">${text}</a></li>`,

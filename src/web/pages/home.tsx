@@ -36,7 +36,7 @@ export function HomePage({ site }: { site: Site }) {
           <a href={`${base}/sign-in`}>Sign in</a> to view runs at <code>{baseUrl}/runs/…</code> and reports at{" "}
           <code>{baseUrl}/reports/…</code>. The API returns both URLs. Scripts send an API key:
         </p>
-        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached without a mouse */}
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard */}
         <pre tabIndex={0}>
           <code class="language-bash">{`curl -H "Authorization: Bearer $EVALD_KEY" \\\n  "${baseUrl}/api/v1/runs?limit=1"`}</code>
         </pre>
