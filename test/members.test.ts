@@ -230,6 +230,22 @@ describe("a new password", () => {
     });
     expect([status, linkIn(body)]).toEqual([409, ""]);
   });
+
+  test("cannot be set by a link from before the person joined another organization or its maker lost theirs", async () => {
+    const app = testApp();
+    const [owner, other] = [await signedIn(app), await signedIn(app)];
+    const [joins, stays] = [await signedIn(app, { role: "member" }), await signedIn(app, { role: "member" })];
+    const linkFor = async (email: string) =>
+      linkIn((await owner.post("/settings/members/change", { member: memberId(app, email), do: "reset" })).body);
+    const links = [await linkFor(joins.email), await linkFor(stays.email)];
+    const boss = await signedIn(app, { org: app.b.org });
+    await boss.post("/settings/members/invite", { email: joins.email, role: "owner" });
+    const invitation = app.service.people.listInvitations(app.b.org)[0]?.path ?? "";
+    expect((await joins.post(invitation)).location).toBe("/");
+    await other.post("/settings/members/role", { member: memberId(app, owner.email), role: "admin" });
+    for (const link of links) expect((await browse(app).post(link, { password: "a third password" })).status).toBe(404);
+    expect((await joins.get("/account")).status).toBe(200);
+  });
 });
 
 describe("tries to sign in", () => {

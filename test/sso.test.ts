@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
 import { startOidc } from "./support/oidc.ts";
-import { browse, signedIn } from "./support/people.ts";
+import { browse, password, signedIn } from "./support/people.ts";
 
 const provider = startOidc({ id: "evald", secret: "s3cret" });
 afterAll(provider.close);
@@ -73,6 +73,55 @@ test("an address that the provider has not verified opens nothing, invited, of t
   }
   provider.signsInAs({ sub: "3", email: owner.email });
   await refused(browse(app), "account_not_linked");
+});
+
+test("an unproven account loses its passwords and sessions when the provider proves its address", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "victim.example=B" });
+  const eve = await signedIn(app);
+  const email = "cfo@victim.example";
+  await eve.post("/settings/members/invite", { email, role: "member" });
+  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  const squatter = browse(app);
+  expect((await squatter.post(link, { name: "Eve", password })).location).toBe("/");
+  expect((await squatter.get("/account")).status).toBe(200);
+
+  provider.signsInAs({ sub: "cfo", email, email_verified: true });
+  const cfo = browse(app);
+  expect((await comeBy(cfo)).location).toBe("http://localhost:3000/account");
+  const { body } = await cfo.get("/account");
+  expect(body).not.toContain("/account/password");
+  expect((await squatter.get("/account")).status).toBe(303);
+  expect((await browse(app).post("/sign-in", { email, password })).status).toBe(401);
+});
+
+test("only a verified address that is the boolean true counts", async () => {
+  const app = appWith();
+  const bea = await signedIn(app, { email: "bea@example.com" });
+  for (const verified of ["false", "true", 1, null]) {
+    provider.signsInAs({ sub: "1", email: bea.email, email_verified: verified });
+    await refused(browse(app), "account_not_linked");
+  }
+});
+
+test.each([
+  ["no expiry", { exp: undefined }],
+  ["another authorized party", { azp: "other" }],
+  ["two audiences and no authorized party", { aud: ["evald", "other"] }],
+  ["another audience", { aud: "other" }],
+  ["another issuer", { iss: "https://id.example.com" }],
+])("an ID token with %s is refused", async (_, claims) => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, ...claims });
+  await refused(browse(app), "unable_to_get_user_info");
+});
+
+test("a provider that sends no ID token is refused", async () => {
+  const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
+  provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
+  provider.sendIdToken(false);
+  await refused(browse(app), "unable_to_get_user_info");
+  provider.sendIdToken(true);
+  await comeBy(browse(app));
 });
 
 test("people of the domain become members, those of another that ends alike do not", async () => {

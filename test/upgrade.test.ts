@@ -59,6 +59,26 @@ test("a database of the first release keeps every row, and its unfinished runs c
   db.$client.close();
 });
 
+test("after an upgrade the addresses of people with a password count as unproven", async () => {
+  const { folder, client } = await oldFolder();
+  for (const [id, provider] of [
+    ["by-password", "credential"],
+    ["by-provider", "oidc"],
+  ] as const) {
+    client.run("insert into people values (?, ?, ?, 1, null, 0, 0)", [id, id, `${id}@example.com`]);
+    client.run("insert into accounts values (?, ?, ?, ?, null, 0, 0)", [id, id, provider, id]);
+  }
+  client.close();
+  const db = openDb(folder);
+  expect(
+    db.$client.query("select id, email_verified as verified from people where id like 'by-%' order by id").all(),
+  ).toEqual([
+    { id: "by-password", verified: 0 },
+    { id: "by-provider", verified: 1 },
+  ]);
+  db.$client.close();
+});
+
 test("the migration of the first release does not change", async () => {
   const { client } = await oldFolder();
   const [first] = client.query<{ hash: string }, []>("select hash from __drizzle_migrations order by created_at").all();

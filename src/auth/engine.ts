@@ -2,11 +2,11 @@ import { drizzleAdapter } from "better-auth/adapters/drizzle";
 import { APIError } from "better-auth/api";
 import { betterAuth } from "better-auth/minimal";
 import { createAccessControl } from "better-auth/plugins/access";
-import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import { organization } from "better-auth/plugins/organization";
 import { defaultStatements } from "better-auth/plugins/organization/access";
 import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
+import { type OidcConfig, oidcPlugin } from "./oidc.ts";
 
 const daySeconds = 24 * 3600;
 
@@ -14,8 +14,12 @@ const ac = createAccessControl(defaultStatements);
 const nothing = ac.newRole({});
 const owner = ac.newRole({ member: ["create", "update", "delete"], invitation: ["create", "cancel"] });
 
-/** The identity provider, and who may sign in with it without an existing account. */
-type Sso = { oidc: NonNullable<Deps["config"]["people"]["oidc"]>; mayJoin: (email: string) => boolean };
+/** The identity provider, who may sign in with it without an existing account, and what to do once a sign-in proves an email address. */
+type Sso = {
+  oidc: OidcConfig;
+  mayJoin: (email: string) => boolean;
+  proveAddress: (personId: string) => void;
+};
 
 export type Engine = ReturnType<typeof createEngine>;
 
@@ -58,7 +62,13 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       expiresIn: 30 * daySeconds,
       updateAge: 300,
     },
-    account: { fields: person, storeStateStrategy: "cookie", updateAccountOnSignIn: false },
+    account: {
+      fields: person,
+      storeStateStrategy: "cookie",
+      updateAccountOnSignIn: false,
+      // Safe only because `proveAddress` removes every password and session that somebody else may have.
+      accountLinking: { requireLocalEmailVerified: false },
+    },
     onAPIError: { errorURL: `${baseUrl()}/sign-in` },
     databaseHooks: {
       user: {
@@ -67,6 +77,13 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
             if (sso && !(emailVerified && sso.mayJoin(email)))
               throw new APIError("FORBIDDEN", { code: "not_invited", message: "not invited" });
           },
+        },
+        // Only `proveAddress` marks an address as verified, in one transaction with the removals.
+        update: { before: async () => (sso ? false : undefined) },
+      },
+      session: {
+        create: {
+          before: async ({ userId }) => sso?.proveAddress(userId),
         },
       },
       // We don't need the provider's access tokens.
@@ -79,7 +96,7 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       },
     },
     plugins: [
-      genericOAuth({ config: sso ? [toProvider(sso.oidc)] : [] }),
+      oidcPlugin(sso?.oidc),
       organization({
         ac,
         roles: { owner, admin: nothing, member: nothing },
@@ -120,13 +137,3 @@ const withoutTokens = {
   refreshTokenExpiresAt: undefined,
   scope: undefined,
 };
-
-const toProvider = ({ issuer, clientId, clientSecret }: Sso["oidc"]) => ({
-  providerId: "oidc",
-  discoveryUrl: `${issuer}/.well-known/openid-configuration`,
-  clientId,
-  clientSecret,
-  scopes: ["openid", "email", "profile"],
-  pkce: true,
-  requireIdTokenVerification: true,
-});

@@ -18,23 +18,32 @@ export type Invitation = {
   path: string;
 };
 /** The details of an invitation. `isKnown`: the email address belongs to an existing account. */
-export type Invited = { id: string; org: OrgId; orgName: string; email: string; role: Role; isKnown: boolean };
+export type Invited = {
+  id: string;
+  org: OrgId;
+  orgName: string;
+  email: string;
+  role: Role;
+  isKnown: boolean;
+  /** The link was emailed to the address and not shown to anyone else. */
+  isMailed: boolean;
+};
 
 type Inside = {
   engine: GetEngine;
   links: Links;
   inTurn: InTurn;
-  enter: (person: NewPerson, from: From) => Promise<string[]>;
+  enter: (person: NewPerson, from: From, isProven: boolean) => Promise<string[]>;
   findPerson: (email: string) => Person | undefined;
 };
 
 /** Invitations to an organization, from creation to acceptance. */
 export function createInvitations({ db, now }: Deps, { engine, links, inTurn, enter, findPerson }: Inside) {
-  const toPath = (id: string) => `/invite/${links.toToken("invite", id)}`;
+  const toPath = (id: string, ...via: "mail"[]) => `/invite/${links.toToken("invite", id, ...via)}`;
 
   /** Throws not_found, with the reason, for an invalid invitation. */
   function readInvitation(token: string): Invited {
-    const [id = ""] = links.readToken("invite", token) ?? [];
+    const [id = "", via] = links.readToken("invite", token) ?? [];
     const row = db
       .select({ invitation: invitations, orgName: orgs.name })
       .from(invitations)
@@ -46,7 +55,8 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
     if (status === "accepted") throw notFound("This invitation was already accepted. Sign in.");
     if (status !== "pending") throw notFound("This invitation was revoked. Ask an owner for a new one.");
     if (expiresAt.getTime() <= now()) throw notFound("This invitation has expired. Ask an owner for a new one.");
-    return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown: findPerson(email) !== undefined };
+    const isKnown = findPerson(email) !== undefined;
+    return { id, org: orgId as OrgId, orgName: row.orgName, email, role, isKnown, isMailed: via === "mail" };
   }
 
   return {
@@ -69,13 +79,16 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
           path: toPath(id),
         })),
 
-    /** Invites an email address and revokes its earlier invitation. Returns the path of the link. */
-    async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; path: string }> {
+    /**
+     * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who
+     * holds the address, so it must not be shown to anyone else.
+     */
+    async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; mailedPath: string }> {
       const address = toEmail(email);
       const body = { email: address, role: toRole(role), organizationId: org };
       const { api } = await engine();
       const made = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));
-      return { email: address, path: toPath(made.id) };
+      return { email: address, mailedPath: toPath(made.id, "mail") };
     },
 
     async revokeInvitation(org: OrgId, id: string, from: From): Promise<void> {
@@ -95,12 +108,12 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
       from: From,
     ): Promise<string[]> =>
       inTurn(async () => {
-        const { id, email } = readInvitation(token);
+        const { id, email, isMailed } = readInvitation(token);
         if (signedIn && signedIn.person.email !== email)
           throw conflict(
             `This invitation is for ${email}, but you are signed in as ${signedIn.person.email}. Sign out first.`,
           );
-        const cookies = signedIn ? [] : await enter({ name, email, password }, from);
+        const cookies = signedIn ? [] : await enter({ name, email, password }, from, isMailed);
         const { api } = await engine();
         const headers = toHeaders(signedIn ? from : withCookies(from, cookies));
         await withAppErrors(api.acceptInvitation({ body: { invitationId: id }, headers }));

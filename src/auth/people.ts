@@ -1,9 +1,9 @@
 import { asc, eq } from "drizzle-orm";
 import { members, orgs, people, signIns } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { invalidField, notFound } from "../errors.ts";
+import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
-import { createAccount } from "./account.ts";
+import { createAccount, findPassword } from "./account.ts";
 import { createAttempts } from "./attempts.ts";
 import type { Engine } from "./engine.ts";
 import { type From, toHeaders, withAppErrors } from "./engine-calls.ts";
@@ -12,6 +12,7 @@ import { createLinks, readSecret } from "./links.ts";
 import { createMail } from "./mail.ts";
 import { createMembers } from "./members.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
+import { createResets } from "./resets.ts";
 import { createSetup } from "./setup.ts";
 import { createSso } from "./sso.ts";
 
@@ -55,9 +56,19 @@ export function createPeople(deps: Deps) {
     const account = email.trim().toLowerCase();
     attempts.begin(account, from.address);
     const { api } = await engine();
-    const { headers } = await withAppErrors(
+    const hash = () => {
+      const person = db.select({ id: people.id }).from(people).where(eq(people.email, account)).get();
+      return person && findPassword(db, person.id)?.hash;
+    };
+    const before = hash();
+    const { headers, response } = await withAppErrors(
       api.signInEmail({ body: { email: account, password }, headers: toHeaders(from), returnHeaders: true }),
     );
+    // Verification takes time, during which the password may have been replaced and all sessions ended.
+    if (hash() !== before) {
+      db.delete(signIns).where(eq(signIns.token, response.token)).run();
+      throw new AppError("unauthorized", "Your password was changed while you signed in. Sign in again.");
+    }
     attempts.succeed(account, from.address);
     return headers.getSetCookie();
   }
@@ -71,15 +82,18 @@ export function createPeople(deps: Deps) {
     return await hash(password);
   }
 
-  /** Creates a person with a password and signs them in. For an existing person, the password must match. */
-  async function enter({ name, email, password }: NewPerson, from: From): Promise<string[]> {
+  /**
+   * Creates a person with a password and signs them in. For an existing person, the password must match. `isProven`: only the holder of
+   * the email address can have got here. A link that somebody else has seen proves nothing.
+   */
+  async function enter({ name, email, password }: NewPerson, from: From, isProven: boolean): Promise<string[]> {
     const address = toEmail(email);
     if (findPerson(address)) return await signIn(address, password, from);
     const called = toName(name);
     const hash = await hashOf(password);
     const { internalAdapter } = await (await engine()).$context;
     const made = await internalAdapter.createUser(
-      { name: called, email: address, emailVerified: true },
+      { name: called, email: address, emailVerified: isProven },
       { method: "email-password" },
     );
     await internalAdapter.linkAccount({
@@ -98,6 +112,7 @@ export function createPeople(deps: Deps) {
     ...createInvitations(deps, inside),
     ...createSetup(deps, inside),
     ...createAccount(deps, inside),
+    ...createResets(deps, inside),
     ...createMail(deps),
     ...createSso(deps, secret),
     attempts,

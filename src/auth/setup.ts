@@ -12,7 +12,7 @@ type Inside = {
   engine: GetEngine;
   links: Links;
   inTurn: InTurn;
-  enter: (person: NewPerson, from: From) => Promise<string[]>;
+  enter: (person: NewPerson, from: From, isProven: boolean) => Promise<string[]>;
   findPerson: (email: string) => Person | undefined;
 };
 
@@ -60,7 +60,7 @@ export function createSetup({ db, now }: Deps, { engine, links, inTurn, enter, f
     setUp: (token: string, person: NewPerson, from: From): Promise<string[]> =>
       inTurn(async () => {
         const { org } = readSetup(token);
-        const cookies = await enter(person, from);
+        const cookies = await enter(person, from, false);
         const { api } = await engine();
         const { id } = findPerson(person.email) as Person;
         await withAppErrors(api.addMember({ body: { userId: id, organizationId: org, role: "owner" } }));

@@ -1,5 +1,6 @@
 import { and, eq, gt } from "drizzle-orm";
-import { invitations, members, orgs, people } from "../db/tables.ts";
+import { tx } from "../db/open.ts";
+import { accounts, invitations, members, orgs, people, signIns } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { notFound, unavailable } from "../errors.ts";
 import type { Engine } from "./engine.ts";
@@ -23,10 +24,27 @@ export function createSso(deps: Deps, secret: () => string) {
     return joins(email) || db.select().from(invitations).where(waiting).get() !== undefined;
   }
 
+  /**
+   * Marks the email address of a person as verified. If it wasn't, somebody else may have created the account or set its password, so
+   * the password and all sessions are removed.
+   */
+  const proveAddress = (personId: string): void =>
+    tx(db, (t) => {
+      const unproven = and(eq(people.id, personId), eq(people.emailVerified, false));
+      const [proven] = t.update(people).set({ emailVerified: true }).where(unproven).returning({ id: people.id }).all();
+      if (!proven) return;
+      t.delete(accounts)
+        .where(and(eq(accounts.personId, personId), eq(accounts.providerId, "credential")))
+        .run();
+      t.delete(signIns).where(eq(signIns.personId, personId)).run();
+    });
+
   /** Recreated after the provider's metadata couldn't be loaded. */
   async function engine(): Promise<Engine> {
     if (!oidc) throw notFound("No identity provider is configured.");
-    loading ??= import("./engine.ts").then(({ createEngine }) => createEngine(deps, secret(), { oidc, mayJoin }));
+    loading ??= import("./engine.ts").then(({ createEngine }) =>
+      createEngine(deps, secret(), { oidc, mayJoin, proveAddress }),
+    );
     const made = await loading;
     if ((await made.$context).socialProviders.length > 0) return made;
     loading = undefined;

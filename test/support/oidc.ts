@@ -1,6 +1,6 @@
 import { createHash, generateKeyPairSync, sign } from "node:crypto";
 
-type Claims = { sub: string; email: string; email_verified?: boolean; name?: string };
+type Claims = { sub: string; email: string; email_verified?: unknown; name?: string } & Record<string, unknown>;
 type Asked = { redirectUri: string; challenge: string; nonce: string; claims: Claims };
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -12,6 +12,7 @@ export function startOidc(client: { id: string; secret: string }) {
   const seen: string[] = [];
   let claims: Claims = { sub: "none", email: "none@example.com" };
   let otherKey = false;
+  let sendsIdToken = true;
 
   function authorize({ searchParams: ask }: URL): Response {
     const back = new URL(ask.get("redirect_uri") ?? "");
@@ -43,7 +44,12 @@ export function startOidc(client: { id: string; secret: string }) {
     const signed = `${encode({ alg: "RS256", kid: "1", typ: "JWT" })}.${encode(payload)}`;
     const key = otherKey ? generateKeyPairSync("rsa", { modulusLength: 2048 }).privateKey : privateKey;
     const idToken = `${signed}.${sign("sha256", Buffer.from(signed), key).toString("base64url")}`;
-    return Response.json({ access_token: "a-token", token_type: "Bearer", expires_in: 60, id_token: idToken });
+    return Response.json({
+      access_token: "a-token",
+      token_type: "Bearer",
+      expires_in: 60,
+      ...(sendsIdToken && { id_token: idToken }),
+    });
   }
 
   const server = Bun.serve({
@@ -54,6 +60,7 @@ export function startOidc(client: { id: string; secret: string }) {
       seen.push(url.pathname);
       if (url.pathname === "/authorize") return authorize(url);
       if (url.pathname === "/token") return token(request);
+      if (url.pathname === "/userinfo") return Response.json(claims);
       if (url.pathname === "/jwks")
         return Response.json({
           keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }],
@@ -62,6 +69,7 @@ export function startOidc(client: { id: string; secret: string }) {
         issuer,
         authorization_endpoint: `${issuer}/authorize`,
         token_endpoint: `${issuer}/token`,
+        userinfo_endpoint: `${issuer}/userinfo`,
         jwks_uri: `${issuer}/jwks`,
         response_types_supported: ["code"],
         subject_types_supported: ["public"],
@@ -79,6 +87,10 @@ export function startOidc(client: { id: string; secret: string }) {
     /** From now on tokens are signed with a key that is not the provider's. */
     forge(): void {
       otherKey = true;
+    },
+    /** Whether tokens come with an ID token. */
+    sendIdToken(sends: boolean): void {
+      sendsIdToken = sends;
     },
     close: () => server.stop(true),
   };

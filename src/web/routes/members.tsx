@@ -56,7 +56,9 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
           const [email, role] = [form.get("email") ?? "", form.get("role") ?? ""];
           const made = await people.invite(org, email, role, fromOf(request));
           if (!people.sendsMail) return "invited";
-          return (await people.mailInvitation(made.email, orgName, person.name, made.path)) ? "mailed" : "unmailed";
+          return (await people.mailInvitation(made.email, orgName, person.name, made.mailedPath))
+            ? "mailed"
+            : "unmailed";
         }),
       hidden,
     )

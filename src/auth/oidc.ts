@@ -1,0 +1,52 @@
+import { genericOAuth } from "better-auth/plugins/generic-oauth";
+import type { Deps } from "../deps.ts";
+
+export type OidcConfig = NonNullable<Deps["config"]["people"]["oidc"]>;
+
+/**
+ * The identity provider as a plugin of the engine. The library verifies signature, issuer, audience and nonce of an ID token if there is
+ * one. OpenID Connect Core 1.0 §3.1.3.7 also requires the token itself, its expiry and its authorized party, and §5.3.2 the same
+ * subject in the user info.
+ */
+export function oidcPlugin(oidc: OidcConfig | undefined) {
+  const plugin = genericOAuth({ config: oidc ? [toProvider(oidc)] : [] });
+  return {
+    ...plugin,
+    async init(context: Parameters<typeof plugin.init>[0]) {
+      const made = await plugin.init(context);
+      for (const provider of made.context.socialProviders) {
+        const { getUserInfo } = provider;
+        provider.getUserInfo = async (tokens) => {
+          const subject = subjectOf(tokens.idToken, oidc?.clientId);
+          const found = subject === null ? null : await getUserInfo(tokens);
+          const claims = found?.data as { sub?: unknown; email_verified?: unknown } | undefined;
+          if (!found || claims?.sub !== subject) return null;
+          return { ...found, user: { ...found.user, emailVerified: claims?.email_verified === true } };
+        };
+      }
+      return made;
+    },
+  };
+}
+
+const toProvider = ({ issuer, clientId, clientSecret }: OidcConfig) => ({
+  providerId: "oidc",
+  discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+  clientId,
+  clientSecret,
+  scopes: ["openid", "email", "profile"],
+  pkce: true,
+  requireIdTokenVerification: true,
+});
+
+/** The subject of an ID token that names an expiry and no other authorized party; null for any other. The library verifies the rest. */
+function subjectOf(idToken: string | undefined, clientId: string | undefined): string | null {
+  if (idToken === undefined) return null;
+  try {
+    const { sub, exp, aud, azp } = JSON.parse(Buffer.from(idToken.split(".")[1] ?? "", "base64url").toString());
+    const isForUs = azp === clientId || (azp === undefined && !(Array.isArray(aud) && aud.length > 1));
+    return typeof sub === "string" && sub !== "" && typeof exp === "number" && isForUs ? sub : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,11 @@
+import { afterAll, beforeAll, test } from "bun:test";
+import fc from "fast-check";
+import { allActions, endAccounts, play, startAccounts } from "./support/accounts.ts";
+
+beforeAll(startAccounts);
+afterAll(endAccounts);
+
+test("no order of actions opens another's organization", async () => {
+  const steps = fc.array(fc.constantFrom(...allActions), { minLength: 3, maxLength: 14 });
+  await fc.assert(fc.asyncProperty(steps, play), { numRuns: 25, seed: 20261122 });
+});
