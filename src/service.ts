@@ -1,7 +1,8 @@
 import { dirname, join } from "node:path";
 import type { Logger } from "pino";
 import { version } from "../package.json" with { type: "json" };
-import { type Agent, objectionTo } from "./agents/agent.ts";
+import type { Agent } from "./agents/agent.ts";
+import { toChoice } from "./agents/choice.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { createHost } from "./agents/llm/host.ts";
 import { createKeys } from "./auth/keys.ts";
@@ -77,14 +78,10 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
   const people = createPeople(deps);
   const providers = createProviders(deps);
   const models = createModels(deps);
-  /** Every agent, with the reason why it isn't available, if any. */
-  const agentChoices = Object.entries(agents).map(([id, agent]) => ({
-    id,
-    hasModel: agent.describe().kind === "model",
-    objection: objectionTo(agent),
-  }));
+  /** Looked up each time: coding agents are installed and updated while the service runs. */
+  const listAgents = () => Object.entries(agents).map(([id, agent]) => toChoice(id, agent));
   const prompts = createPrompts(deps, {
-    agents: agentChoices.filter(({ objection }) => objection === null),
+    listAgents,
     agentModel: config.agentModel,
     checkModel: models.getModel,
     onScheduled,
@@ -108,7 +105,7 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
     people,
     providers,
     models,
-    agentChoices,
+    listAgents,
     prompts,
     friction,
     baselines,

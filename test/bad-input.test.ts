@@ -4,7 +4,7 @@ import { ownAgents } from "../src/agents/all.ts";
 import { testApp } from "./support/app.ts";
 import { type SiteRoute, serveSite } from "./support/site.ts";
 
-const agent = ownAgents().explorer;
+const agent = ownAgents({}).explorer;
 const stops: (() => void)[] = [];
 afterAll(() => {
   for (const stop of stops) stop();

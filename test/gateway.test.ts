@@ -590,6 +590,19 @@ describe("the door", () => {
     ["openai", "/openai/v1/responses", { tools: [{ type: "mcp", server_url: "https://example.com" }] }, "mcp"],
     ["openai", "/openai/v1/responses", { tools: [{ type: "function" }, { type: "web_search" }] }, "web_search"],
     [
+      "openai",
+      "/openai/v1/responses",
+      { tools: [{ type: "namespace", name: "web", tools: [{ type: "function" }, { type: "web_search" }] }] },
+      "namespace",
+    ],
+    ["openai", "/openai/v1/responses", { tools: [{ type: "tool_search" }] }, "tool_search"],
+    [
+      "openai",
+      "/openai/v1/responses",
+      { input: [{ type: "additional_tools", tools: [{ type: "function" }, { type: "code_interpreter" }] }] },
+      "code_interpreter",
+    ],
+    [
       "anthropic",
       "/anthropic/v1/messages",
       { tools: [{ name: "a" }, { type: "web_fetch_20250910" }] },
@@ -607,6 +620,22 @@ describe("the door", () => {
       { error: { message: `tools that run at the provider are not allowed: ${what}` } },
     ]);
     expect(fake.requests.length).toBe(before);
+    await session.close();
+  });
+
+  test("tools that the client runs pass, in a namespace, searched for or added later", async () => {
+    const { session } = openRun("openai", "text");
+    const own = { type: "function", name: "shell" };
+    const answer = await call(session, "/openai/v1/responses", {
+      model: "text",
+      tools: [
+        { type: "namespace", name: "functions", tools: [own, { type: "custom", name: "exec" }] },
+        { type: "tool_search", execution: "client" },
+      ],
+      input: [{ type: "additional_tools", tools: [{ type: "namespace", name: "more", tools: [own] }] }],
+    });
+    expect(answer.status).toBe(200);
+    await answer.text();
     await session.close();
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
+import type { Agent } from "../src/agents/agent.ts";
 import { runs } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 
@@ -234,4 +235,69 @@ test("a prompt that asks for review gets a draft, which its filter finds", async
   ).toEqual([[runId, "draft"]]);
   expect(listed.headers.get("x-total-count")).toBe("1");
   expect((await t.send("GET", "/api/v1/runs?reportStatus=published")).body).toEqual([]);
+});
+
+describe("the agent of a run", () => {
+  const other = (providers?: "openai"[], missing?: string): Agent => ({
+    describe: () => ({ id: "other", version: "7", model: null, kind: "model", providers }),
+    preflight: () => (missing === undefined ? [] : [{ what: "Other", isHere: false, detail: missing }]),
+    async *run() {
+      yield { type: "tool_call", id: "t1", tool: "look", input: {} };
+      yield { type: "tool_result", id: "t1", tool: "look", ok: true, output: {} };
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    },
+  });
+  const env = { OPENAI_API_KEY: "sk-0123456789abcdef", ANTHROPIC_API_KEY: "sk-0123456789abcdef" };
+  const agents = { other: other(["openai"]), gone: other(undefined, "install it with: npm install -g gone") };
+
+  test("is the prompt's unless the request names another, and a retry keeps the choice", async () => {
+    const { send, runJobs } = testApp({ agents, env });
+    const { body: prompt } = await send("POST", "/api/v1/prompts", {
+      body: { text: "See https://docs.test/", agent: "explorer" },
+    });
+    const run = async (path: string, body: object) => (await send("POST", path, { body })).body;
+    const asked = { urlMap: {}, agent: "other", model: "openai/gpt-5" };
+    const { runId } = await run(`/api/v1/prompts/${prompt.id}/run`, asked);
+    const own = await run(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+    const again = await run(`/api/v1/runs/${runId}/rerun`, {});
+    await runJobs();
+    const agentsOf = async (ids: string[]) =>
+      await Promise.all(ids.map(async (id) => (await send("GET", `/api/v1/runs/${id}`)).body.agent));
+    const chosen = { id: "other", version: "7", model: "openai/gpt-5" };
+    expect(await agentsOf([runId, own.runId, again.runId])).toEqual([
+      chosen,
+      { id: "explorer", version: "test", model: null },
+      chosen,
+    ]);
+  });
+
+  test.each([
+    [{ agent: "nobody" }, /"nobody" is not available/],
+    [{ agent: "gone", model: "openai/gpt-5" }, /npm install -g gone/],
+    [{ agent: "other", model: "anthropic/claude-opus-4-8" }, /cannot use anthropic.*openai/],
+    [{ agent: "explorer", model: "openai/gpt-5" }, /does not use a model/],
+    [{ agent: "other" }, /needs a model/],
+  ])("%j is refused", async (body, detail) => {
+    const { send } = testApp({ agents, env });
+    const { body: prompt } = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
+    const answer = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {}, ...body } });
+    expect([answer.status, answer.body.error]).toEqual([400, "bad_request"]);
+    expect(answer.body.detail).toMatch(detail);
+  });
+
+  test("is listed with what keeps it from being used", async () => {
+    const { send } = testApp({ agents });
+    const { status, body } = await send("GET", "/api/v1/agents");
+    expect([status, body]).toEqual([
+      200,
+      [
+        { id: "explorer", version: "test", hasModel: false, providers: null, objection: null },
+        { id: "other", version: "7", hasModel: true, providers: ["openai"], objection: null },
+        {
+          ...{ id: "gone", version: null, hasModel: true, providers: null },
+          objection: "Other: install it with: npm install -g gone",
+        },
+      ],
+    ]);
+  });
 });

@@ -76,13 +76,15 @@ type Said =
   | { type: "thought"; text: string; by: "rule" | "model" }
   /** `id`: ID of the tool call whose output this is, sent while the tool runs. */
   | { type: "message"; text: string; id?: string }
-  | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown> }
+  /** `ownName`: what the agent itself calls the tool, where that is another name. */
+  | { type: "tool_call"; id: string; tool: string; input: Record<string, unknown>; ownName?: string }
   | {
       type: "tool_result";
       id: string;
       tool: string;
       ok: boolean;
       output: Record<string, unknown>;
+      ownName?: string;
       checks?: Check[];
       artefact?: Artefact;
     }
@@ -128,7 +130,8 @@ type Said =
   | { type: "end"; outcome: Outcome; reason: string };
 
 /**
- * `started` {agent, version, kind, model, goal, starts}; `page_read` {url, chars, form: "markdown" | "html", title};
+ * `started` {agent, version, kind, model, goal, starts}, for coding agents also {preset: its revision, isTried: whether
+ * this version was tested}; `agent_usage` {costUsd}: the cost that a coding agent reports itself; `page_read` {url, chars, form: "markdown" | "html", title};
  * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first ones listed}.
  * After the agent's end, the service adds `judging` {model, rubric, goal}, then `judged` {the same, answer} or
  * `not_judged` {the same, reason}.
@@ -141,6 +144,7 @@ type Said =
  */
 type MilestoneName =
   | "started"
+  | "agent_usage"
   | "goal_terms"
   | "page_read"
   | "pages_listed"
@@ -242,6 +246,10 @@ type AgentDescription = {
   model: string | null;
   /** `rules` agents report less than `model` agents: they never claim that a goal was met. */
   kind: "rules" | "model";
+  /** Providers whose models it can use. Default: all. */
+  providers?: readonly ModelProvider[];
+  /** Memory that a usual session needs. Its runs get at least this much, unless their prompt sets a limit. */
+  memoryBytes?: number;
 };
 
 /** An agent. `run` ends with one `end` event or throws an AgentFailure. After the signal aborts, it ends soon and leaves nothing behind. */
@@ -275,12 +283,6 @@ export class AgentFailure extends Error {
   ) {
     super(`${failureCause}: ${detail}`);
   }
-}
-
-/** Why an agent can't run here, as a sentence; null if it can. */
-export function objectionTo(agent: Agent): string | null {
-  const missing = agent.preflight().filter(({ isHere }) => !isHere);
-  return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
 }
 
 /** The URLs that determine which hosts a run may reach. */

@@ -1,9 +1,13 @@
 import { version } from "../../package.json" with { type: "json" };
 import type { Agent } from "./agent.ts";
 import { createChildAgent } from "./child.ts";
+import { createCodingAgent } from "./coding/coding.ts";
+import { presets } from "./coding/presets.ts";
 
-/** All agents of this executable by ID, running in this process. */
-export const ownAgents = (): Record<string, Agent> => ({
+type Env = Record<string, string | undefined>;
+
+/** All agents of this executable by ID, running in this process. Coding agents are searched for on the PATH of `env`. */
+export const ownAgents = (env: Env): Record<string, Agent> => ({
   explorer: onDemand({ id: "explorer", version, model: null, kind: "rules" }, async () => {
     const { createExplorer } = await import("./explorer/explorer.ts");
     return createExplorer({ version });
@@ -12,14 +16,15 @@ export const ownAgents = (): Record<string, Agent> => ({
     const { createModelAgent } = await import("./llm/llm.ts");
     return createModelAgent({ version });
   }),
+  ...Object.fromEntries(presets.map((preset) => [preset.id, createCodingAgent(preset, { path: env.PATH ?? "" })])),
 });
 
 /**
  * The same agents, each run in its own process. `env`: the service's environment, from which the process gets the
  * variables that it needs.
  */
-export const allAgents = (env: Record<string, string | undefined> = {}): Record<string, Agent> =>
-  Object.fromEntries(Object.entries(ownAgents()).map(([id, agent]) => [id, createChildAgent(agent, { env })]));
+export const allAgents = (env: Env): Record<string, Agent> =>
+  Object.fromEntries(Object.entries(ownAgents(env)).map(([id, agent]) => [id, createChildAgent(agent, { env })]));
 
 /** An agent whose code is loaded when it runs. The service itself only needs its description. */
 function onDemand(description: ReturnType<Agent["describe"]>, load: () => Promise<Agent>): Agent {

@@ -11,7 +11,7 @@ export async function runAgent(): Promise<never> {
     await out.flush();
   };
   try {
-    await work(ownAgents(), { input: Bun.stdin.stream(), write, signal: stop.signal, now: Date.now });
+    await work(ownAgents(process.env), { input: Bun.stdin.stream(), write, signal: stop.signal, now: Date.now });
     process.exit(0);
   } catch (error) {
     await Bun.write(Bun.stderr, `${(error instanceof Error && error.stack) || error}\n`);

@@ -2,8 +2,9 @@ import { accessSync, constants, existsSync, statfsSync, statSync } from "node:fs
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
-import { type Agent, objectionTo } from "../agents/agent.ts";
+import type { Agent } from "../agents/agent.ts";
 import { allAgents } from "../agents/all.ts";
+import { objectionTo } from "../agents/choice.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import type { Config } from "../config/config.ts";
@@ -34,7 +35,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         {
           what: "agents",
           state: "ok",
-          detail: Object.entries(allAgents())
+          detail: Object.entries(allAgents(env))
             .map((each) => toAgent(each, config.agentModel))
             .join(", "),
         },

@@ -66,7 +66,9 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
     });
     try {
       const baseUrl = () => config.baseUrl ?? toOwnUrl(config);
-      return work(createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(), baseUrl }));
+      return work(
+        createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(process.env), baseUrl }),
+      );
     } finally {
       closeDb(db);
     }

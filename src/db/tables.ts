@@ -69,6 +69,8 @@ export type RunTask = {
   reviewBeforePublishing: boolean;
   /** The limits of the prompt. */
   limits: Limits | null;
+  /** What the request chose in place of the prompt's agent and model. */
+  chosen?: { agent?: string; model?: string };
 };
 
 /** A grade with the IDs of its friction points and recommended fixes. */

@@ -1,6 +1,8 @@
 import { and, count, eq, ne } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import type { AgentChoice } from "../agents/choice.ts";
 import { checkLimits } from "../config/limits.ts";
+import { parseModelId } from "../config/model-settings.ts";
 import { type prompts, providers, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
@@ -11,19 +13,64 @@ import type { DeclaredCheck } from "./schema.ts";
 export type PromptRow = typeof prompts.$inferSelect;
 
 export type AgentParts = {
-  /** The available agents, the default first; prompts with another agent are rejected. */
-  agents: { id: string; hasModel: boolean }[];
+  /** All agents, the default first; prompts with an unknown or unavailable one are rejected. */
+  listAgents: () => AgentChoice[];
   /** The default model. */
   agentModel: string | null;
   /** Throws an AppError if an organization can't call a model. */
   checkModel: (org: OrgId, model: string) => void;
 };
 
+type Choice = Pick<PromptRow, "agent" | "model">;
+
+/** Whether an agent can use a model. */
+const usable = (agent: AgentChoice | undefined, model: string | null): boolean => {
+  const provider = parseModelId(model ?? "")?.provider;
+  return (
+    agent?.hasModel === true &&
+    (agent.providers === null || (provider !== undefined && agent.providers.includes(provider)))
+  );
+};
+
 /** Validation of a prompt, and the choice of the agent for its runs. */
 export function createPromptCheck(
   { db, config }: Pick<Deps, "db" | "config">,
-  { agents, agentModel, checkModel }: AgentParts,
+  { listAgents, agentModel, checkModel }: AgentParts,
 ) {
+  /** Throws bad_request that names the field. */
+  function checkAgent(org: OrgId, { agent: id, model }: Choice): void {
+    const agents = listAgents();
+    const agent = agents.find((each) => each.id === id);
+    const available = agents.filter(({ objection }) => objection === null);
+    if (id !== null && !agent) {
+      const ids = available.map((each) => each.id).join(" or ");
+      throw invalidField("agent", `${JSON.stringify(id)} is not available on this server; use ${ids}`);
+    }
+    if (agent && agent.objection !== null)
+      throw invalidField("agent", `${agent.id} is not available on this server: ${agent.objection}`);
+    const takers = available.filter(({ hasModel }) => hasModel).map((each) => each.id);
+    if (model !== null && takers.length === 0)
+      throw invalidField("model", "no available agent uses a model; leave it null");
+    if (model !== null && agent?.hasModel === false)
+      throw invalidField(
+        "model",
+        `the agent ${agent.id} does not use a model; leave it null, or use the agent ${takers.join(" or ")}`,
+      );
+    if (model !== null) named("model", () => checkModel(org, model));
+    else if (agent?.hasModel) {
+      if (agentModel === null)
+        throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
+      named("agent", () => checkModel(org, agentModel));
+    }
+    const used = model ?? agentModel;
+    const provider = parseModelId(used ?? "")?.provider;
+    if (agent?.providers && provider && !agent.providers.includes(provider))
+      throw invalidField(
+        "model",
+        `the agent ${agent.id} cannot use ${used}; use a model of ${agent.providers.join(" or ")}`,
+      );
+  }
+
   /** Returns the row to store, with IDs in lower case. Throws bad_request that names the field. */
   function check(org: OrgId, row: PromptRow): PromptRow {
     const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
@@ -44,24 +91,7 @@ export function createPromptCheck(
         `scheduled prompts need a default for each variable; templateDefaults lacks ${missing.join(", ")}`,
       );
     checkLimits(row.limits, config);
-    const agent = agents.find(({ id }) => id === row.agent);
-    const ids = agents.map(({ id }) => id).join(" or ");
-    if (row.agent !== null && !agent)
-      throw invalidField("agent", `${JSON.stringify(row.agent)} is not available on this server; use ${ids}`);
-    const takers = agents.filter(({ hasModel }) => hasModel).map(({ id }) => id);
-    if (row.model !== null && takers.length === 0)
-      throw invalidField("model", "no available agent uses a model; leave it null");
-    if (row.model !== null && agent?.hasModel === false)
-      throw invalidField(
-        "model",
-        `the agent ${agent.id} does not use a model; leave it null, or use the agent ${takers.join(" or ")}`,
-      );
-    if (row.model !== null) named("model", () => checkModel(org, row.model as string));
-    else if (agent?.hasModel) {
-      if (agentModel === null)
-        throw invalidField("agent", `${agent.id} needs a model; set model, or EVALD_AGENT_MODEL on the server`);
-      named("agent", () => checkModel(org, agentModel));
-    }
+    checkAgent(org, row);
     const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
     if (baselineRequestId !== null) checkBaseline(org, row.id, baselineRequestId);
     return { ...row, targetProviderId, baselineRequestId };
@@ -84,7 +114,9 @@ export function createPromptCheck(
   }
 
   /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
-  function agentOf(org: OrgId, row: Pick<PromptRow, "agent" | "model">): { agent: string; model: string | null } {
+  function agentOf(org: OrgId, row: Choice): { agent: string; model: string | null } {
+    const agents = listAgents();
+    const available = agents.filter(({ objection }) => objection === null);
     const model = row.model ?? agentModel;
     const isCallable = () => {
       try {
@@ -97,12 +129,25 @@ export function createPromptCheck(
     };
     const agent =
       agents.find(({ id }) => id === row.agent) ??
-      agents.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
-      agents.find(({ hasModel }) => !hasModel);
+      available.find(({ hasModel }) => hasModel && (row.model !== null || isCallable())) ??
+      available.find(({ hasModel }) => !hasModel);
     return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
   }
 
-  return { check, agentOf };
+  /** The agent and model of a run that may name others than its prompt. Throws bad_request that names the field. */
+  function agentFor(org: OrgId, row: Choice, given: Partial<Choice>): { agent: string; model: string | null } {
+    if (!given.agent && !given.model) return agentOf(org, row);
+    const agent = given.agent ?? row.agent;
+    const isOther = given.agent != null && given.agent !== row.agent;
+    const known = listAgents().find(({ id }) => id === agent);
+    // The prompt's model was chosen for its own agent.
+    const takesModel = !isOther || usable(known, row.model);
+    const choice = { agent, model: given.model ?? (takesModel ? row.model : null) };
+    checkAgent(org, choice);
+    return agentOf(org, choice);
+  }
+
+  return { check, agentOf, agentFor };
 }
 
 /** Attributes a failed check to a field. */

@@ -8,7 +8,7 @@ import { toIso } from "../schema.ts";
 import { minRuns } from "../stats/power.ts";
 import { createPromptLists, toPromptSummary } from "./lists.ts";
 import { type AgentParts, createPromptCheck, type PromptRow } from "./prompt-check.ts";
-import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
+import type { AgentInfo, Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 
 export type Prompts = ReturnType<typeof createPrompts>;
@@ -22,7 +22,7 @@ export function createPrompts(
   { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
   { onScheduled, ...parts }: Parts,
 ) {
-  const { check, agentOf } = createPromptCheck({ db, config }, parts);
+  const { check, agentOf, agentFor } = createPromptCheck({ db, config }, parts);
   const byId = db
     .select()
     .from(prompts)
@@ -93,6 +93,14 @@ export function createPrompts(
     ...createPromptLists({ db }),
     getPromptRow,
     agentOf,
+    agentFor,
+    /** Every agent that this server knows, whether it can be used or not. */
+    listAgents: (): AgentInfo[] =>
+      parts.listAgents().map(({ version, ...agent }) => ({
+        ...agent,
+        version: agent.objection === null ? version : null,
+        providers: agent.providers ? [...agent.providers] : null,
+      })),
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** Warnings about an evaluation with this many runs. Throws not_found. */

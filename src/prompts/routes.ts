@@ -5,7 +5,7 @@ import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
 import type { Prompts } from "./prompts.ts";
-import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+import { AgentInfo, Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
 
 const path = Type.Object({ promptId: PathId("ID of the prompt") });
 
@@ -24,6 +24,22 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
         }),
         ...operation("Prompts", "listPrompts", "List prompts, newest first", {
           200: listOf(PromptSummary, "Prompts, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/agents",
+      ({ request, query, set }) => {
+        orgOf(request);
+        const { limit, offset } = pageOf(query);
+        const all = prompts.listAgents();
+        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+      },
+      {
+        query: Type.Object(pageQuery),
+        ...operation("Prompts", "listAgents", "List the agents of this server", {
+          200: listOf(AgentInfo, "Agents, the default first"),
           ...errors(400),
         }),
       },

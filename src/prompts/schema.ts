@@ -1,5 +1,6 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
+import { modelProviders } from "../config/model-settings.ts";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
 
@@ -91,7 +92,8 @@ const choices = {
   agent: Nullable(
     Type.String({
       maxLength: 100,
-      description: "explorer or llm; null: llm if a model with an API key is configured, else explorer",
+      description:
+        "explorer, llm or a coding agent such as codex (GET /api/v1/agents lists them); null: llm if a model with an API key is configured, else explorer",
     }),
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use a model" })),
@@ -169,3 +171,22 @@ export const PromptPatch = Type.Object(
   { title: "PromptPatch", examples: [{ status: "archived" }] },
 );
 export type PromptPatch = Static<typeof PromptPatch>;
+
+export const AgentInfo = Type.Object(
+  {
+    id: Type.String({ description: "Name it as the agent of a prompt or a run" }),
+    version: Nullable(
+      Type.String({ description: "Changes with everything that may change its results; null: unavailable" }),
+    ),
+    hasModel: Type.Boolean({ description: "Whether it uses a model" }),
+    providers: Nullable(
+      Type.Array(OneOf(modelProviders), { description: "Providers whose models it can use; null: all" }),
+    ),
+    objection: Nullable(Type.String({ description: "Why it cannot be used on this server; null: it can" })),
+  },
+  {
+    title: "Agent",
+    examples: [{ id: "codex", version: "0.169.0+preset.1", hasModel: true, providers: ["openai"], objection: null }],
+  },
+);
+export type AgentInfo = Static<typeof AgentInfo>;

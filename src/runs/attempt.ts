@@ -54,7 +54,12 @@ export function createAttempt(
     stop: AbortSignal,
   ): Promise<void> {
     const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-    const limits = decideLimits(run.task.limits, config);
+    const { kind, memoryBytes = 0 } = agent.describe();
+    const decided = decideLimits(run.task.limits, config);
+    const limits = {
+      ...decided,
+      memoryBytes: run.task.limits?.memoryBytes ? decided.memoryBytes : Math.max(decided.memoryBytes, memoryBytes),
+    };
     const grant = money.grantOf(run);
     if (run.reservedUsd === 0)
       throw new JobFailure(
@@ -87,7 +92,6 @@ export function createAttempt(
       declaredChecks: run.task.declaredChecks,
       limits: { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } },
     };
-    const { kind } = agent.describe();
     let warn = (_limit: string) => {};
     const bounds = createBounds(kind, task.limits, {
       tell: (event) => writer.append(event, "runner"),

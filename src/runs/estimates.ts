@@ -1,7 +1,7 @@
 import { and, desc, eq } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import { parseModelId } from "../config/model-settings.ts";
-import { reports, runs } from "../db/tables.ts";
+import { type RunTask, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import type { Models } from "../models/models.ts";
@@ -56,10 +56,10 @@ export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { p
   }
 
   return {
-    /** Throws not_found. */
-    async getEstimate(org: OrgId, promptId: string): Promise<Estimate> {
+    /** `chosen`: in place of the prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used. */
+    async getEstimate(org: OrgId, promptId: string, chosen: RunTask["chosen"] = {}): Promise<Estimate> {
       const prompt = prompts.getPromptRow(org, promptId);
-      const { agent, model } = prompts.agentOf(org, prompt);
+      const { agent, model } = prompts.agentFor(org, prompt, chosen);
       const all = { runs: prompt.runsPerEval ?? 1, agent, model };
       const earlier = listEarlier(org, prompt.id, agent, model);
       if (earlier.length > 0) {

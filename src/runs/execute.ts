@@ -1,5 +1,6 @@
 import { and, desc, eq, sql } from "drizzle-orm";
-import { type Agent, objectionTo } from "../agents/agent.ts";
+import type { Agent } from "../agents/agent.ts";
+import { objectionTo } from "../agents/choice.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";

@@ -32,6 +32,9 @@ export type EvalRequestInput = {
   gate?: object;
   /** Default false. */
   supersede?: boolean;
+  /** In place of the prompt's. */
+  agent?: string;
+  model?: string;
 };
 
 /** A run as requested. */
@@ -72,7 +75,8 @@ export function createRequests(
 
   /**
    * Accepts an evaluation of a prompt within a transaction: its eval request, runs and jobs become visible together.
-   * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap, templateArgs).
+   * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
+   * templateArgs, agent, model).
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
     const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
@@ -104,7 +108,9 @@ export function createRequests(
       reviewBeforePublishing: prompt.reviewBeforePublishing,
       limits: prompt.limits,
     };
-    const { agent, model } = ofPrompts.agentOf(org, prompt);
+    const chosen = { agent: input.agent, model: input.model };
+    const { agent, model } = ofPrompts.agentFor(org, prompt, chosen);
+    if (chosen.agent ?? chosen.model) task.chosen = chosen;
     if (model !== null) money.check(org);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
@@ -178,8 +184,9 @@ export function createRequests(
 
     /** Retries a run: the prompt in its current version, with the same urlMap and templateArgs. Throws like `requestEval`. */
     requestAgain(org: OrgId, runId: string, trigger: Trigger, idempotencyKey?: string): Promise<Accepted> {
-      const { id: rerunOf, promptId, urlMap, templateArgs } = getRunRow(db, org, runId);
+      const { id: rerunOf, promptId, urlMap, templateArgs, task } = getRunRow(db, org, runId);
       return requestEval(org, promptId, {
+        ...task.chosen,
         urlMap,
         templateArgs: templateArgs ?? undefined,
         trigger,

@@ -97,6 +97,8 @@ export const Run = Type.Object(
 );
 export type Run = Static<typeof Run>;
 
+const chosen = (description: string) => Type.Optional(Type.String({ maxLength: 200, description }));
+
 export const RunRequest = Type.Object(
   {
     urlMap: Type.Record(Type.String(), Url, {
@@ -107,6 +109,8 @@ export const RunRequest = Type.Object(
         description: "A value for each template variable of the prompt",
       }),
     ),
+    agent: chosen("Agent, such as codex; default: the prompt's"),
+    model: chosen("Model, such as openai/gpt-5; default: the prompt's"),
     supersede: Type.Optional(
       Type.Boolean({
         description:

@@ -9,7 +9,7 @@ import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./sc
 
 type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
-const { urlMap, templateArgs } = RunRequest.properties;
+const { urlMap, templateArgs, agent, model } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
@@ -26,6 +26,8 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       promptId: Type.String({ description: "From list_prompts" }),
       urlMap: Type.Optional(urlMap),
       templateArgs,
+      agent,
+      model,
       runs: Type.Optional(
         Type.Integer({
           minimum: 1,
@@ -54,13 +56,15 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: true },
     streams: true,
     async run(
-      { promptId, urlMap = {}, templateArgs, runs, idempotencyKey, waitSeconds = 0 },
+      { promptId, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
-      const estimate = estimateWords(await estimates.getEstimate(caller.org, promptId));
+      const estimate = estimateWords(await estimates.getEstimate(caller.org, promptId, { agent, model }));
       const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
         urlMap,
         templateArgs,
+        agent,
+        model,
         runs: runs ?? null,
         idempotencyKey,
         trigger: "mcp",

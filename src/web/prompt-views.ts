@@ -17,7 +17,7 @@ const maxRuns = 50;
 
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
-  const { deps, orgs, prompts, providers, models, latest, runs, slots, estimates, agentChoices } = service;
+  const { deps, orgs, prompts, providers, models, latest, runs, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt): Promise<string | null> {
@@ -45,7 +45,7 @@ export function promptViews(service: Service) {
           timeZone,
         },
         providers: providers.listProviders(org),
-        agents: agentChoices,
+        agents: listAgents(),
         defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
         models:
           callable.length === 0

@@ -36,7 +36,7 @@ export function seedHistory(dataDir: string, count: number) {
   const { key } = createKeys(deps).createKey(org, "bench");
   const provider = createProviders(deps).createProvider(org, { name: "Acme", docsUrl: "https://docs.example.com/" });
   const prompts = createPrompts(deps, {
-    agents: [{ id: "explorer", hasModel: false }],
+    listAgents: () => [{ id: "explorer", version: "1", hasModel: false, providers: null, objection: null }],
     agentModel: null,
     checkModel: () => {},
     onScheduled: () => {},

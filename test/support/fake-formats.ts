@@ -3,7 +3,7 @@ export type Said = {
   model: string;
   reasoning?: string;
   text?: string;
-  toolCalls?: { id: string; name: string; input: Record<string, unknown> }[];
+  toolCalls?: { id: string; name: string; input: Record<string, unknown>; custom?: string }[];
   /** null: the server does not say what was used. `input` has what was cached and written, `output` what was reasoning. */
   usage: { input: number; cached?: number; cacheWritten?: number; output: number; reasoning?: number } | null;
 };
@@ -20,9 +20,15 @@ type Format = {
   streams: (body: Sent, path: string) => boolean;
   /** Results of tools in the request: how far the conversation is. */
   toolResults: (body: Sent) => number;
+  offersTools: (body: Sent) => boolean;
   answer: (said: Said, body: Sent) => Answer;
   error: (status: number, message: string) => object;
 };
+
+/** Clients take two messages with one id for the same message. */
+let answers = 0;
+
+const offersTools = (body: Sent) => Array.isArray(body.tools) && body.tools.length > 0;
 
 const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const named = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
@@ -31,13 +37,14 @@ const pieces = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
 
 const chat: Format = {
+  offersTools,
   path: /\/chat\/completions$/,
   model: (body) => body.model,
   streams: (body) => body.stream === true,
   toolResults: (body) => body.messages.filter((each: Sent) => each.role === "tool").length,
   error: (status, message) => ({ error: { message, type: "error", param: null, code: String(status) } }),
   answer({ model, reasoning, text, toolCalls = [], usage }, body) {
-    const id = "chatcmpl-1";
+    const id = `chatcmpl-${++answers}`;
     const finish = toolCalls.length > 0 ? "tool_calls" : "stop";
     const used = usage && {
       prompt_tokens: usage.input,
@@ -91,11 +98,16 @@ const chat: Format = {
 };
 
 const responses: Format = {
+  offersTools: (body) =>
+    offersTools(body) ||
+    (Array.isArray(body.input) && body.input.some((each: Sent) => each.type === "additional_tools")),
   path: /\/responses$/,
   model: (body) => body.model,
   streams: (body) => body.stream === true,
   toolResults: (body) =>
-    Array.isArray(body.input) ? body.input.filter((each: Sent) => each.type === "function_call_output").length : 0,
+    Array.isArray(body.input)
+      ? body.input.filter((each: Sent) => /^(function|custom_tool)_call_output$/.test(each.type)).length
+      : 0,
   error: chat.error,
   answer({ model, reasoning, text, toolCalls = [], usage }) {
     const used = usage && {
@@ -108,10 +120,11 @@ const responses: Format = {
     const stream: string[] = [];
     const output: object[] = [];
     let sequence = 0;
+    const nth = ++answers;
     const say = (type: string, fields: object) =>
       stream.push(`event: ${type}\n${data({ type, sequence_number: sequence++, ...fields })}`);
     const response = (status: string) => ({
-      id: "resp_1",
+      id: `resp_${nth}`,
       object: "response",
       created_at: 1,
       status,
@@ -131,9 +144,9 @@ const responses: Format = {
     say("response.created", { response: response("in_progress") });
     say("response.in_progress", { response: response("in_progress") });
     if (reasoning) {
-      const base = { id: "rs_1", type: "reasoning", encrypted_content: null };
+      const base = { id: `rs_${nth}`, type: "reasoning", encrypted_content: null };
       item({ ...base, summary: [] }, { ...base, summary: [{ type: "summary_text", text: reasoning }] }, (place) => {
-        const at = { ...place, item_id: "rs_1", summary_index: 0 };
+        const at = { ...place, item_id: base.id, summary_index: 0 };
         say("response.reasoning_summary_part.added", { ...at, part: { type: "summary_text", text: "" } });
         for (const delta of pieces(reasoning)) say("response.reasoning_summary_text.delta", { ...at, delta });
         say("response.reasoning_summary_text.done", { ...at, text: reasoning });
@@ -141,10 +154,10 @@ const responses: Format = {
       });
     }
     if (text) {
-      const base = { id: "msg_1", type: "message", role: "assistant" };
+      const base = { id: `msg_${nth}`, type: "message", role: "assistant" };
       const part = { type: "output_text", text, annotations: [], logprobs: [] };
       item({ ...base, content: [] }, { ...base, content: [part] }, (place) => {
-        const at = { ...place, item_id: "msg_1", content_index: 0 };
+        const at = { ...place, item_id: base.id, content_index: 0 };
         say("response.content_part.added", { ...at, part: { ...part, text: "" } });
         for (const delta of pieces(text)) say("response.output_text.delta", { ...at, delta, logprobs: [] });
         say("response.output_text.done", { ...at, text, logprobs: [] });
@@ -152,6 +165,13 @@ const responses: Format = {
       });
     }
     for (const call of toolCalls) {
+      if (call.custom !== undefined) {
+        const own = { id: `ctc_${call.id}`, type: "custom_tool_call", call_id: call.id, name: call.name };
+        item({ ...own, input: "" }, { ...own, input: call.custom }, (place) => {
+          say("response.custom_tool_call_input.done", { ...place, item_id: own.id, input: call.custom });
+        });
+        continue;
+      }
       const base = { id: `fc_${call.id}`, type: "function_call", call_id: call.id, name: call.name };
       const input = JSON.stringify(call.input);
       item({ ...base, arguments: "" }, { ...base, arguments: input }, (place) => {
@@ -166,6 +186,7 @@ const responses: Format = {
 };
 
 const messages: Format = {
+  offersTools,
   path: /\/messages$/,
   model: (body) => body.model,
   streams: (body) => body.stream === true,
@@ -186,7 +207,7 @@ const messages: Format = {
       cache_read_input_tokens: cached,
       output_tokens: 1,
     };
-    const head = { id: "msg_1", type: "message", role: "assistant", model };
+    const head = { id: `msg_${++answers}`, type: "message", role: "assistant", model };
     const stop = { stop_reason: toolCalls.length > 0 ? "tool_use" : "end_turn", stop_sequence: null };
     const blocks: { full: object; empty: object; deltas: object[] }[] = [];
     if (reasoning)
@@ -233,6 +254,7 @@ const messages: Format = {
 };
 
 const gemini: Format = {
+  offersTools,
   path: /\/models\/[^/]+:(streamGenerateContent|generateContent)$/,
   model: (_, path) => /\/models\/([^/:]+):/.exec(path)?.[1] ?? "",
   streams: (_, path) => path.endsWith(":streamGenerateContent"),
@@ -240,6 +262,7 @@ const gemini: Format = {
     body.contents.flatMap((each: Sent) => each.parts).filter((each: Sent) => each.functionResponse).length,
   error: (code, message) => ({ error: { code, message, status: code === 429 ? "RESOURCE_EXHAUSTED" : "INTERNAL" } }),
   answer({ model, reasoning, text, toolCalls = [], usage }) {
+    const nth = ++answers;
     const counts = usage && {
       promptTokenCount: usage.input,
       cachedContentTokenCount: usage.cached ?? 0,
@@ -252,7 +275,7 @@ const gemini: Format = {
       candidates: [{ content: { role: "model", parts }, index: 0, ...(last ? { finishReason: "STOP" } : {}) }],
       ...(counts ? { usageMetadata: last ? counts : { promptTokenCount: counts.promptTokenCount } } : {}),
       modelVersion: model,
-      responseId: "r1",
+      responseId: `r${nth}`,
     });
     const thoughts = pieces(reasoning ?? "").map((each) => ({ text: each, thought: true }));
     const texts = pieces(text ?? "").map((each) => ({ text: each }));

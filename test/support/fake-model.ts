@@ -5,7 +5,7 @@ import { formats, type Said } from "./fake-formats.ts";
 /** One turn of a scripted model: what it says, and what goes wrong with it. */
 export type Turn = Partial<Omit<Said, "toolCalls">> & {
   /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
-  toolCalls?: { name: string; input: Record<string, unknown> }[];
+  toolCalls?: { name: string; input: Record<string, unknown>; custom?: string }[];
   /** Its text, made of every text that it was sent. */
   says?: (asked: string) => string;
   /** An error instead of an answer. */
@@ -26,6 +26,8 @@ export type Turn = Partial<Omit<Said, "toolCalls">> & {
 type Scenario = {
   first?: Turn[];
   turns: Turn[];
+  /** What requests that offer no tools get, as agents make them for titles and summaries. */
+  side?: Turn;
   /** What is longer is refused, as by a model of a small context. */
   maxChars?: number;
 };
@@ -120,13 +122,15 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
 
     const nth = calls.get(model) ?? 0;
     calls.set(model, nth + 1);
-    const turn = scenario.first?.[nth] ?? turnAfter(scenario.turns, format.toolResults(body));
+    const side = format.offersTools(body) ? undefined : scenario.side;
+    const turn = scenario.first?.[nth] ?? side ?? turnAfter(scenario.turns, format.toolResults(body));
     if (turn.silent) return new Promise(() => {});
     if (turn.fail) return error(turn.fail.status, turn.fail.message ?? "an error", turn.fail.headers);
     if (turn.garbage !== undefined) return new Response(turn.garbage, { headers: { "content-type": "text/html" } });
-    const toolCalls = turn.toolCalls?.map(({ name, input }, i) => {
+    const toolCalls = turn.toolCalls?.map(({ name, input, custom }, i) => {
       const id = `call_${nth}_${i}`;
-      return { id, name, input: typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input };
+      const filled = typeof input.ref === "string" ? { ...input, ref: refIn(body, input.ref) } : input;
+      return { id, name, input: filled, custom };
     });
     const text = turn.says ? turn.says(textsOf(body).join("\n")) : turn.text;
     const said = format.answer({ model, usage, ...turn, text, toolCalls }, body);

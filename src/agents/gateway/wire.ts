@@ -70,7 +70,11 @@ export function boundOutput(request: ModelRequest, most: number): ModelRequest {
 /** Kinds of tools that run on the client; all others run at the provider. */
 const ownTools: Record<Format, (tool: Record<string, unknown>) => boolean> = {
   chat: ({ type }) => type === "function" || type === "custom",
-  responses: ({ type }) => ["function", "custom", "local_shell", "apply_patch"].includes(String(type)),
+  responses(tool) {
+    if (tool.type === "namespace") return list(tool.tools).map(object).every(ownTools.responses);
+    if (tool.type === "tool_search") return tool.execution === "client";
+    return ["function", "custom", "local_shell", "apply_patch"].includes(String(tool.type));
+  },
   messages: ({ type }) => type === undefined || /^(custom$|bash_|text_editor_|memory_|computer_)/.test(String(type)),
   gemini: (tool) => Object.keys(tool).every((key) => /^function_?declarations$/i.test(key)),
 };
@@ -83,9 +87,10 @@ const hostedFields = ["web_search_options", "plugins", "mcp_servers", "container
 export function findHosted({ format, body }: ModelRequest): string | null {
   const field = hostedFields.find((name) => body[name] != null);
   if (field) return field;
-  const tool = list(body.tools)
-    .map(object)
-    .find((each) => !ownTools[format](each));
+  // A conversation with the Responses API can add tools later.
+  const added = format === "responses" ? list(body.input).map(object) : [];
+  const later = added.flatMap(({ type, tools }) => (type === "additional_tools" ? list(tools) : []));
+  const tool = [...list(body.tools), ...later].map(object).find((each) => !ownTools[format](each));
   return tool ? String(tool.type ?? Object.keys(tool).join(", ")) : null;
 }
 

@@ -1,7 +1,6 @@
 import { isStepCount, type ModelMessage, streamText } from "ai";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Outcome, type Task } from "../agent.ts";
-import { checkDeclared } from "../explorer/declared.ts";
-import { createFetching } from "../explorer/fetching.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Task } from "../agent.ts";
+import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget, lessRoom, usualRoom } from "./context-window.ts";
@@ -12,8 +11,6 @@ import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
 import { type ToolSpec, toTools } from "./tool.ts";
 import { webTools } from "./web.ts";
 import { workspaceTools } from "./workspace.ts";
-
-type Ending = { outcome: Outcome; reason: string };
 
 /** Consecutive turns without a tool call after which the run ends. */
 const maxIdleTurns = 3;
@@ -91,7 +88,8 @@ async function work(
   tell({ type: "milestone", name: "started", detail });
 
   // Checks that pass before the agent starts aren't its achievement.
-  await declared(task, context, nextId, tell, "before");
+  const checking = { task, context, nextId, tell };
+  await checkGoal(checking, "before");
   const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
   const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
@@ -152,7 +150,7 @@ async function work(
         });
     }
   }
-  tell({ type: "end", ...(await judged(ending, task, context, nextId, tell)) });
+  tell({ type: "end", ...(await decideEnding(ending, checking)) });
 }
 
 /**
@@ -164,35 +162,4 @@ function withCachePoint(messages: ModelMessage[]): ModelMessage[] {
   return messages.map((message, i) =>
     i === messages.length - 1 ? { ...message, providerOptions: { anthropic: { cacheControl } } } : message,
   );
-}
-
-/** Success checks take precedence over the model's claim. */
-async function judged(
-  claimed: Ending,
-  task: Task,
-  context: AgentContext,
-  nextId: () => string,
-  tell: (event: AgentEvent) => void,
-): Promise<Ending> {
-  const said = await declared(task, context, nextId, tell, "after");
-  if (said === null || said.outcome === "not_judged") return claimed;
-  if (said.outcome === "goal_not_met") return { ...said, reason: `${said.reason} ${claimed.reason}` };
-  return claimed.outcome === "succeeded" ? said : claimed;
-}
-
-/** Runs the success checks; null if there are none. */
-async function declared(
-  task: Task,
-  context: AgentContext,
-  nextId: () => string,
-  tell: (event: AgentEvent) => void,
-  when: "before" | "after",
-): Promise<Ending | null> {
-  if (task.declaredChecks.length === 0) return null;
-  const steps = checkDeclared({ task, context, fetching: createFetching(task, context), nextId }, when);
-  for (;;) {
-    const { done, value } = await steps.next();
-    if (done) return value;
-    tell(value);
-  }
 }

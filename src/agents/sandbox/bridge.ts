@@ -38,7 +38,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
   try {
     child = Bun.spawn(argv, {
       cwd: "/workspace",
-      env: { ...(proxied && proxyVariables(bridgePorts.egress)), ...env },
+      env: { ...(proxied && proxyVariables(bridgePorts.egress)), ...env, PWD: "/workspace" },
       stdio: ["inherit", "inherit", "inherit"],
     });
     await child.exited;

@@ -20,6 +20,8 @@ export type SandboxRun = {
    * service.
    */
   env?: Record<string, string>;
+  /** Further files and folders to show, read-only unless `writable`. */
+  binds?: Bind[];
   /** Unix sockets of the service, reachable as 127.0.0.1:8801 and, for the proxy, 127.0.0.1:3128. */
   sockets?: { gateway?: string; egress?: { path: string; token: string; user?: string } };
   limits?: Partial<SandboxLimits>;
@@ -101,7 +103,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const limits = { ...defaultLimits, ...run.limits };
   const ports = portsOf(run.sockets);
   const program = ports.length > 0 ? (run.program ?? ownProgram()) : null;
-  const binds: Bind[] = [...(program?.binds ?? [])];
+  const binds: Bind[] = [...(program?.binds ?? []), ...(run.binds ?? [])];
   for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
   if (run.workspace !== undefined) binds.push({ from: realpathSync(run.workspace), to: "/workspace", writable: true });
   // Sockets are read-only inside: a program that could change their mode could lock out other runs.

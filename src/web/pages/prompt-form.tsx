@@ -188,6 +188,7 @@ const Schedule = ({ draft, wrong, live }: { draft: Draft; wrong: Wrong; live: Re
 );
 
 function Target({ draft, providers, agents, defaultAgent, models, wrong }: PromptFormProps & { wrong: Wrong }) {
+  const missing = agents.filter(({ objection }) => objection !== null);
   return (
     <fieldset>
       <legend>Agent and target</legend>
@@ -216,13 +217,18 @@ function Target({ draft, providers, agents, defaultAgent, models, wrong }: Promp
           ))}
         </select>
       </Field>
-      {agents
-        .filter(({ objection }) => objection !== null)
-        .map(({ id, objection }) => (
-          <p key={id} class="hint">
-            <strong>{id}</strong> is unavailable: {objection}
-          </p>
-        ))}
+      {missing.length > 0 && (
+        <details class="hint">
+          <summary>Unavailable: {missing.map(({ id }) => id).join(", ")}</summary>
+          <ul>
+            {missing.map(({ id, objection }) => (
+              <li key={id}>
+                <strong>{id}</strong>: {objection}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
       <Field name="model" label="Model" hint={models} wrong={wrong("model")}>
         <input
           {...controlProps("model", wrong("model"))}

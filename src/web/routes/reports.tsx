@@ -38,7 +38,7 @@ const shown = { misses: true, needsKey: true };
 
 /** Report and session pages. */
 export const reportPages = (
-  { deps, reports, gradings, shares, evals, prompts, agentChoices }: Service,
+  { deps, reports, gradings, shares, evals, prompts, listAgents }: Service,
   pages: PageRequests,
 ) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
@@ -46,7 +46,7 @@ export const reportPages = (
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
     const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
     const listed = prompts.listChoices(viewer.org);
-    const agents = [...new Set([...agentChoices.map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+    const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
     return privateAnswer(
       "html",
       toPage(<ReportsPage {...{ site, viewer, found, query, prompts: listed, agents }} now={deps.now()} />),

@@ -33,7 +33,7 @@ const Filter = Type.Object({
 
 /** Pages of runs and evaluations. */
 export const runPages = (service: Service, pages: PageRequests) => {
-  const { deps, endings, runs, prompts, agentChoices, follow, evals, requests } = service;
+  const { deps, endings, runs, prompts, listAgents, follow, evals, requests } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
     const { before, ...filter } = query;
@@ -87,7 +87,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
         pages.show(request, (viewer, site) => {
           const shown = shownRuns(viewer, site, query);
           const total = runs.countRuns(viewer.org);
-          const agents = agentChoices.map(({ id }) => id);
+          const agents = listAgents().map(({ id }) => id);
           return privateAnswer(
             "html",
             toPage(<RunsPage {...{ viewer, prompts: prompts.listChoices(viewer.org), agents, total, ...shown }} />),

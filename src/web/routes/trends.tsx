@@ -10,7 +10,7 @@ import { TrendsPage } from "../pages/trends.tsx";
 import { withoutBlanks } from "../query.ts";
 
 /** The trends page. */
-export const trendPages = ({ deps, prompts, agentChoices }: Service, pages: PageRequests) =>
+export const trendPages = ({ deps, prompts, listAgents }: Service, pages: PageRequests) =>
   new Elysia({ name: "trend pages" }).get(
     "/trends",
     ({ request, query }) =>
@@ -18,7 +18,7 @@ export const trendPages = ({ deps, prompts, agentChoices }: Service, pages: Page
         if (query.promptId !== undefined) prompts.getPromptRow(viewer.org, query.promptId);
         const trends = getTrends(deps, viewer.org, query);
         const listed = prompts.listChoices(viewer.org);
-        const agents = [...new Set([...agentChoices.map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
+        const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
         return privateAnswer(
           "html",
           toPage(<TrendsPage {...{ site, viewer, trends, query, prompts: listed, agents }} />),

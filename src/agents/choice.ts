@@ -1,0 +1,24 @@
+import type { ModelProvider } from "../config/model-settings.ts";
+import type { Agent } from "./agent.ts";
+
+/** An agent as a prompt or a run may name it. */
+export type AgentChoice = {
+  id: string;
+  version: string;
+  hasModel: boolean;
+  /** Providers whose models it can use; null: all. */
+  providers: readonly ModelProvider[] | null;
+  /** Why it cannot be used on this server; null if it can. */
+  objection: string | null;
+};
+
+export const toChoice = (id: string, agent: Agent): AgentChoice => {
+  const { version, kind, providers = null } = agent.describe();
+  return { id, version, hasModel: kind === "model", providers, objection: objectionTo(agent) };
+};
+
+/** What keeps an agent from being sent from here, in words; null if nothing does. */
+export function objectionTo(agent: Agent): string | null {
+  const missing = agent.preflight().filter(({ isHere }) => !isHere);
+  return missing.length === 0 ? null : missing.map(({ what, detail }) => `${what}: ${detail}`).join("; ");
+}

@@ -1,0 +1,9 @@
+import type { Task } from "../agent.ts";
+import { toAssignment } from "../llm/instructions.ts";
+
+/** What a coding agent is told: the task, and what nobody could guess of where it works. */
+export const toPrompt = (task: Task): string =>
+  [
+    toAssignment(task),
+    "Nobody is available to answer questions. Work in the current directory. Only the hosts of the task and package registries are reachable. When you are done, or cannot get any further, say what you did and what came of it.",
+  ].join("\n\n");

@@ -1,0 +1,147 @@
+import { type Fields, list, object, text, textOf } from "./streams/stream.ts";
+
+/** A call of a tool as the model made it. `id` is empty where the protocol has none. */
+export type ModelCall = { id: string; name: string; input: Fields };
+/** The result of a call as the model was told it. */
+export type ModelResult = { id: string; name: string | null; said: string };
+
+/** What a model answered in one turn. */
+export type ModelAnswer = { text: string; calls: ModelCall[] };
+
+type Reader = {
+  /** Every result of a tool in a request, oldest first. */
+  resultsOf(body: Fields): ModelResult[];
+  /** Takes an event of a stream, or a whole answer. */
+  take(event: Fields, answer: Building): void;
+};
+
+/** An answer that is not yet whole; inputs come as pieces of JSON. */
+type Building = { text: string; calls: { id: string; name: string; input: string }[] };
+
+const chat: Reader = {
+  resultsOf: (body) =>
+    list(body.messages)
+      .map(object)
+      .filter(({ role }) => role === "tool")
+      .map((each) => ({ id: text(each.tool_call_id), name: null, said: textOf(each.content) })),
+  take(event, answer) {
+    const choice = object(list(event.choices)[0]);
+    const said = object(choice.delta ?? choice.message);
+    answer.text += textOf(said.content);
+    for (const [at, each] of list(said.tool_calls).map(object).entries()) {
+      const index = typeof each.index === "number" ? each.index : at;
+      answer.calls[index] ??= { id: "", name: "", input: "" };
+      const call = answer.calls[index];
+      const { name, arguments: input } = object(each.function);
+      call.id ||= text(each.id);
+      call.name ||= text(name);
+      call.input += text(input);
+    }
+  },
+};
+
+const responses: Reader = {
+  resultsOf: (body) =>
+    list(body.input)
+      .map(object)
+      .filter(({ type }) => type === "function_call_output" || type === "custom_tool_call_output")
+      .map((each) => ({ id: text(each.call_id), name: null, said: textOf(each.output) })),
+  take(event, answer) {
+    const items = event.type === "response.output_item.done" ? [event.item] : list(event.output);
+    for (const item of items.map(object)) {
+      if (item.type === "message") answer.text += textOf(item.content);
+      if (item.type === "function_call" || item.type === "custom_tool_call")
+        answer.calls.push({ id: text(item.call_id), name: text(item.name), input: text(item.arguments ?? item.input) });
+    }
+  },
+};
+
+const messages: Reader = {
+  resultsOf: (body) =>
+    list(body.messages)
+      .flatMap((each) => list(object(each).content))
+      .map(object)
+      .filter(({ type }) => type === "tool_result")
+      .map((each) => ({ id: text(each.tool_use_id), name: null, said: textOf(each.content) })),
+  take(event, answer) {
+    const start = (block: Fields) => {
+      if (block.type === "text") answer.text += text(block.text);
+      if (block.type === "tool_use") {
+        const given = Object.keys(object(block.input)).length > 0 ? JSON.stringify(block.input) : "";
+        answer.calls.push({ id: text(block.id), name: text(block.name), input: given });
+      }
+    };
+    if (event.type === "content_block_start") start(object(event.content_block));
+    else if (event.type === "content_block_delta") {
+      const { text: more, partial_json: json } = object(event.delta);
+      answer.text += text(more);
+      const call = answer.calls.at(-1);
+      if (call) call.input += text(json);
+    } else for (const block of list(event.content)) start(object(block));
+  },
+};
+
+const gemini: Reader = {
+  resultsOf: (body) =>
+    list(body.contents)
+      .flatMap((each) => list(object(each).parts))
+      .map((part) => object(object(part).functionResponse))
+      .filter(({ name }) => typeof name === "string")
+      .map(({ id, name, response }) => ({ id: text(id), name: text(name), said: saidIn(object(response)) })),
+  take(event, answer) {
+    for (const part of list(object(object(list(event.candidates)[0]).content).parts).map(object)) {
+      if (part.thought !== true) answer.text += text(part.text);
+      const { id, name, args } = object(part.functionCall);
+      if (typeof name === "string") answer.calls.push({ id: text(id), name, input: JSON.stringify(args ?? {}) });
+    }
+  },
+};
+
+const saidIn = (response: Fields): string => text(response.output) || text(response.error) || JSON.stringify(response);
+
+/** The reader of a model's protocol by the path of a request; null for any other path. */
+export function findReader(path: string): Reader | null {
+  if (/\/chat\/completions$/.test(path)) return chat;
+  if (/\/responses$/.test(path)) return responses;
+  if (/\/messages$/.test(path)) return messages;
+  return /:(stream)?generateContent$/i.test(path) ? gemini : null;
+}
+
+/** Reads an answer of a model, as a stream of events or as one object, from its bytes as they pass. */
+export function createAnswerReader(reader: Reader, isStream: boolean) {
+  const decoder = new TextDecoder();
+  const building: Building = { text: "", calls: [] };
+  let unread = "";
+
+  function take(json: string): void {
+    try {
+      const value: unknown = JSON.parse(json);
+      for (const event of Array.isArray(value) ? value : [value]) reader.take(object(event), building);
+    } catch {
+      // A mark for the end, or an answer that broke off.
+    }
+  }
+
+  return {
+    push(bytes: Uint8Array): void {
+      unread += decoder.decode(bytes, { stream: true });
+      if (!isStream) return;
+      const lines = unread.split(/\r?\n/);
+      unread = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("data:")) take(line.slice(5));
+    },
+    end(): ModelAnswer {
+      take(isStream ? unread.replace(/^data:/, "") : unread);
+      const calls = building.calls.filter(Boolean).map(({ input, ...call }) => ({ ...call, input: inputOf(input) }));
+      return { text: building.text, calls };
+    },
+  };
+}
+
+function inputOf(json: string): Fields {
+  try {
+    return object(JSON.parse(json));
+  } catch {
+    return json === "" ? {} : { input: json };
+  }
+}

@@ -1,0 +1,42 @@
+/** Longer lines are not kept in memory. */
+const maxLineBytes = 32 * 1024 * 1024;
+
+/** The lines of a stream, the last one also without its end; null for a line that is too long. */
+export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string | null, void> {
+  let parts: Uint8Array[] = [];
+  let size = 0;
+  const add = (part: Uint8Array) => {
+    size += part.length;
+    if (size > maxLineBytes) parts = [];
+    else parts.push(part);
+  };
+  const line = () => {
+    const whole = size > maxLineBytes ? null : Buffer.concat(parts).toString();
+    parts = [];
+    size = 0;
+    return whole;
+  };
+  for await (const chunk of stream) {
+    let from = 0;
+    for (let at = chunk.indexOf(10); at >= 0; at = chunk.indexOf(10, from)) {
+      add(chunk.subarray(from, at));
+      from = at + 1;
+      yield line();
+    }
+    add(chunk.subarray(from));
+  }
+  if (size > 0) yield line();
+}
+
+/** Reads a stream to its end and keeps the last characters. */
+export function tailOf(
+  stream: ReadableStream<Uint8Array>,
+  chars: number,
+): { text: () => string; ended: Promise<void> } {
+  const decoder = new TextDecoder();
+  let kept = "";
+  const read = async () => {
+    for await (const bytes of stream) kept = (kept + decoder.decode(bytes, { stream: true })).slice(-chars);
+  };
+  return { text: () => kept.trim(), ended: read().catch(() => {}) };
+}

@@ -1,0 +1,60 @@
+import type { ModelProvider } from "../../config/model-settings.ts";
+
+/** Formats of what an agent writes to stdout. `acp`: the Agent Client Protocol over stdio. `none`: text for people; the last of it is the answer. */
+export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
+export type StreamFormat = (typeof streamFormats)[number];
+
+/** Text or JSON in which `{name}` is replaced by a value of the run; see `fill`. */
+export type Template = string | number | boolean | null | Template[] | { [name: string]: Template };
+
+/** How to run a coding agent. The prompt goes to its stdin. */
+export type Preset = {
+  id: string;
+  /** As its makers write it. */
+  name: string;
+  /** Increased whenever a change here may change what the agent does. */
+  revision: number;
+  /** Versions that a full session was seen to work with. */
+  triedVersions: readonly string[];
+  /** Name of the program on PATH, or its absolute path. */
+  command: string;
+  /** The npm package that contains the program; null: any. */
+  packageName: string | null;
+  /** Glob of the native program among the installed packages, where the program on PATH is only a launcher for it. */
+  native?: string;
+  /** Oldest major version of Node.js that it runs on. */
+  minNode?: number;
+  /** Command line that installs it. */
+  install: string | null;
+  /** Providers whose models it can use, each with further values for its templates. */
+  providers: Partial<Record<ModelProvider, Record<string, string>>>;
+  stream: StreamFormat;
+  args: Template[];
+  env: Record<string, Template>;
+  /** Files in its home directory, by path; objects are written as JSON. */
+  files: Record<string, Template>;
+  /** Memory that a usual session needs, in MiB. */
+  memoryMb: number;
+};
+
+/** Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, and those of the provider. */
+export type Values = Record<string, string>;
+
+/** Replaces `{name}` in every text of a template, keys included. Other braces stay. */
+export function fill(template: Template, values: Values): Template {
+  if (typeof template === "string") return template.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+  if (Array.isArray(template)) return template.map((item) => fill(item, values));
+  if (template === null || typeof template !== "object") return template;
+  const entries = Object.entries(template).map(([name, item]) => [String(fill(name, values)), fill(item, values)]);
+  return Object.fromEntries(entries);
+}
+
+/** A filled template as text: strings as they are, anything else as JSON. */
+export const toText = (template: Template, values: Values): string => {
+  const filled = fill(template, values);
+  return typeof filled === "string" ? filled : JSON.stringify(filled);
+};
+
+/** Whether a session with this version was seen to work. Custom agents name no versions. */
+export const isTried = ({ triedVersions, packageName }: Preset, version: string): boolean =>
+  packageName === null || triedVersions.includes(version);

@@ -1,0 +1,119 @@
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, readSync, realpathSync } from "node:fs";
+import { basename, delimiter, dirname, isAbsolute, join } from "node:path";
+import type { Preset } from "./preset.ts";
+
+type Bind = { from: string; to: string };
+
+/** An installed agent: how it is called in a sandbox, and what must be shown there. */
+export type Installed = { version: string; path: string; argv: string[]; binds: Bind[] };
+
+type Wanted = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
+
+/** Where the program is inside the sandbox. */
+const inside = "/opt/agent";
+export const insideBin = `${inside}/bin`;
+const systemFolder = /^\/(usr|bin|sbin|lib\w*)\//;
+const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
+const versionMs = 10_000;
+
+/** Finds an agent's program on a PATH. `missing` says why it cannot be run and how to install it. */
+export function findProgram(wanted: Wanted, path: string): Installed | { missing: string } {
+  const found = which(wanted.command, path);
+  if (found === null) {
+    const how = wanted.install === null ? "" : `; install it with: ${wanted.install}`;
+    return { missing: `${wanted.command} is not installed${how}` };
+  }
+  const real = realpathSync(found);
+  const modules = /^(.*?\/node_modules)\//.exec(real)?.[1] ?? null;
+  const manifest = modules === null ? null : manifestOf(dirname(real), modules);
+  if (wanted.packageName !== null && modules !== null && manifest?.name !== wanted.packageName) {
+    const other = manifest?.name ?? real;
+    return { missing: `${wanted.command} on PATH belongs to ${other}, not to ${wanted.packageName}` };
+  }
+  const folder = manifest?.folder ?? null;
+  const program = (wanted.native && modules && folder && nativeOf(wanted.native, [modules, folder])) || real;
+  const shown =
+    modules === null
+      ? { from: program, to: `${insideBin}/${basename(program)}` }
+      : { from: modules, to: `${inside}/node_modules` };
+  const isShown = systemFolder.test(program);
+  const at = isShown ? program : program.replace(shown.from, shown.to);
+  const binds = isShown ? [] : [shown];
+  const version = manifest?.version ?? semver.exec(real)?.[0] ?? versionOf(program, path) ?? "unknown";
+  const installed = (argv: string[], more: Bind[] = []) => ({ version, path: found, argv, binds: [...binds, ...more] });
+  if (!isNodeScript(program)) return installed([at]);
+  const node = which("node", path);
+  if (node === null) return { missing: `${wanted.command} needs Node.js, which is not on PATH` };
+  const nodePath = realpathSync(node);
+  const major = Number(/\d+/.exec(versionOf(nodePath, path) ?? "")?.[0] ?? 0);
+  if (major < (wanted.minNode ?? 0))
+    return { missing: `${wanted.command} needs Node.js ${wanted.minNode} or later; node on PATH is version ${major}` };
+  if (systemFolder.test(nodePath)) return installed([nodePath, at]);
+  return installed([`${insideBin}/node`, at], [{ from: nodePath, to: `${insideBin}/node` }]);
+}
+
+function which(command: string, path: string): string | null {
+  const places = isAbsolute(command) ? [command] : path.split(delimiter).map((folder) => join(folder || ".", command));
+  return places.find(isExecutable) ?? null;
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+type Manifest = { folder: string; name: string; version: string };
+
+/** The package that contains a folder below `node_modules`. */
+function manifestOf(folder: string, modules: string): Manifest | null {
+  for (let at = folder; at.length > modules.length; at = dirname(at)) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
+      if (typeof name === "string" && typeof version === "string") return { folder: at, name, version };
+    } catch {
+      // Not here, or not a manifest.
+    }
+  }
+  return null;
+}
+
+function nativeOf(glob: string, places: string[]): string | null {
+  for (const place of places)
+    for (const cwd of [place, join(place, "node_modules")])
+      if (existsSync(cwd))
+        for (const path of new Bun.Glob(glob).scanSync({ cwd, absolute: true })) if (isExecutable(path)) return path;
+  return null;
+}
+
+function isNodeScript(path: string): boolean {
+  const start = Buffer.alloc(64);
+  const file = openSync(path, "r");
+  try {
+    const read = readSync(file, start, 0, start.length, 0);
+    const line = start.subarray(0, read).toString("latin1").split("\n")[0] ?? "";
+    return /^#!.*\bnode\b/.test(line) || (/\.[cm]?js$/.test(path) && !line.startsWith("#!"));
+  } finally {
+    closeSync(file);
+  }
+}
+
+const versions = new Map<string, string | null>();
+
+/** What a program says about its version; asked once per path. */
+function versionOf(program: string, path: string): string | null {
+  const known = versions.get(program);
+  if (known !== undefined) return known;
+  const { stdout } = Bun.spawnSync([program, "--version"], {
+    env: { PATH: path, HOME: "/nonexistent" },
+    cwd: "/",
+    stdio: ["ignore", "pipe", "ignore"],
+    timeout: versionMs,
+  });
+  const version = semver.exec(stdout.toString())?.[0] ?? null;
+  versions.set(program, version);
+  return version;
+}

@@ -1,0 +1,95 @@
+import type { AgentEvent } from "../agent.ts";
+import type { LimitHit } from "../sandbox/bounds.ts";
+import type { Sandboxed } from "../sandbox/sandbox.ts";
+import { linesOf } from "./lines.ts";
+import { parsers } from "./parsers.ts";
+import type { StreamFormat } from "./preset.ts";
+import type { ModelRecord } from "./record.ts";
+import { exitCodeIn, type Fields, type StreamEnd, type StreamParser, toResult } from "./streams/stream.ts";
+import type { createTelling } from "./telling.ts";
+
+type Telling = ReturnType<typeof createTelling>;
+
+/** What came of an agent's process. `isEnded`: the agent itself said that it had ended. */
+export type Said = StreamEnd & { isEnded: boolean };
+export type Outcome = Said & { exitCode: number; limit: LimitHit | null; stderr: string };
+
+/** How long a result waits for the agent's next call of its model, which holds the whole of it. */
+const fillMs = 2_000;
+const maxAnswerChars = 16_000;
+
+/** Gives the agent its prompt, and tells what it says until it has ended or its stdout has. */
+export async function readStream(
+  format: StreamFormat,
+  box: Pick<Sandboxed, "stdin" | "stdout">,
+  prompt: string,
+  telling: Telling,
+  record: ModelRecord,
+): Promise<Said> {
+  if (format === "acp") throw new Error("not yet");
+  try {
+    box.stdin.write(prompt);
+    await box.stdin.end();
+  } catch {
+    // If the process exits before reading, its exit code says why.
+  }
+  return format === "none" ? readText(box.stdout) : readLines(parsers[format](), box.stdout, telling, record);
+}
+
+async function readText(stdout: ReadableStream<Uint8Array>): Promise<Said> {
+  let text = "";
+  for await (const line of linesOf(stdout)) text = `${text}${line ?? ""}\n`.slice(-maxAnswerChars);
+  return { isEnded: false, text: text.trim() || null, error: null, claimedUsd: null };
+}
+
+async function readLines(
+  parser: StreamParser,
+  stdout: ReadableStream<Uint8Array>,
+  telling: Telling,
+  record: ModelRecord,
+): Promise<Said> {
+  const fill = createFilling(record);
+  for await (const line of linesOf(stdout)) {
+    if (line?.trim() === "") continue;
+    const fields = line === null ? null : fieldsIn(line);
+    if (fields === null) {
+      telling.misread(line);
+      continue;
+    }
+    for (const event of parser.take(fields)) telling.tell(await fill(event));
+    if (parser.end()) break;
+  }
+  for (const kind of parser.unknown) telling.unknown(kind);
+  const end = parser.end();
+  return { ...(end ?? { text: null, error: null, claimedUsd: null }), isEnded: end !== null };
+}
+
+function fieldsIn(line: string): Fields | null {
+  try {
+    const value: unknown = JSON.parse(line);
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? { ...value } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Adds to results what the model was told and the stream leaves out: the exit code of a command, the text of a page. */
+function createFilling(record: ModelRecord) {
+  const counts = new Map<string, number>();
+  return async (event: AgentEvent): Promise<AgentEvent> => {
+    if (event.type !== "tool_result") return event;
+    const name = event.ownName ?? event.tool;
+    const nth = (counts.get(name) ?? 0) + 1;
+    counts.set(name, nth);
+    const lacksCode = event.tool === "run_command" && event.output.exitCode === undefined;
+    const lacksText = event.tool === "fetch_page" && event.ok;
+    if (!lacksCode && !lacksText) return event;
+    const find = () => record.findResult(event.id, name, nth);
+    if (find() === null) await record.next(fillMs);
+    const said = find();
+    if (said === null) return event;
+    if (lacksCode)
+      return toResult({ id: event.id, name, ok: event.ok, said }, exitCodeIn(said) ?? (event.ok ? 0 : null));
+    return said.length > String(event.output.text).length ? toResult({ id: event.id, name, ok: true, said }) : event;
+  };
+}

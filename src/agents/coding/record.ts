@@ -1,0 +1,138 @@
+import { rmSync } from "node:fs";
+import { viaSocket } from "../../net/upstream.ts";
+import { makeSocketFolder } from "../sockets.ts";
+import { createAnswerReader, findReader, type ModelCall, type ModelResult } from "./conversation.ts";
+import { type Fields, list, object, text } from "./streams/stream.ts";
+
+type Hooks = {
+  /** A tool that the model called, and what it was told of it; each once. */
+  onCall: (call: ModelCall) => void;
+  onResult: (result: ModelResult) => void;
+};
+
+/** What the calls of a model tell of a session. It fills what an agent's own stream leaves out. */
+export type ModelRecord = ReturnType<typeof startRecord>;
+
+/** Headers that belong to one connection. */
+const dropped = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
+const maxErrorChars = 64 * 1024;
+
+/** Listens on a socket of its own, in front of the gateway's, and reads what passes. Nothing is changed on the way. */
+export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) {
+  const send = viaSocket(gatewaySocket, () => {});
+  const { folder, socketPath } = makeSocketFolder("gateway");
+  const results = new Map<string, string>();
+  const pending = new Map<string, ModelCall>();
+  let unnamed = 0;
+  let answer: string | null = null;
+  let refused: { status: number; message: string } | null = null;
+  let isOverBudget = false;
+  let asked = Promise.withResolvers<void>();
+
+  /** The main conversation is the one that offers tools; agents ask for titles and summaries on the side. */
+  const isMain = ({ tools, input }: Fields) =>
+    list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
+
+  function hear(all: ModelResult[]): void {
+    const count = new Map<string, number>();
+    for (const { id, name, said } of all) {
+      const nth = (count.get(name ?? "") ?? 0) + 1;
+      count.set(name ?? "", nth);
+      const key = id || `${name} ${nth}`;
+      if (results.has(key)) continue;
+      results.set(key, said);
+      pending.delete(key);
+      onResult({ id: key, name, said });
+    }
+    asked.resolve();
+    asked = Promise.withResolvers();
+  }
+
+  function hearAnswer(said: { text: string; calls: ModelCall[] }): void {
+    answer = said.calls.length > 0 ? null : said.text.trim() || null;
+    for (const call of said.calls) {
+      const known = { ...call, id: call.id || `call ${++unnamed}` };
+      pending.set(known.id, known);
+      onCall(known);
+    }
+  }
+
+  async function pass(request: Request): Promise<Response> {
+    const { pathname, search } = new URL(request.url);
+    const reader = findReader(pathname);
+    const raw = await request.text();
+    const body = parsed(raw);
+    const isOfMain = reader !== null && isMain(body);
+    if (isOfMain) hear(reader.resultsOf(body));
+    const headers = new Headers(request.headers);
+    for (const name of dropped) headers.delete(name);
+    const { method, signal } = request;
+    const response = await send(`http://gateway${pathname}${search}`, {
+      method,
+      headers,
+      body: raw || undefined,
+      signal,
+    });
+    if (response.status >= 400) {
+      const said = (await response.text()).slice(0, maxErrorChars);
+      refused = { status: response.status, message: messageIn(said) };
+      isOverBudget ||= response.status === 402;
+      return new Response(said, { status: response.status, headers: response.headers });
+    }
+    refused = null;
+    if (!isOfMain || !response.body) return response;
+    const reading = createAnswerReader(reader, /^text\/event-stream/i.test(response.headers.get("content-type") ?? ""));
+    const read = new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, out) {
+        reading.push(chunk);
+        out.enqueue(chunk);
+      },
+      flush: () => hearAnswer(reading.end()),
+    });
+    return new Response(response.body.pipeThrough(read), { status: response.status, headers: response.headers });
+  }
+
+  const server = Bun.serve({
+    unix: socketPath,
+    ...({ idleTimeout: 0 } as object),
+    fetch: (request) => pass(request).catch(() => new Response("the model gateway is gone", { status: 502 })),
+    error: () => new Response("the model gateway is gone", { status: 502 }),
+  });
+
+  return {
+    socketPath,
+    /** What the model was told of a call, by its id or, where the protocol has none, as the nth of a tool. */
+    findResult: (id: string, name: string, nth: number): string | null =>
+      results.get(id) ?? results.get(`${name} ${nth}`) ?? null,
+    /** Resolves with the agent's next request to its model, or after a time. */
+    async next(ms: number): Promise<void> {
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      await Promise.race([asked.promise, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
+      clearTimeout(timer);
+    },
+    /** The id of the only call whose result the model has not been told; null if there are none or several. */
+    openCall: (): string | null => (pending.size === 1 ? ([...pending.keys()][0] ?? null) : null),
+    /** The last answer of the model, if it calls no tool. */
+    answer: (): string | null => answer,
+    /** Why the last call of the model was refused; null if it was answered. */
+    refused: () => refused,
+    isOverBudget: () => isOverBudget,
+    async close(): Promise<void> {
+      await server.stop(true);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function parsed(raw: string): Fields {
+  try {
+    return object(JSON.parse(raw));
+  } catch {
+    return {};
+  }
+}
+
+function messageIn(said: string): string {
+  const { error } = parsed(said);
+  return (text(object(error).message) || text(error) || said).replace(/\s+/g, " ").trim().slice(0, 300);
+}

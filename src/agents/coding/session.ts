@@ -1,0 +1,153 @@
+import { type AgentContext, type AgentEvent, AgentFailure, type Means, type Task } from "../agent.ts";
+import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
+import { bridgePorts } from "../sandbox/bridge.ts";
+import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
+import { toPrompt } from "./assignment.ts";
+import { tailOf } from "./lines.ts";
+import { isTried, type Preset, toText, type Values } from "./preset.ts";
+import { findProgram, type Installed, insideBin } from "./program.ts";
+import { type Outcome, readStream } from "./reading.ts";
+import { type ModelRecord, startRecord } from "./record.ts";
+import { createTelling } from "./telling.ts";
+
+const home = "/workspace/.home";
+const processes = 1024;
+const keptOfStderr = 4096;
+
+type Subject = { preset: Preset; path: string; version: string };
+
+/** Writes the files of a preset as the agent's own user, then becomes the agent. */
+const launcher =
+  'mkdir -p "$HOME"; while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"';
+
+/** One session of a coding agent: tells its events and ends with `end`. Throws an AgentFailure. */
+export async function runSession(
+  { preset, path, version }: Subject,
+  task: Task,
+  context: AgentContext,
+  tell: (event: AgentEvent) => void,
+): Promise<void> {
+  const { means, signal } = context;
+  if (!means) throw new AgentFailure("infrastructure", "the agent was started without a model");
+  const { sandbox, model } = means;
+  if ("missing" in sandbox)
+    throw new AgentFailure(
+      "infrastructure",
+      `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`,
+    );
+  const installed = findProgram(preset, path);
+  if ("missing" in installed) throw new AgentFailure("infrastructure", installed.missing);
+  const ofProvider = preset.providers[model.provider];
+  if (!ofProvider) {
+    const known = Object.keys(preset.providers).join(" or ");
+    throw new AgentFailure("infrastructure", `${preset.name} uses models of ${known}, and ${model.id} is none`);
+  }
+  tell(started(preset, version, installed, task, means));
+  let ids = 0;
+  const checking = { task, context, nextId: () => `check${++ids}`, tell };
+  await checkGoal(checking, "before");
+
+  const telling = createTelling(preset, tell);
+  const record = startRecord(model.socketPath, telling.ofModel);
+  try {
+    const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
+    const values = { ...ofProvider, gateway, token: model.token, model: model.name, provider: model.provider, home };
+    const box = open(preset, installed, values, { task, place: sandbox, record, signal });
+    const outcome = await follow(preset, box, { task, record, telling });
+    signal.throwIfAborted();
+    telling.close();
+    const ending = toEnding(preset, outcome, record, telling.calls());
+    if (outcome.claimedUsd !== null)
+      tell({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
+    tell({ type: "end", ...(await decideEnding(ending, checking)) });
+  } finally {
+    await record.close();
+  }
+}
+
+function started(preset: Preset, version: string, installed: Installed, task: Task, { model }: Means): AgentEvent {
+  const goal = (task.endGoal ?? task.text).slice(0, 2000);
+  const own = { preset: preset.revision, isTried: isTried(preset, installed.version) };
+  const about = { agent: preset.id, version, kind: "model", model: model.id, goal, starts: task.startUrls };
+  return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
+}
+
+type Place = Extract<Means["sandbox"], { workspace: string }>;
+type Terms = { task: Task; place: Place; record: ModelRecord; signal: AbortSignal };
+
+function open(preset: Preset, { argv, binds }: Installed, values: Values, terms: Terms): Sandboxed {
+  const { task, place, record, signal } = terms;
+  const files = Object.entries(preset.files).flatMap(([name, content]) => [name, toText(content, values)]);
+  const args = preset.args.map((arg) => toText(arg, values));
+  const env = Object.fromEntries(Object.entries(preset.env).map(([name, value]) => [name, toText(value, values)]));
+  try {
+    return runSandboxed({
+      argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
+      workspace: place.workspace,
+      env: { PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...env },
+      binds,
+      sockets: { gateway: record.socketPath, egress: place.egress },
+      limits: { memoryBytes: task.limits.memoryBytes, workspaceBytes: task.limits.workspaceBytes, processes },
+      signal,
+    });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AgentFailure("infrastructure", `${preset.name} could not be started: ${reason}`, { retryable: true });
+  }
+}
+
+type Following = { task: Task; record: ModelRecord; telling: ReturnType<typeof createTelling> };
+
+/** Gives the agent its prompt and reads what it writes until it says that it has ended, or exits. Then kills everything it started. */
+async function follow(preset: Preset, box: Sandboxed, { task, record, telling }: Following): Promise<Outcome> {
+  const stderr = tailOf(box.stderr, keptOfStderr);
+  try {
+    const said = await readStream(preset.stream, box, toPrompt(task), telling, record);
+    if (said.isEnded) box.kill();
+    const { exitCode, limit } = await box.ended;
+    if (limit) telling.tell({ type: "limit", ...limit });
+    return { ...said, exitCode, limit, stderr: stderr.text() };
+  } finally {
+    box.kill();
+    await box.ended;
+    await stderr.ended;
+  }
+}
+
+/** What an ended process means for the session. Throws an AgentFailure where there is nothing to grade. */
+function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls: number): Ending {
+  const { isEnded, text, error, exitCode, limit, stderr } = outcome;
+  const refused = record.refused();
+  if (record.isOverBudget()) {
+    const why = refused?.message ?? "it used up its model budget";
+    if (calls === 0) throw new AgentFailure("budget", `${why} before ${name} called a tool`);
+    return { outcome: "goal_not_met", reason: `The run reached a limit: ${why}.` };
+  }
+  if (limit && !isEnded) {
+    const what = `${name} reached its limit of ${limit.value} ${limit.unit} (${limit.limit}) and was stopped`;
+    throw new AgentFailure("budget", what);
+  }
+  if (error) {
+    const status = refused?.status ?? error.status;
+    const cause =
+      status === 401 || status === 403 ? "credentials" : status !== null ? "infrastructure" : "agent_crashed";
+    const retryable = status !== null && (status === 429 || status >= 500);
+    const why = (refused?.message ?? error.message).slice(0, 500);
+    throw new AgentFailure(cause, `${name} stopped with an error: ${why}`, { retryable });
+  }
+  const answer = (text ?? "").trim() || record.answer();
+  if (isEnded || exitCode === 0) {
+    if (answer !== null) return { outcome: "not_judged", reason: answer.slice(0, 2000) };
+    if (calls > 0 && isEnded) return { outcome: "not_judged", reason: `${name} ended without an answer.` };
+    const where = isEnded ? "ended" : `exited with code ${exitCode}`;
+    throw new AgentFailure(
+      "agent_crashed",
+      `${name} ${where} without an answer${stderr && `; stderr: ${stderr.slice(-500)}`}`,
+    );
+  }
+  const how = exitCode > 128 ? `was killed by signal ${exitCode - 128}` : `exited with code ${exitCode}`;
+  throw new AgentFailure(
+    "agent_crashed",
+    `${name} ${how} in mid-session${stderr && `; stderr: ${stderr.slice(-500)}`}`,
+  );
+}

@@ -1,0 +1,139 @@
+import type { AgentEvent } from "../../agent.ts";
+import { bounded, shortened } from "../../llm/tool.ts";
+
+export type Fields = Record<string, unknown>;
+
+/** How an agent says that it has ended. `error`: what ended it early; `status` is that of the model's answer, where it says so. */
+export type StreamEnd = {
+  text: string | null;
+  error: { status: number | null; message: string } | null;
+  /** What the agent itself says that the session cost. */
+  claimedUsd: number | null;
+};
+
+/** Turns what one agent writes into events. A parser never throws for what it does not know. */
+export type StreamParser = {
+  /** The events of one line. */
+  take(line: Fields): AgentEvent[];
+  /** Set once the agent has said that it has ended. */
+  end(): StreamEnd | null;
+  /** Kinds of lines that the parser does not know. */
+  unknown: Set<string>;
+};
+
+const maxTextChars = 16_000;
+const maxOutputChars = 12_000;
+
+const shells = new Set(["Bash", "bash", "shell", "run_shell_command", "exec_command", "command_execution", "execute"]);
+const fetches = new Set(["WebFetch", "webfetch", "web_fetch", "fetch"]);
+const writes = new Set(
+  "Write Edit MultiEdit NotebookEdit write edit write_file replace create apply_patch file_change str_replace_editor".split(
+    " ",
+  ),
+);
+const reads = new Set(["Read", "read", "read_file", "view"]);
+const lists = new Set(["LS", "Glob", "glob", "list", "list_directory", "ls"]);
+
+/** evald's own word for a tool, so that grading knows a command from a page; any other tool keeps the agent's name. */
+function toolOf(name: string): string {
+  if (shells.has(name)) return "run_command";
+  if (fetches.has(name)) return "fetch_page";
+  if (writes.has(name)) return "write_file";
+  if (reads.has(name)) return "read_file";
+  return lists.has(name) ? "list_files" : name;
+}
+
+const ownName = (name: string) => (toolOf(name) === name ? {} : { ownName: name });
+
+/** A call of a tool by the agent's own name for it. */
+export function toCall(id: string, name: string, given: unknown): AgentEvent {
+  const input = object(given);
+  const tool = toolOf(name);
+  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name) };
+}
+
+function inputOf(tool: string, input: Fields): Fields {
+  if (tool === "run_command") return { ...without(input, "cmd"), command: unwrapped(text(input.command ?? input.cmd)) };
+  if (tool === "fetch_page") {
+    const url = input.url ?? /https?:\/\/[^\s"'<>]+/.exec(text(input.prompt))?.[0];
+    return url === undefined ? input : { ...input, url };
+  }
+  if (tool !== "write_file" && tool !== "read_file") return input;
+  const path = input.file_path ?? input.filePath ?? input.path ?? object(list(input.changes)[0]).path;
+  return path === undefined ? input : { path, ...without(input, "file_path", "filePath", "path") };
+}
+
+/** The result of a call. `exitCode` null: not a command, or it does not say. */
+export function toResult(
+  { id, name, ok, said }: { id: string; name: string; ok: boolean; said: string },
+  exitCode: number | null = null,
+): AgentEvent {
+  const tool = toolOf(name);
+  const worked = ok && (exitCode === null || exitCode === 0);
+  const reason = exitCode ? `exit code ${exitCode}` : "failed";
+  const last = said.trim().split("\n").at(-1)?.slice(0, 300);
+  const output = {
+    ...(worked ? {} : { message: [reason, last].filter(Boolean).join(": ") }),
+    ...(exitCode === null ? {} : { exitCode }),
+    text: shortened(said, maxOutputChars),
+  };
+  return { type: "tool_result", id, tool, ok: worked, output, ...ownName(name) };
+}
+
+/** The command that a shell is called with, as in `/bin/sh -lc 'ls'`. */
+export function unwrapped(command: string): string {
+  const [, quote, inner] = /^\S*\/(?:ba|z|da)?sh -l?c (['"])(.*)\1$/s.exec(command) ?? [];
+  if (inner === undefined) return command.replace(/^\S*\/(?:ba|z|da)?sh -l?c (\S+)$/, "$1");
+  return quote === "'"
+    ? inner.replaceAll("'\\''", "'").replaceAll("'\"'\"'", "'")
+    : inner.replace(/\\([$`"\\])/g, "$1");
+}
+
+export const thought = (value: unknown): AgentEvent[] => {
+  const said = text(value).trim();
+  return said === "" ? [] : [{ type: "thought", text: said.slice(0, maxTextChars), by: "model" }];
+};
+
+export const message = (value: unknown): AgentEvent[] => {
+  const said = text(value).trim();
+  return said === "" ? [] : [{ type: "message", text: said.slice(0, maxTextChars) }];
+};
+
+/** What failed between the agent and its model, or in the agent; it goes on. */
+export const problem = (where: "model" | "agent", value: unknown): AgentEvent => ({
+  type: "error",
+  where,
+  message: text(value).slice(0, 1000) || "unknown error",
+  url: null,
+  retryable: true,
+});
+
+/** An HTTP status in an error message. */
+export function statusIn(said: string): number | null {
+  const found = /\b(?:status(?: code)?:? |"code": ?|error:? )?([45]\d{2})\b/i.exec(said)?.[1];
+  return found === undefined ? null : Number(found);
+}
+
+/** The exit code that a text tells of, as agents write it. */
+export function exitCodeIn(said: string): number | null {
+  const found = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(said)?.[1];
+  return found === undefined ? null : Number(found);
+}
+
+export const object = (value: unknown): Fields =>
+  value !== null && typeof value === "object" && !Array.isArray(value) ? (value as Fields) : {};
+export const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const text = (value: unknown): string => (typeof value === "string" ? value : "");
+export const number = (value: unknown): number | null =>
+  typeof value === "number" && Number.isFinite(value) ? value : null;
+
+/** The texts of a list of content blocks, or a plain text. */
+export const textOf = (content: unknown): string =>
+  typeof content === "string"
+    ? content
+    : list(content)
+        .map((part) => text(object(part).text))
+        .join("");
+
+const without = (fields: Fields, ...names: string[]): Fields =>
+  Object.fromEntries(Object.entries(fields).filter(([name]) => !names.includes(name)));

@@ -1,0 +1,69 @@
+import type { AgentEvent } from "../agent.ts";
+import type { ModelCall, ModelResult } from "./conversation.ts";
+import type { Preset } from "./preset.ts";
+import { object, text, toCall, toResult } from "./streams/stream.ts";
+
+const questions = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
+const maxShown = 200;
+
+/** Tells the events of a session, and notes what is in progress. */
+export function createTelling({ name, stream }: Preset, send: (event: AgentEvent) => void) {
+  const open = new Set<string>();
+  const modelNames = new Map<string, string>();
+  let calls = 0;
+  let garbage: { lines: number; first: string } | null = null;
+  const unknown = new Set<string>();
+
+  function tell(event: AgentEvent): void {
+    if (event.type === "tool_call") {
+      calls++;
+      open.add(event.id);
+      if (questions.test(event.tool)) send({ type: "interruption", question: questionIn(event.input), url: null });
+    }
+    if (event.type === "tool_result") open.delete(event.id);
+    send(event);
+  }
+
+  return {
+    tell,
+    calls: () => calls,
+    /** The only call in progress; null if there are none or several. */
+    openCall: (): string | null => (open.size === 1 ? ([...open][0] ?? null) : null),
+    /** A line of the stream that cannot be read. */
+    misread(line: string | null): void {
+      garbage ??= { lines: 0, first: line === null ? "a line of more than 32 MiB" : line.slice(0, maxShown) };
+      garbage.lines++;
+    },
+    unknown: (kind: string) => void unknown.add(kind),
+    /** Without a stream, the calls of the model are all there is to see. */
+    ofModel: {
+      onCall({ id, name: tool, input }: ModelCall): void {
+        if (stream !== "none") return;
+        modelNames.set(id, tool);
+        tell(toCall(id, tool, input));
+      },
+      onResult({ id, said }: ModelResult): void {
+        const tool = modelNames.get(id);
+        if (tool !== undefined && open.has(id)) tell(toResult({ id, name: tool, ok: true, said }));
+      },
+    },
+    /** Says what could not be read. */
+    close(): void {
+      if (garbage)
+        send({
+          type: "message",
+          text: `${name} wrote ${garbage.lines} ${garbage.lines === 1 ? "line" : "lines"} that evald cannot read, such as ${JSON.stringify(garbage.first)}`,
+        });
+      if (unknown.size > 0)
+        send({
+          type: "message",
+          text: `${name} wrote events that evald does not know: ${[...unknown].slice(0, 20).join(", ")}`,
+        });
+    },
+  };
+}
+
+function questionIn(input: Record<string, unknown>): string {
+  const [first] = Array.isArray(input.questions) ? input.questions : [];
+  return (text(object(first).question) || text(input.question) || JSON.stringify(input)).slice(0, 1000);
+}

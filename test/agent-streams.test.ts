@@ -1,0 +1,99 @@
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import type { AgentEvent } from "../src/agents/agent.ts";
+import { parsers } from "../src/agents/coding/parsers.ts";
+import { presets } from "../src/agents/coding/presets.ts";
+import { object } from "../src/agents/coding/streams/stream.ts";
+
+const linesOf = async (id: string): Promise<Record<string, unknown>[]> => {
+  const text = await Bun.file(join(import.meta.dir, "fixtures", "agent-streams", `${id}.jsonl`)).text();
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+};
+
+const parserOf = (id: string) => {
+  const preset = presets.find((each) => each.id === id);
+  return parsers[preset?.stream as keyof typeof parsers]();
+};
+
+/** The calls of a session, each with its result. */
+function callsIn(events: AgentEvent[]) {
+  return events.flatMap((event) => {
+    if (event.type !== "tool_call") return [];
+    const result = events.find((each) => each.type === "tool_result" && each.id === event.id);
+    if (result?.type !== "tool_result") throw new Error(`${event.id} has no result`);
+    const { command, url, path } = event.input;
+    expect([result.tool, result.ownName]).toEqual([event.tool, event.ownName]);
+    return [{ tool: event.tool, on: command ?? url ?? path, ok: result.ok, exitCode: result.output.exitCode }];
+  });
+}
+
+// A session of each agent as it was recorded: a command, one that fails, two pages, a file, an answer.
+test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is understood", async (id) => {
+  const parser = parserOf(id);
+  const events: AgentEvent[] = [];
+  for (const line of await linesOf(id)) {
+    expect(parser.end()).toBeNull();
+    events.push(...parser.take(line));
+    if (parser.end()) break;
+  }
+  expect([...parser.unknown]).toEqual([]);
+  expect(parser.end()).toMatchObject({ text: "DONE. It is all done.", error: null });
+  expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
+  expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
+
+  // Gemini CLI shows a failed command as a success, and no exit code; these come from the record of the model's calls.
+  const isSilent = id === "gemini";
+  const fetches = ["codex", "pi"].includes(id)
+    ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: 0 }
+    : { tool: "fetch_page", on: "http://docs.test/guide", ok: true };
+  const [shell, failing, page, , file, ...rest] = callsIn(events);
+  expect(rest).toEqual([]);
+  expect(shell).toMatchObject({ tool: "run_command", on: "echo hello; pwd; id -u", ok: true });
+  expect(shell?.exitCode).toBe(isSilent ? undefined : 0);
+  expect(failing).toMatchObject({ tool: "run_command", on: "echo oops >&2; exit 3", ok: isSilent });
+  expect(failing?.exitCode).toBe(isSilent ? undefined : 3);
+  expect(page).toMatchObject(fetches);
+  // The tool was not offered for this model.
+  const ok = id !== "copilot";
+  expect(file).toMatchObject({ tool: "write_file", on: expect.stringMatching(/hello\.txt$/), ok });
+});
+
+test.each([
+  ["claude", 0.02725],
+  ["opencode", 0.0267],
+  ["pi", 0.0267],
+])("%s: what it says that the session cost is kept", async (id, usd) => {
+  const parser = parserOf(id);
+  for (const line of await linesOf(id)) parser.take(line);
+  expect(parser.end()?.claimedUsd).toBeCloseTo(usd, 4);
+});
+
+test.each(presets.map(({ id }) => id))("%s: lines that lack anything at all are survived", async (id) => {
+  const lines = await linesOf(id);
+  const parser = parserOf(id);
+  for (const line of lines)
+    for (const name of Object.keys(line))
+      for (const value of [null, undefined, 1, "x", [], {}]) {
+        parser.take({ ...line, [name]: value });
+        for (const inner of Object.keys(object(line[name])))
+          parser.take({ ...line, [name]: { ...object(line[name]), [inner]: value } });
+      }
+  parser.take({ type: "something_new" });
+  expect(parser.unknown).toContain("something_new");
+});
+
+test.each([
+  [{ type: "turn.failed", error: { message: "unexpected status 401 Unauthorized: no key" } }, "codex", 401],
+  [{ type: "result", is_error: true, subtype: "success", api_error_status: 429, result: "slow down" }, "claude", 429],
+  [{ type: "result", status: "error", error: { message: '{"error":{"code":402}}' } }, "gemini", 402],
+  [{ type: "error", error: { name: "APIError", data: { statusCode: 500, message: "broke" } } }, "opencode", 500],
+  [{ type: "agent_end", messages: [{ stopReason: "error", errorMessage: "401 no key" }] }, "pi", 401],
+  [{ type: "result", exitCode: 1 }, "copilot", null],
+])("an error ends the session: %j", (line, id, status) => {
+  const parser = parserOf(id);
+  parser.take(line);
+  expect(parser.end()).toMatchObject({ text: null, error: { status } });
+});
