@@ -42,7 +42,7 @@ export function createApp(service: Service, surface?: Surface) {
   const { deps, keys } = service;
   const { basePath } = deps.config;
   const callers = new WeakMap<Request, Caller>();
-  const begun = new WeakMap<Request, { id: string; at: number }>();
+  const pending = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
   /** The same path as the router's. */
@@ -67,7 +67,7 @@ export function createApp(service: Service, surface?: Surface) {
     const isRead = request.method === "GET" || request.method === "HEAD" || isMcp(path);
     const level = isRead && Number(status) < 400 ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
-    const seen = begun.get(request);
+    const seen = pending.get(request);
     const ms = seen ? Math.round(performance.now() - seen.at) : null;
     deps.log[level](
       { req: seen?.id, method: request.method, path, status, ms, key: callers.get(request)?.keyId },
@@ -126,7 +126,7 @@ export function createApp(service: Service, surface?: Surface) {
   const app = new Elysia({ prefix: basePath, normalize: true })
     .onRequest(({ request, set }) => {
       const id = crypto.randomUUID();
-      begun.set(request, { id, at: performance.now() });
+      pending.set(request, { id, at: performance.now() });
       set.headers["x-request-id"] = id;
       if (!isApi(request)) return;
       if (service.isBroken()) throw unavailable("The disk failed. The service is restarting.");
@@ -139,7 +139,7 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .onError(async ({ error, code, request, path, set }) => {
       const answer = toAppError(error, service.onError(error), code);
-      if (answer.code === "internal") deps.log.error({ req: begun.get(request)?.id, err: error }, "request failed");
+      if (answer.code === "internal") deps.log.error({ req: pending.get(request)?.id, err: error }, "request failed");
       set.status = errorStatus[answer.code];
       logRequest(request, path, set.status);
       const page = await findErrorPage(service, request, answer);
@@ -154,8 +154,8 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(toRoutes());
 
-  function handle(asked: Request, peer?: Peer): Response | Promise<Response> {
-    const request = withClearPath(asked);
+  function handle(incoming: Request, peer?: Peer): Response | Promise<Response> {
+    const request = withClearPath(incoming);
     if (peer && !isApi(request)) notePeer(request, peer);
     const answer = app.fetch(request);
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
@@ -214,10 +214,10 @@ const systemRoutes = (service: Service) =>
     .get(
       "/readyz",
       async ({ set }) => {
-        const trouble = await service.trouble();
-        if (trouble === null) return { status: "ready" };
+        const problem = await service.findProblem();
+        if (problem === null) return { status: "ready" };
         set.status = 503;
-        return { status: "not ready", detail: trouble };
+        return { status: "not ready", detail: problem };
       },
       operation(
         "System",

@@ -1,22 +1,22 @@
 type Options = {
   /** Does what is due. Returns the delay until the next check, in milliseconds. */
-  look: () => Promise<number>;
+  check: () => Promise<number>;
   /** Called with errors of a check; the next one follows after `retryMs`. */
   onError: (error: unknown) => void;
   retryMs: number;
 };
 
 /** Checks for work repeatedly, one check at a time: immediately when woken, otherwise after the delay that the last check returned. */
-export function createPoll({ look, onError, retryMs }: Options) {
+export function createPoll({ check, onError, retryMs }: Options) {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let current: Promise<void> | null = null;
   /** Whether it was woken during a check, which may have missed the new work. */
   let again = false;
   let isServing = false;
 
-  const lookOnce = async (): Promise<number> => {
+  const checkOnce = async (): Promise<number> => {
     try {
-      return await look();
+      return await check();
     } catch (error) {
       onError(error);
       return retryMs;
@@ -32,7 +32,7 @@ export function createPoll({ look, onError, retryMs }: Options) {
     }
     clearTimeout(timer);
     again = false;
-    current = lookOnce().then((waitMs) => {
+    current = checkOnce().then((waitMs) => {
       current = null;
       if (again) wake();
       else if (isServing) timer = setTimeout(wake, waitMs);

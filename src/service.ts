@@ -251,10 +251,10 @@ export function createService(options: Options) {
   let sweeping: Promise<void> | undefined;
 
   /** Why the service isn't ready, as a sentence; null if it is. */
-  async function trouble(): Promise<string | null> {
+  async function findProblem(): Promise<string | null> {
     const why = broken();
     if (why !== null) return `the database disk has failed: ${why}`;
-    const ofRunner = runner.trouble();
+    const ofRunner = runner.findProblem();
     if (ofRunner !== null) return `the job runner is not taking jobs: ${ofRunner}`;
     try {
       // A small write that reaches the disk: a rolled back transaction wouldn't.
@@ -275,7 +275,7 @@ export function createService(options: Options) {
     commit,
     onError,
     isBroken: () => broken() !== null,
-    trouble,
+    findProblem,
     /** Recovers what a previous process left, then runs jobs and schedules. Call it under the data lock. */
     async start(): Promise<void> {
       // Old temporary folders don't matter in the meantime.

@@ -65,7 +65,7 @@ describe("the states of a job", () => {
     spent: 0,
     maxAttempts: 3,
     faults: 0,
-    deaths: 0,
+    crashes: 0,
     owner: null,
     leaseUntil: null,
     lastError: null,
@@ -82,8 +82,8 @@ describe("the states of a job", () => {
     enqueue("a", "b");
     expect(get("job-1")).toEqual(queued);
     const lease = claim() as Lease;
-    const { id, kind, subject, attempt, spent, maxAttempts, faults, deaths } = running;
-    expect(lease).toEqual({ id, kind, subject, attempt, spent, maxAttempts, faults, deaths });
+    const { id, kind, subject, attempt, spent, maxAttempts, faults, crashes } = running;
+    expect(lease).toEqual({ id, kind, subject, attempt, spent, maxAttempts, faults, crashes });
     expect(claim()?.subject).toBe("b");
     expect(claimAll(1)).toEqual({ leases: [], nextDueAt: null });
     expect(get("job-1")).toEqual(running);
@@ -114,11 +114,11 @@ describe("the states of a job", () => {
     pass(4999);
     expect(claimAll(1)).toEqual({ leases: [], nextDueAt: 1_005_000 });
     pass(1);
-    expect(claim()).toMatchObject({ attempt: 2, spent: 1, faults: 0, deaths: 0 });
+    expect(claim()).toMatchObject({ attempt: 2, spent: 1, faults: 0, crashes: 0 });
     for (const [counts, counted] of [
-      ["faults", { spent: 1, faults: 1, deaths: 0 }],
-      ["deaths", { spent: 1, faults: 1, deaths: 1 }],
-      [null, { spent: 1, faults: 1, deaths: 1 }],
+      ["faults", { spent: 1, faults: 1, crashes: 0 }],
+      ["crashes", { spent: 1, faults: 1, crashes: 1 }],
+      [null, { spent: 1, faults: 1, crashes: 1 }],
     ] as const) {
       const { attempt } = get("job-1") ?? { attempt: 0 };
       expect(putBack({ ...queued, attempt }, { counts, outcome: "released" })).toBe(true);
@@ -160,7 +160,7 @@ describe("the states of a job", () => {
     const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
-    putBack(old, { outcome: "lost", counts: "deaths" });
+    putBack(old, { outcome: "lost", counts: "crashes" });
     const writes = () => [
       queue.holds(old),
       tx(db, (t) => queue.heartbeat(t, old, 30_000)),
@@ -493,7 +493,7 @@ describe("the runner", () => {
       detail: "the job runner is not taking jobs: draining",
     });
     await stopped;
-    expect(jobOf(runId)).toMatchObject({ state: "queued", spent: 0, faults: 0, deaths: 0, availableAt: 0 });
+    expect(jobOf(runId)).toMatchObject({ state: "queued", spent: 0, faults: 0, crashes: 0, availableAt: 0 });
     await runJobs();
     const run = await get(runId);
     expect([begun, run.status, run.attempt]).toEqual([2, "completed", 1]);
@@ -560,7 +560,7 @@ describe("the runner", () => {
     });
     const { trigger, db, runJobs, get } = await setUp(agent);
     const runId = await trigger();
-    db.update(jobs).set({ state: "running", attempt: 20, deaths: 19, leaseUntil: 0 }).run();
+    db.update(jobs).set({ state: "running", attempt: 20, crashes: 19, leaseUntil: 0 }).run();
     await runJobs();
     expect(await get(runId)).toMatchObject({
       status: "failed",
@@ -574,12 +574,12 @@ describe("the runner", () => {
     });
     const { trigger, jobOf, db, service } = await setUp(agent);
     const runId = await trigger();
-    db.update(jobs).set({ state: "running", attempt: 15, deaths: 14, leaseUntil: 0 }).run();
+    db.update(jobs).set({ state: "running", attempt: 15, crashes: 14, leaseUntil: 0 }).run();
     const waits = { backoffMs: () => 900_000, now: () => 1 };
     const { runner } = createService({ ...service.deps, agents: { explorer: agent }, ...waits });
     await runner.start();
     await runner.stop(0);
-    expect(jobOf(runId)).toMatchObject({ state: "queued", deaths: 15, availableAt: 60_001 });
+    expect(jobOf(runId)).toMatchObject({ state: "queued", crashes: 15, availableAt: 60_001 });
   });
 
   test("time that has run out ends a run, whether the agent heeds the signal or not", async () => {

@@ -107,7 +107,7 @@ describe("a prompt on a page", () => {
   test("is looked at without being saved: variables, times, an empty row more", async () => {
     const app = testApp();
     const person = await signedIn(app);
-    const { status, body } = await person.post("/prompts", { ...full, do: "look" });
+    const { status, body } = await person.post("/prompts", { ...full, do: "preview" });
     expect([status, countPrompts(app)]).toEqual([200, 0]);
     expect(body).toContain('name="default.language" value="Go"');
     expect(body).toContain('name="default.file" value="a.txt"');
@@ -201,7 +201,7 @@ describe("Run now", () => {
     expect(many.location).toMatch(/^\/evals\/[0-9a-f-]{36}$/);
     const { runs } = app.service.evals.getEvalRequest(app.a.org, many.location?.slice(7) ?? "");
     expect(runs).toHaveLength(4);
-    expect(app.service.runs.getAsked(app.a.org, runs[0]!.runId).urlMap).toEqual({
+    expect(app.service.runs.getTask(app.a.org, runs[0]!.runId).urlMap).toEqual({
       "docs.example.com": "https://preview.example.com",
     });
   });

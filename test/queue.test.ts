@@ -59,7 +59,7 @@ const weighted: [number, fc.Arbitrary<Step>][] = [
     step("putBack", {
       lease,
       outcome: fc.constantFrom("retried", "released", "lost"),
-      counts: fc.constantFrom("spent", "faults", "deaths", null),
+      counts: fc.constantFrom("spent", "faults", "crashes", null),
       delayMs: fc.constantFrom(0, 0.25, 5_000, 900_000),
       costUsd: cost,
     }),
@@ -205,7 +205,7 @@ function createModel(clock: { now: number }) {
   };
 }
 
-const leaseOf = ({ id, kind, subject, attempt, spent, maxAttempts, faults, deaths }: Job): Lease => ({
+const leaseOf = ({ id, kind, subject, attempt, spent, maxAttempts, faults, crashes }: Job): Lease => ({
   id,
   kind,
   subject,
@@ -213,7 +213,7 @@ const leaseOf = ({ id, kind, subject, attempt, spent, maxAttempts, faults, death
   spent,
   maxAttempts,
   faults,
-  deaths,
+  crashes,
 });
 const byId = <T extends { id: string }>(rows: T[]) => rows.sort((a, b) => (a.id < b.id ? -1 : 1));
 const byAttempt = (rows: Attempt[]) =>
@@ -250,7 +250,7 @@ describe("the queue does as its model over any history", () => {
           host: each.host,
           maxAttempts: each.maxAttempts,
         };
-        const zero = { availableAt: 0, attempt: 0, spent: 0, faults: 0, deaths: 0 };
+        const zero = { availableAt: 0, attempt: 0, spent: 0, faults: 0, crashes: 0 };
         const none = { owner: null, leaseUntil: null, lastError: null, startedAt: null, completedAt: null };
         model.enqueue({ id: nextId, ...job, ...zero, ...none, state: "queued", createdAt: clock.now });
         tx(db, (t) => queue.enqueue(t, job));
@@ -270,7 +270,7 @@ describe("the queue does as its model over any history", () => {
       else if (each.do === "takeBack") {
         const orphans = queue.listOrphans(each.which);
         expect(byId(orphans)).toEqual(byId(model.orphans(each.which).map(leaseOf)));
-        const how = { outcome: "lost", counts: "deaths", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
+        const how = { outcome: "lost", counts: "crashes", delayMs: 0, reason: "gone", costUsd: 0.5 } as const;
         for (const orphan of orphans) {
           model.putBack(orphan, how);
           expect(tx(db, (t) => queue.putBack(t, orphan, how))).toBe(true);

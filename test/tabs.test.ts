@@ -209,7 +209,7 @@ test("what somebody else changed meanwhile is not written over unseen", async ()
   expect(refused.body).toContain('value="Of Bea"');
   expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Ada");
   // A look at what is typed, or a fault in it, does not take the warning away.
-  const looked = await bea.post(path, { ...his, title: "", text, do: "look" });
+  const looked = await bea.post(path, { ...his, title: "", text, do: "preview" });
   expect((await bea.post(path, { ...hiddenOf(looked.body), title: "Of Bea", text })).status).toBe(409);
   const wrong = await bea.post(path, { ...hiddenOf(refused.body), title: "Of Bea", text: "" });
   expect(wrong.status).toBe(400);

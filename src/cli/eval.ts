@@ -10,7 +10,7 @@ import { createCommandLog } from "../log.ts";
 import { scoreSummary } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
 import type { Report } from "../reports/schema.ts";
-import { estimateWords } from "../runs/estimates.ts";
+import { describeEstimate } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
 import { print, say, sayError, score, toAllowRule, toOwnUrl } from "./terminal.ts";
 
@@ -82,7 +82,7 @@ async function evaluate(
     agent,
     model,
   });
-  say(`Estimate: ${estimateWords(await service.estimates.getEstimate(org, prompt.id))}`);
+  say(`Estimate: ${describeEstimate(await service.estimates.getEstimate(org, prompt.id))}`);
   const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap: {}, trigger: "cli" });
   const runId = runIds[0] as string;
   await service.start();

@@ -2,7 +2,7 @@ import { Argument, type Command } from "commander";
 import type { Config } from "../config/config.ts";
 import { type ModelProvider, modelProviders } from "../config/model-settings.ts";
 import { badRequest } from "../errors.ts";
-import { trialWords, tryModel } from "../models/trial.ts";
+import { describeTrial, tryModel } from "../models/trial.ts";
 import { orgOf, print, say, table, withData } from "./terminal.ts";
 
 type Options = { org?: string; json?: boolean; baseUrl?: string };
@@ -73,7 +73,7 @@ export function addModel(program: Command, configOf: () => Config): void {
         withData(config, (service) => service.models.getModel(orgOf(service, org), id)),
         Date.now,
       );
-      say(`${trialWords(figures)}.`);
+      say(`${describeTrial(figures)}.`);
       print(json ? JSON.stringify(figures) : id);
     });
 }

@@ -56,8 +56,8 @@ export const comparisonRoutes = (compare: Compare, orgOf: OrgOf) =>
     .get(
       "/api/v1/compare",
       ({ request, query }) => {
-        const asked = query as Record<string, string | undefined>;
-        return compare.compareSides(orgOf(request), toSide(asked, "base"), toSide(asked, "head"));
+        const sides = query as Record<string, string | undefined>;
+        return compare.compareSides(orgOf(request), toSide(sides, "base"), toSide(sides, "head"));
       },
       {
         query: CompareQuery,

@@ -14,7 +14,7 @@ import {
   type SideRun,
   unscoredWords,
 } from "../stats/repeats.ts";
-import { endsWords, roundedEnds, testEnds, worseEnds } from "./ends.ts";
+import { describeEnds, roundedEnds, testEnds, worseEnds } from "./ends.ts";
 import { alpha, type Evidence, noEvidence, threshold, type Verdict } from "./evidence.ts";
 import { judgeExact } from "./exact.ts";
 import {
@@ -72,7 +72,7 @@ export function judgeSides(
   const { ends: tested = null, successP = null } = (isExact ? null : testEnds(pairs)) ?? {};
   const causes = tested ? worseEnds(tested, level) : [];
   const ends = tested && roundedEnds(tested);
-  const worse = ends ? endsWords(ends, causes) : [];
+  const worse = ends ? describeEnds(ends, causes) : [];
   const isScored = summaries.every(({ n }) => n > 0);
   const common = { ends, causes, successP: successP && roundP(successP) };
   if (!isScored && causes.length > 0) return without("regressed", worse.join("; "), common);
@@ -129,8 +129,8 @@ function withSuccess(verdict: Verdict, evidence: Evidence, summaries: EvalResult
   const isSignificant = verdict !== "insufficient_data" && successP !== null && successP < level && change !== 0;
   const found = isSignificant ? softened(verdict, change) : verdict;
   const hint = found === "inconclusive" && found === verdict ? hintOf(summaries) : "";
-  const words = found === verdict || successP === null ? hint : successWords(change, successP);
-  return { verdict: found, evidence: { ...evidence, reason: evidence.reason + words } };
+  const note = found === verdict || successP === null ? hint : describeSuccess(change, successP);
+  return { verdict: found, evidence: { ...evidence, reason: evidence.reason + note } };
 }
 
 function softened(verdict: Verdict, change: number): Verdict {
@@ -140,7 +140,7 @@ function softened(verdict: Verdict, change: number): Verdict {
   return contradicts ? "inconclusive" : verdict;
 }
 
-const successWords = (change: number, p: number) =>
+const describeSuccess = (change: number, p: number) =>
   `; the success rate ${change > 0 ? "rose" : "fell"} by ${Math.abs(change * 100).toFixed(0)} percentage points, ${pWords(p)}`;
 
 /** Why the samples are too small for a verdict; null if they are not. */

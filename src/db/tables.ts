@@ -977,7 +977,7 @@ export const jobs = sqliteTable(
     /** Infrastructure faults: network, model provider, disk. */
     faults: integer().notNull(),
     /** Crashes of its process. */
-    deaths: integer().notNull(),
+    crashes: integer("deaths").notNull(),
     owner: text(),
     leaseUntil: at("lease_until"),
     lastError: text("last_error"),

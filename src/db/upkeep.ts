@@ -96,7 +96,7 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     }
   }
 
-  const poll = createPoll({ look: () => runOnce().then(() => everyMs), onError: () => {}, retryMs: everyMs });
+  const poll = createPoll({ check: () => runOnce().then(() => everyMs), onError: () => {}, retryMs: everyMs });
 
   return {
     runOnce,

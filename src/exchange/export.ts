@@ -21,7 +21,7 @@ export type Exports = ReturnType<typeof createExports>;
 /** Exports an organisation's data as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
 export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofReports, models, toMarkdown }: Parts) {
   const { db, now } = deps;
-  const told = createRowReader(deps);
+  const readRows = createRowReader(deps);
   const formats = createFormats(deps, ofReports, toMarkdown);
 
   /** Yields a header line, a line per row, and an end line with the row count and checksum. */
@@ -32,7 +32,7 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
     const hash = createHash("sha256");
     let rows = 0;
     const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));
-    for (const [type, row] of told(span)) {
+    for (const [type, row] of readRows(span)) {
       const kept: Record<string, unknown> = {};
       for (const name of columns.get(type) ?? [])
         kept[name] = Buffer.isBuffer(row[name]) ? row[name].toString("base64") : row[name];

@@ -10,7 +10,7 @@ import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import type { CountReport } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
-import { columnsOf, findReserved, type RowType, rowTypes, shapes, words } from "./rows.ts";
+import { columnsOf, findReserved, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
 
 /** Rows per transaction. A running service waits only milliseconds for one. */
 const batchRows = 500;
@@ -52,7 +52,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
     const taken = type === "report" && found === undefined && slugOwner.get(String(row.slug)) !== null;
     if (taken || (found !== undefined && found !== org))
       throw conflict(
-        `line ${n}: the ${words(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service; import the file into another data directory`,
+        `line ${n}: the ${labelOf(type)} ${taken ? row.slug : row.id} belongs to ${taken ? "another run" : "another organization"} of this service; import the file into another data directory`,
       );
     return found !== undefined;
   }
@@ -127,7 +127,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
         continue;
       }
       const odd = bundle[known.indexOf(true)];
-      if (odd) throw conflict(`line ${odd.n}: the ${words(odd.type)} ${odd.row.id} already exists on another run`);
+      if (odd) throw conflict(`line ${odd.n}: the ${labelOf(odd.type)} ${odd.row.id} already exists on another run`);
       for (const { type, row } of bundle) {
         imported.rows[type] = (imported.rows[type] ?? 0) + 1;
         if (type === "prompt" && row.frequency !== null && row.status === "active") imported.scheduled++;
@@ -150,18 +150,18 @@ function* bundlesOf(file: string): Generator<Bundle> {
     const bad = (why: string) => badRequest(`line ${n}: ${why}`);
     const before = bundle.at(-1);
     if (before && rowTypes.indexOf(type) < rowTypes.indexOf(before.type) && type !== "run")
-      throw bad(`${words(type)} rows must come before ${words(before.type)} rows`);
+      throw bad(`${labelOf(type)} rows must come before ${labelOf(before.type)} rows`);
     if (rowTypes.indexOf(type) <= rowTypes.indexOf("run")) {
       checkBundle(bundle);
       if (before) yield bundle;
       bundle = [line];
       bytes = 0;
     } else {
-      if (bundle[0]?.type !== "run") throw bad(`${words(type)} rows must come after their run`);
+      if (bundle[0]?.type !== "run") throw bad(`${labelOf(type)} rows must come after their run`);
       bundle.push(line);
     }
     for (const key of keysOf(line)) {
-      if (seen.has(`${type} ${key}`)) throw bad(`the ${words(type)} ${key} appears twice`);
+      if (seen.has(`${type} ${key}`)) throw bad(`the ${labelOf(type)} ${key} appears twice`);
       seen.add(`${type} ${key}`);
     }
     bytes += line.bytes;
@@ -193,7 +193,8 @@ const comesAfter = (a: Row, b: Row) =>
 function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
   const bad = (why: string) => badRequest(`line ${n}: ${why}`);
   const needs = (what: RowType, id: unknown) => {
-    if (id !== null && !seen.has(`${what} ${id}`)) throw bad(`its ${words(what)} ${id} must come earlier in the file`);
+    if (id !== null && !seen.has(`${what} ${id}`))
+      throw bad(`its ${labelOf(what)} ${id} must come earlier in the file`);
   };
   if (type === "prompt") {
     needs("provider", row.targetProviderId ?? null);
@@ -216,10 +217,10 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
   if (type === "run" || type === "regrade") {
     const mustHave = ["failed", "superseded", "cancelled"].includes(String(row.status));
     if ((row.failureCause != null) !== mustHave || (row.failureDetail != null) !== mustHave)
-      throw bad(`a ${row.status} ${words(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`);
+      throw bad(`a ${row.status} ${labelOf(type)} must ${mustHave ? "" : "not "}have failureCause and failureDetail`);
   }
   const end = { run: "completedAt", gate: "completedAt", regrade: "completedAt" }[type as string];
-  if (end !== undefined && row[end] == null) throw bad(`an unfinished ${words(type)} cannot be imported`);
+  if (end !== undefined && row[end] == null) throw bad(`an unfinished ${labelOf(type)} cannot be imported`);
   if (type === "gate" && row.reason == null) throw bad("a gate must have a reason");
   const reserved = type === "event" ? findReserved(row) : undefined;
   if (reserved !== undefined) throw bad(`${reserved} is not allowed in the data of an event`);
@@ -265,7 +266,7 @@ function checkBundle(bundle: Bundle): void {
   for (const [type, place] of places) {
     const taken = new Set<unknown>();
     for (const line of of(type)) {
-      if (taken.has(place(line.row))) throw bad(line, `the ${words(type)} ${place(line.row)} appears twice`);
+      if (taken.has(place(line.row))) throw bad(line, `the ${labelOf(type)} ${place(line.row)} appears twice`);
       taken.add(place(line.row));
     }
   }

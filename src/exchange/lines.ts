@@ -5,7 +5,7 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { AppError, badRequest } from "../errors.ts";
 import { parseJson } from "../http/body.ts";
 import { invalidInput } from "../schema.ts";
-import { formatVersion, type RowType, rowTypes, schemaOf, words } from "./rows.ts";
+import { formatVersion, labelOf, type RowType, rowTypes, schemaOf } from "./rows.ts";
 
 const maxLineBytes = 8 * 1024 * 1024;
 
@@ -49,7 +49,7 @@ export function* linesOf(file: string): Generator<Line> {
       );
     const check = checkOf(known);
     const wrong = check.Check(row) ? null : check.Errors(row).First();
-    if (wrong) throw bad(`${words(known)}: ${invalidInput(wrong, "row").detail}`);
+    if (wrong) throw bad(`${labelOf(known)}: ${invalidInput(wrong, "row").detail}`);
     hash.update(`${text}\n`);
     rows++;
     yield { n, type: known, row: row as Row, bytes: text.length };

@@ -139,7 +139,7 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
     reportOf(run).flatMap((report) => [report, ...partsOf.flatMap((list) => list(report[1].id))]),
   );
 
-  return function* told(span: Span): Generator<ExportedRow> {
+  return function* readRows(span: Span): Generator<ExportedRow> {
     yield* listed("provider", span);
     yield* listed("prompt", span);
     yield* namedOf(span);

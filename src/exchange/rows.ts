@@ -240,4 +240,4 @@ export const findReserved = (row: Record<string, unknown>): string | undefined =
   reserved.find((name) => Object.hasOwn(row.data as object, name));
 
 /** A row type in words. */
-export const words = (type: RowType): string => type.replaceAll("_", " ");
+export const labelOf = (type: RowType): string => type.replaceAll("_", " ");

@@ -79,14 +79,14 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };
     for (const fingerprint of row.fingerprints) {
       const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
-      const came = (side: Ended[]) =>
+      const countReached = (side: Ended[]) =>
         side.filter(({ exposure }) => exposure && point?.grounds && cameBy(exposure, point.grounds)).length;
       const standing = {
         met: before.filter((one) => hasMet(one, [fingerprint])).length,
         of:
           before.filter((one) => hasMet(one, [fingerprint])).length +
-          came(before.filter((one) => !hasMet(one, [fingerprint]))),
-        missed: came(made),
+          countReached(before.filter((one) => !hasMet(one, [fingerprint]))),
+        missed: countReached(made),
         byModel: before.some(({ exposure }) => exposure?.byRules === false),
       };
       const title = JSON.stringify(point?.title ?? fingerprint);
@@ -108,7 +108,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     { orgId, promptId, fingerprints, afterId }: Row,
     [first]: Ended[],
   ): Pick<Fix, "status" | "reason"> | null {
-    const asked = db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
+    const verification = db.select().from(evalRequests).where(eq(evalRequests.id, afterId)).get();
     const again = db
       .select({ lastSeenAt: frictionLifecycles.lastSeenAt, slug: reports.slug })
       .from(frictionLifecycles)
@@ -122,7 +122,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
         ),
       )
       .all()
-      .find(({ lastSeenAt }) => asked && lastSeenAt >= asked.createdAt);
+      .find(({ lastSeenAt }) => verification && lastSeenAt >= verification.createdAt);
     if (!again) return null;
     return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
   }

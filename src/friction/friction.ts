@@ -49,7 +49,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
   function toThings(things: [LifecycleRow, ...LifecycleRow[]][]): FrictionThing[] {
     return things.flatMap((rows) => {
       const [first] = rows;
-      const found = queries.told.get({ report: first.reportId, fingerprint: first.fingerprint });
+      const found = queries.newest.get({ report: first.reportId, fingerprint: first.fingerprint });
       if (!found) return [];
       const fixedAt = Math.max(...rows.map((row) => row.fixedAt ?? 0));
       const state = stateOf(rows);
@@ -115,13 +115,13 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       const [rows] = thingsOf(org, scope, fingerprint);
       const [thing] = rows ? toThings([rows]) : [];
       if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
-      const lives = rows.flatMap(({ promptId, place }) => {
+      const lifecycles = rows.flatMap(({ promptId, place }) => {
         const row = queries.life.get({ org, prompt: promptId, place, fingerprint });
         return row ? [{ promptId, life: row.life }] : [];
       });
       return {
         ...thing,
-        prompts: lives.map(({ promptId, life }) => {
+        prompts: lifecycles.map(({ promptId, life }) => {
           const { state, met, of, missed } = standingOf(life);
           return {
             promptId,

@@ -108,11 +108,11 @@ export function lastOf(t: Tx, { orgId, promptId, place, fingerprint }: Lifecycle
   const [last] = seen;
   if (!last) return null;
   const firstSeenAt = seen.at(-1)?.at ?? last.at;
-  return { ...tellingOf(last.point), lastSeenAt: last.at, firstSeenAt };
+  return { ...detailsOf(last.point), lastSeenAt: last.at, firstSeenAt };
 }
 
 /** The stored details of a friction point, from its newest report. */
-export const tellingOf = ({ reportId, severity, url }: PointRow) => ({
+export const detailsOf = ({ reportId, severity, url }: PointRow) => ({
   reportId,
   severity,
   page: url === null ? null : pageKey(url),

@@ -7,13 +7,13 @@ import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns
 import {
   agentKey,
   type Counted,
+  detailsOf,
   type LifecycleRow,
   lastOf,
   ofPlace,
   type PointRow,
   placeOf,
   siblingsOf,
-  tellingOf,
   write,
 } from "./lifecycle-rows.ts";
 
@@ -33,12 +33,12 @@ export function createLifecycles({ db }: { db: Db }) {
     const agent = agentKey(run);
     const points = pointsOf.all({ report: report.id });
     const met = new Set(points.map(({ fingerprint }) => fingerprint));
-    const lives = t.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
-    const known = new Map(lives.map((row) => [row.fingerprint, row]));
-    const asked = t.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
+    const lifecycles = t.select().from(frictionLifecycles).where(ofPlace(report, place)).all();
+    const known = new Map(lifecycles.map((row) => [row.fingerprint, row]));
+    const evalRequest = t.select().from(evalRequests).where(eq(evalRequests.id, run.evalRequestId)).get();
     const evaluation = {
       id: run.evalRequestId,
-      at: asked?.createdAt ?? run.createdAt,
+      at: evalRequest?.createdAt ?? run.createdAt,
       byModel: exposure?.byRules === false,
     };
     const meeting: Evaluation = { ...evaluation, met: by, passed: 0 };
@@ -46,7 +46,7 @@ export function createLifecycles({ db }: { db: Db }) {
     let siblings: ReturnType<typeof siblingsOf> | undefined;
 
     /** Adds the runs of the evaluation that missed it before it was first met. */
-    function begun({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
+    function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
       siblings ??= siblingsOf(t, counted);
       const missed = siblings.filter((each) => !each.hasMet(fingerprint) && cameBy(each.exposure, grounds));
       const passed = missed.length;
@@ -58,16 +58,16 @@ export function createLifecycles({ db }: { db: Db }) {
       const { fingerprint, grounds, lostPoints, lostSeconds, lostUsd } = point;
       const isKnown = before !== undefined && findEvaluation(before.life, evaluation.id) !== null;
       const isAsleep = before === undefined || (!isKnown && standingOf(before.life).state === "fixed");
-      const told = isAsleep
-        ? begun(point, before?.life ?? unmet)
+      const current = isAsleep
+        ? startLife(point, before?.life ?? unmet)
         : { life: withRuns(before.life, meeting) ?? before.life, passed: 0 };
       const key = { orgId: report.orgId, promptId: report.promptId, place, fingerprint };
-      const newest = { ...tellingOf(point), lastSeenAt: report.createdAt };
+      const newest = { ...detailsOf(point), lastSeenAt: report.createdAt };
       if (!before) {
-        const { state, fixedAt } = standingOf(told.life);
+        const { state, fixedAt } = standingOf(current.life);
         const lost = { lostPoints, lostSeconds, lostUsd };
-        const counts = { met: 1, reached: 1 + told.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
-        const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: told.life };
+        const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
+        const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
         t.insert(frictionLifecycles).values(row).run();
         return;
       }
@@ -75,11 +75,11 @@ export function createLifecycles({ db }: { db: Db }) {
         ...(report.createdAt >= before.lastSeenAt ? newest : {}),
         firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),
         met: before.met + 1,
-        reached: before.reached + 1 + told.passed,
+        reached: before.reached + 1 + current.passed,
         ...plus(before, point, 1),
         metBy: [...new Set([...before.metBy, agent])],
         grounds,
-        life: told.life,
+        life: current.life,
       });
     }
 
@@ -99,7 +99,7 @@ export function createLifecycles({ db }: { db: Db }) {
     }
 
     for (const point of points) (by > 0 ? add : remove)(point);
-    for (const row of lives) {
+    for (const row of lifecycles) {
       const { fingerprint, metBy, grounds, state, life } = row;
       if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
       // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.

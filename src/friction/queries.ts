@@ -70,7 +70,7 @@ export function prepareFriction(db: Db) {
       .where(and(ofPrompt, eq(frictionLifecycles.fingerprint, sql.placeholder("fingerprint"))))
       .orderBy(desc(frictionLifecycles.lastSeenAt))
       .prepare(),
-    told: db
+    newest: db
       .select({ point: frictionPoints, slug: reports.slug })
       .from(frictionPoints)
       .innerJoin(reports, eq(reports.id, frictionPoints.reportId))

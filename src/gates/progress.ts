@@ -76,7 +76,7 @@ export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests,
   }
 
   const poll = createPoll({
-    look: () => tick().then(() => pollMs),
+    check: () => tick().then(() => pollMs),
     onError(error) {
       onError?.(error);
       log.error({ err: error }, "could not check gates");

@@ -7,7 +7,7 @@ import type { Gate } from "./schema.ts";
 
 const titleOf = ({ prompts }: Gate): string => prompts.map(({ title, id }) => title ?? id).join(", ");
 
-const statusWords: Record<Gate["status"], string> = {
+const statusLabels: Record<Gate["status"], string> = {
   running: "running",
   passed: "passed",
   failed: "failed",
@@ -27,7 +27,7 @@ export function gateMarkdown(gate: Gate): string {
     ),
   ];
   return [
-    `## Gate ${statusWords[status]}: ${safe(titleOf(gate))}`,
+    `## Gate ${statusLabels[status]}: ${safe(titleOf(gate))}`,
     `**${safe(reason ?? "runs still in progress")}**`,
     ...warnings.map((warning) => `> ${safe(warning)}`),
     comparison ? sides(comparison) : alone(gate.head),
@@ -42,7 +42,7 @@ export function gateMarkdown(gate: Gate): string {
 }
 
 /** Escapes text and breaks @mentions with a zero-width space, so that GitHub notifies nobody. */
-const safe = (words: string): string => text(words).replaceAll("@", "@\u200b");
+const safe = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
 
 const figures: [string, (side: EvalResult) => string][] = [
   ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed to start`)],

@@ -18,7 +18,7 @@ export function narrate(facts: Facts, measured: Measured, frictions: Friction[],
     verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
     summary: {
       whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
-      whatDidnt: line(after(failedWords(frictions, facts), said?.summary.whatDidnt), 2000),
+      whatDidnt: line(after(describeFailures(frictions, facts), said?.summary.whatDidnt), 2000),
     },
   };
 }
@@ -40,7 +40,7 @@ function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendatio
   const gain = top?.expectedGain ?? 0;
   const next = top && gain >= 0.1 ? ` Best fix (+${gain} points): ${lowerFirst(sentence(top.title))}` : "";
   const { goalFound } = facts;
-  if (goalFound?.state === "likely") return `${sentence(foundWords(facts)!)}${next}`;
+  if (goalFound?.state === "likely") return `${sentence(describeFound(facts)!)}${next}`;
   if (goalFound?.state === "unclear") {
     const missed = frictions.find((friction) => friction.events.includes(goalFound.seq));
     if (missed) return sentence(missed.title);
@@ -48,7 +48,7 @@ function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendatio
   return first ? sentence(first.title) : "No friction found.";
 }
 
-function foundWords(facts: Facts): string | null {
+function describeFound(facts: Facts): string | null {
   const found = facts.goalFound;
   if (found?.state !== "likely") return null;
   const places = found.sections.map(({ url, heading }) =>
@@ -92,7 +92,7 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   const good = dimensions.filter((each) => each.score >= 90).map((each) => each.name);
   return (
     [
-      foundWords(facts),
+      describeFound(facts),
       facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
       passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
       alive > 0 && `${alive} of ${count(weights(links), "link")} tested work`,
@@ -105,7 +105,7 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   );
 }
 
-function failedWords(frictions: Friction[], { missing }: Facts): string {
+function describeFailures(frictions: Friction[], { missing }: Facts): string {
   const without =
     missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
   if (frictions.length === 0) return `No friction found.${without}`;

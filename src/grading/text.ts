@@ -77,17 +77,17 @@ export function sameSubject(subject: string, keepFragment: boolean): string {
     .join(" ");
 }
 
-/** The path of a URL, with its host if it differs from that of `beside`. */
-export function shortAddress(address: string, beside: string | null = null): string {
+/** The path of a URL, with its host if it differs from that of `current`. */
+export function shortAddress(address: string, current: string | null = null): string {
   const url = URL.parse(address);
   if (url === null) return line(address, 100);
   const path = `${url.pathname}${url.search}${url.hash}`;
-  const foreign = beside !== null && URL.parse(beside)?.host !== url.host;
+  const foreign = current !== null && URL.parse(current)?.host !== url.host;
   return line(foreign ? `${url.host}${path}` : path, 100);
 }
 
 /** At most eight words of a title as a slug; `report` if it contains no Latin letters. */
-export function slugWords(title: string): string {
+export function toSlug(title: string): string {
   const words = title
     .normalize("NFKD")
     .toLowerCase()

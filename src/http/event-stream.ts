@@ -49,10 +49,10 @@ export function streamAnswer(messages: (signal: AbortSignal) => AsyncIterable<Me
   });
 }
 
-/** A part of a page whenever it comes out different at one of the `looks`. */
-export async function* fragments(render: () => string, looks: AsyncIterable<void>): AsyncGenerator<Message> {
+/** A part of a page whenever it comes out different at one of the `changes`. */
+export async function* fragments(render: () => string, changes: AsyncIterable<void>): AsyncGenerator<Message> {
   let shown: string | null = null;
-  for await (const _ of looks) {
+  for await (const _ of changes) {
     const html = render();
     if (html !== shown) yield { data: html };
     shown = html;

@@ -36,11 +36,11 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
   );
   // Only runs count towards the limit.
   // Ignore starts in the future: after a fast clock is corrected they would block the organisation.
-  const countBegun = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
+  const countStarted = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
     "select count(*) n from jobs where org_id = ? and started_at > ? and started_at <= ? and kind = 'run'",
   );
   // `+` makes SQLite use the index on started_at, since the queue may be long.
-  const begunAndQueued = $client.prepare<Candidate, [org: string, since: number, at: number]>(
+  const startedAndQueued = $client.prepare<Candidate, [org: string, since: number, at: number]>(
     `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and +state = 'queued'`,
   );
 
@@ -52,11 +52,11 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
     const ofOrg = new Map<string, number>();
     const ofHost = new Map<string, number>();
     const busy = (org: string) => ofOrg.get(org) ?? 0;
-    const begin = ({ org, host }: { org: string; host: string }) => {
+    const count = ({ org, host }: { org: string; host: string }) => {
       ofOrg.set(org, busy(org) + 1);
       ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
     };
-    for (const each of running.all()) begin(each);
+    for (const each of running.all()) count(each);
     /** Organisations at their daily limit. Their requeued jobs may still run, since they are already counted. */
     const spentDay = new Set<string>();
     let heads = oldestOfEach.all();
@@ -66,12 +66,12 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
       if (atOnce !== null && busy(org) >= atOnce) heads = heads.filter((head) => head.org !== org);
       else if (host !== "" && (ofHost.get(host) ?? 0) >= limits.host)
         heads = heads.filter((head) => head.host !== host);
-      else if (!spentDay.has(org) && aDay !== null && (countBegun.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
+      else if (!spentDay.has(org) && aDay !== null && (countStarted.get(org, at - dayMs, at)?.n ?? 0) >= aDay) {
         spentDay.add(org);
-        heads = [...heads.filter((head) => head.org !== org), ...begunAndQueued.all(org, at - dayMs, at)];
+        heads = [...heads.filter((head) => head.org !== org), ...startedAndQueued.all(org, at - dayMs, at)];
       } else {
         yield first;
-        begin(first);
+        count(first);
         heads.splice(heads.indexOf(first), 1, ...(spentDay.has(org) ? [] : oldestOf.all(org, host)));
       }
     }

@@ -18,7 +18,7 @@ export class JobFailure extends Error {
 
 /** How a feature handles its jobs. Functions that take a `tx` run in the transaction that changes the job's state. */
 export type JobHandler = {
-  begun(tx: Tx, lease: Lease): void;
+  started(tx: Tx, lease: Lease): void;
   /** Does the work and returns a function that writes the result if the lease is still held. Stops when `signal` aborts. Throws a JobFailure. */
   run(lease: Lease, signal: AbortSignal): Promise<(tx: Tx) => void>;
   /** Called when the job is requeued. */

@@ -18,13 +18,13 @@ export type Lease = {
   maxAttempts: number;
   /** Infrastructure faults and process crashes so far. */
   faults: number;
-  deaths: number;
+  crashes: number;
 };
 
 /** How an attempt ended without settling its job, and the counter to increase; null for a release. */
 export type Return = {
   outcome: "retried" | "released" | "lost";
-  counts: "spent" | "faults" | "deaths" | null;
+  counts: "spent" | "faults" | "crashes" | null;
   delayMs: number;
   reason: string;
   costUsd: number | null;
@@ -40,7 +40,7 @@ const leaseColumns = {
   spent: jobs.spent,
   maxAttempts: jobs.maxAttempts,
   faults: jobs.faults,
-  deaths: jobs.deaths,
+  crashes: jobs.crashes,
 };
 
 const unclaimed = {
@@ -49,7 +49,7 @@ const unclaimed = {
   attempt: 0,
   spent: 0,
   faults: 0,
-  deaths: 0,
+  crashes: 0,
   owner: null,
   leaseUntil: null,
   lastError: null,
@@ -78,7 +78,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
     claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
       `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
       where id = ? and state = 'queued'
-      returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths`,
+      returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths crashes`,
     ),
     begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
       "insert into attempts (job_id, attempt, owner, started_at) values (?, ?, ?, ?)",
@@ -159,7 +159,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
     /** Requeues a job after `delayMs`; 0: immediately, whatever the clock says. */
     putBack(_tx: Tx, lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
       const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
-      const adds = (["spent", "faults", "deaths"] as const).map((counter) => (counts === counter ? 1 : 0));
+      const adds = (["spent", "faults", "crashes"] as const).map((counter) => (counts === counter ? 1 : 0));
       if (statements.putBack.run(availableAt, reason, ...adds, lease.id, lease.attempt).changes === 0) return false;
       end(lease, outcome, reason, costUsd);
       return true;

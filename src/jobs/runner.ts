@@ -66,7 +66,7 @@ export function createRunner(options: RunnerOptions) {
     }
   }
 
-  function begin(lease: Lease): void {
+  function launch(lease: Lease): void {
     const abort = new AbortController();
     const done = work(lease, abort.signal)
       .catch((error) => {
@@ -124,16 +124,16 @@ export function createRunner(options: RunnerOptions) {
     const { leases, nextDueAt } = await commit((tx) => {
       if (state !== "serving") return { leases: [], nextDueAt: null };
       const claimed = queue.claim(tx, most, owner, leaseMs, limits);
-      for (const lease of claimed.leases) handlerOf(lease).begun(tx, lease);
+      for (const lease of claimed.leases) handlerOf(lease).started(tx, lease);
       return claimed;
     });
-    for (const lease of leases) begin(lease);
+    for (const lease of leases) launch(lease);
     problem = null;
     return nextDueAt === null ? pollMs : Math.max(1, Math.min(pollMs, nextDueAt - now()));
   }
 
   const poll = createPoll({
-    look: lookForWork,
+    check: lookForWork,
     onError(error) {
       onError(error);
       problem = error instanceof Error ? error.message : String(error);
@@ -155,7 +155,7 @@ export function createRunner(options: RunnerOptions) {
     /** Stops jobs that are no longer held. Call it after the transaction that canceled them. */
     dropLost,
     /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null if they are. */
-    trouble: (): string | null => (state === "serving" ? problem : state),
+    findProblem: (): string | null => (state === "serving" ? problem : state),
     /** Stops claiming immediately, without waiting for running jobs. For a process that is about to exit. */
     halt(): void {
       state = "draining";

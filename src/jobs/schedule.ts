@@ -48,16 +48,16 @@ export function nextSlots(schedule: Schedule, afterMs: number, most: number): nu
 
 /** Why a frequency is invalid; null if it is valid. `0 0 30 2 *` is well formed but never occurs. */
 export function frequencyProblem(frequency: string): string | null {
-  const trouble = (what: string) =>
+  const invalid = (what: string) =>
     `${JSON.stringify(frequency)} ${what}; use ${Object.keys(presets).join(", ")} or a five-field cron expression such as 0 6 * * 1-5`;
-  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5) return trouble("is not a valid schedule");
+  if (!isPreset(frequency) && frequency.trim().split(/\s+/).length !== 5) return invalid("is not a valid schedule");
   const schedule = { frequency, id: "", timeZone: "UTC" };
   try {
     cronOf(schedule);
   } catch {
-    return trouble("is not a valid schedule");
+    return invalid("is not a valid schedule");
   }
-  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? trouble("never occurs") : null;
+  return nextSlot(schedule, Date.UTC(2000, 0)) === null ? invalid("never occurs") : null;
 }
 
 function placesOf(id: string): Places {

@@ -11,9 +11,9 @@ const keepResultMs = 60_000;
 const defaultMaxRetryAfterMs = 3600_000;
 const maxFaults = 5;
 /** High, because a service may crash for other reasons; limited, because the job may be the cause. */
-const maxDeaths = 20;
-const crashedTooOften = `the service crashed ${maxDeaths} times during this job`;
-const maxDeathPauseMs = 60_000;
+const maxCrashes = 20;
+const crashedTooOften = `the service crashed ${maxCrashes} times during this job`;
+const maxCrashPauseMs = 60_000;
 
 export type SettlementOptions = Pick<Deps, "log" | "now"> & {
   queue: Queue;
@@ -63,11 +63,11 @@ export function createSettlement({
 
   /** Requeues the job of an exited process. From the second crash on it waits first, because the job may be what crashes the service. */
   function takeBack(tx: Tx, lease: Lease): boolean {
-    if (lease.deaths + 1 >= maxDeaths)
+    if (lease.crashes + 1 >= maxCrashes)
       return fail(tx, lease, new JobFailure({ cause: "infrastructure", detail: crashedTooOften }, "never"));
-    const delayMs = lease.deaths === 0 ? 0 : Math.min(backoffMs(lease.deaths), maxDeathPauseMs);
+    const delayMs = lease.crashes === 0 ? 0 : Math.min(backoffMs(lease.crashes), maxCrashPauseMs);
     const reason = "the process running the job exited";
-    return putBack(tx, lease, { outcome: "lost", counts: "deaths", delayMs, reason });
+    return putBack(tx, lease, { outcome: "lost", counts: "crashes", delayMs, reason });
   }
 
   function afterFailure(tx: Tx, lease: Lease, failure: JobFailure): boolean {

@@ -100,7 +100,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   );
 
   function legacyServer(visit: Visit): Server {
-    const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: neverAsked });
+    const server = new Server(serverInfo, { capabilities, instructions, jsonSchemaValidator: noValidator });
     server.onerror = onError;
     // Validated as a whole: otherwise each request would be validated twice, and each result once more.
     server.fallbackRequestHandler = async (request, context) => {
@@ -117,16 +117,16 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   }
 
   /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
-  async function handle(asked: Request, caller: Caller): Promise<Response> {
-    checkOrigin(asked.headers.get("origin"), ownUrl());
-    const body = await readMessage(asked);
+  async function handle(incoming: Request, caller: Caller): Promise<Response> {
+    checkOrigin(incoming.headers.get("origin"), ownUrl());
+    const body = await readMessage(incoming);
     if (body instanceof Response) return body;
-    const refusal = refuseBatch(body, asked.headers.get("mcp-protocol-version"));
+    const refusal = refuseBatch(body, incoming.headers.get("mcp-protocol-version"));
     if (refusal) return refusal;
-    const live = asked.headers.get("accept")?.includes("text/event-stream") ?? false;
-    const request = withHeaders(asked);
+    const live = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
+    const request = withHeaders(incoming);
     const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
-    const visit = { caller, live, signal: asked.signal, method: toMethod(method) };
+    const visit = { caller, live, signal: incoming.signal, method: toMethod(method) };
     visits.set(request, visit);
     if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body });
     const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
@@ -158,21 +158,21 @@ function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify:
 }
 
 /** Validation is only needed to send requests to the client, and creating the default validator takes longer than a request. */
-const neverAsked = {
+const noValidator = {
   getValidator: () => {
     throw new Error("this endpoint sends no requests to clients");
   },
 };
 
 /** Both SDKs reject clients, such as curl, whose headers don't announce JSON and streams. */
-function withHeaders(asked: Request): Request {
-  const accept = asked.headers.get("accept") ?? "";
+function withHeaders(incoming: Request): Request {
+  const accept = incoming.headers.get("accept") ?? "";
   const isSaid = accept.includes("application/json") && accept.includes("text/event-stream");
-  if (isSaid && asked.headers.get("content-type") === "application/json") return asked;
-  const headers = new Headers(asked.headers);
+  if (isSaid && incoming.headers.get("content-type") === "application/json") return incoming;
+  const headers = new Headers(incoming.headers);
   headers.set("accept", "application/json, text/event-stream");
   headers.set("content-type", "application/json");
-  return new Request(asked.url, { method: "POST", headers, signal: asked.signal });
+  return new Request(incoming.url, { method: "POST", headers, signal: incoming.signal });
 }
 
 /** Another site's page must not use the browser of someone who can reach this service. */

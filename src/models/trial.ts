@@ -18,16 +18,16 @@ export async function tryModel(access: ModelAccess, now: () => number) {
   globalThis.AI_SDK_LOG_WARNINGS = false;
   const gateway = createGateway({ now, silenceMs: 60_000, maxFailures: 1 });
   const events: AgentEvent[] = [];
-  let trouble: string | null = null;
+  let failure: string | null = null;
   const session = gateway.openSession({
     model: access,
     limits: { calls: 1, tokens: 10_000, costUsd: null },
     onEvent: (event) => events.push(event),
     onFailure: ({ detail }) => {
-      trouble = detail;
+      failure = detail;
     },
   });
-  const begun = performance.now();
+  const startedAt = performance.now();
   try {
     let failed: unknown;
     const { stream } = streamText({
@@ -45,9 +45,9 @@ export async function tryModel(access: ModelAccess, now: () => number) {
     } catch (error) {
       failed ??= error;
     }
-    const ms = Math.round(performance.now() - begun);
+    const ms = Math.round(performance.now() - startedAt);
     await session.close();
-    if (trouble !== null) throw badRequest(`The test request failed: ${trouble}.`);
+    if (failure !== null) throw badRequest(`The test request failed: ${failure}.`);
     if (failed !== undefined)
       throw badRequest(
         `The test request to ${access.id} failed: ${failed instanceof Error ? failed.message : String(failed)}`,
@@ -64,7 +64,7 @@ export async function tryModel(access: ModelAccess, now: () => number) {
 type Trial = Awaited<ReturnType<typeof tryModel>>;
 
 /** The result of a test request as a sentence, without a period at its end. */
-export function trialWords({ model, ms, inputTokens, outputTokens, costUsd }: Trial): string {
+export function describeTrial({ model, ms, inputTokens, outputTokens, costUsd }: Trial): string {
   const answered = `${model} answered after ${ms} ms`;
   if (inputTokens + outputTokens === 0)
     return `${answered}. It reports no token usage, so token and cost limits cannot be enforced`;

@@ -127,7 +127,7 @@ export function createGuard(options: GuardOptions): Guard {
       const location = target(answer.status, answer.headers);
       if (location === null)
         return { url: url.href, mappedUrl: real === url ? null : real.href, ...answer, redirects, ms };
-      const next = follow(location, real, (spoken) => mapping.toCaller(spoken, url));
+      const next = follow(location, real, (received) => mapping.toCaller(received, url));
       redirects.push(url.href);
       seen.add(`${method} ${url.href}`);
       if (method !== "HEAD" && (answer.status === 303 || (answer.status < 303 && method === "POST"))) {
@@ -174,7 +174,7 @@ function accept(url: URL): void {
 }
 
 /** Resolves a redirect location. Most servers send UTF-8, which Node decodes as Latin-1. */
-function follow(location: string, from: URL, toCaller: (spoken: URL) => URL): URL {
+function follow(location: string, from: URL, toCaller: (received: URL) => URL): URL {
   const text = Buffer.from(location, "latin1").toString("utf8");
   const target = text.includes("\ufffd") ? location : text;
   if (!URL.canParse(target, from.href))

@@ -57,7 +57,7 @@ export type Mapping = {
   /** The mapped URL; null if no key matches. */
   toReal(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
-  toCaller(spoken: URL, current: URL): URL;
+  toCaller(received: URL, current: URL): URL;
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
@@ -77,17 +77,17 @@ export function createMapping(urlMap: Record<string, string>): Mapping {
       real.pathname = place.prefix + url.pathname;
       return real;
     },
-    toCaller(spoken, current) {
+    toCaller(received, current) {
       const own = find(current);
       const candidates = places
-        .filter(({ target, prefix }) => target.origin === spoken.origin && under(spoken.pathname, prefix))
+        .filter(({ target, prefix }) => target.origin === received.origin && under(received.pathname, prefix))
         .sort((a, b) => Number(b === own) - Number(a === own) || b.prefix.length - a.prefix.length);
       // A server behind a prefix-stripping proxy sends paths without the prefix.
-      const place = candidates[0] ?? (own?.target.origin === spoken.origin ? own : null);
-      if (!place) return spoken;
+      const place = candidates[0] ?? (own?.target.origin === received.origin ? own : null);
+      if (!place) return received;
       const origin = place === own ? current.origin : place.origin;
-      const path = candidates[0] ? spoken.pathname.slice(place.prefix.length) : spoken.pathname;
-      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${spoken.search}${spoken.hash}`);
+      const path = candidates[0] ? received.pathname.slice(place.prefix.length) : received.pathname;
+      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${received.search}${received.hash}`);
     },
   };
 }

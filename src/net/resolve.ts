@@ -19,7 +19,7 @@ export async function resolve(
   const port = Number(url.port) || (url.protocol === "https:" ? 443 : 80);
   const family = isIP(host);
   if (!family && !places.portPossible(port)) throw new GuardError("refused", url.href, closedPort(host, port));
-  const addresses = family ? [{ address: host, family }] : await look(url, lookup(host), signal);
+  const addresses = family ? [{ address: host, family }] : await lookUp(url, lookup(host), signal);
   for (const { address } of addresses) {
     const objection = places.objection(host, address, port);
     if (objection) throw new GuardError("refused", url.href, objection);
@@ -28,7 +28,7 @@ export async function resolve(
 }
 
 /** A DNS lookup cannot be aborted, so only the wait for it is. */
-async function look(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
+async function lookUp(url: URL, answer: Promise<CheckedAddress[]>, signal: AbortSignal): Promise<CheckedAddress[]> {
   signal.throwIfAborted();
   const { promise: stopped, reject } = Promise.withResolvers<never>();
   const stop = () => reject(signal.reason);

@@ -82,8 +82,8 @@ export function createPromptCheck(
     for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
     for (const [i, declared] of (row.declaredChecks ?? []).entries())
       checkDeclaredCheck(`declaredChecks.${i}`, declared);
-    const trouble = row.frequency === null ? null : frequencyProblem(row.frequency);
-    if (trouble !== null) throw invalidField("frequency", trouble);
+    const problem = row.frequency === null ? null : frequencyProblem(row.frequency);
+    if (problem !== null) throw invalidField("frequency", problem);
     const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
     if (row.frequency !== null && missing.length > 0)
       throw invalidField(

@@ -4,7 +4,7 @@ import { modelProviders } from "../config/model-settings.ts";
 import { promptStatuses } from "../db/tables.ts";
 import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
 
-const words = (maxLength: number, description: string) =>
+const textOf = (maxLength: number, description: string) =>
   Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
 
 const title = Nullable(Type.String());
@@ -42,10 +42,10 @@ export const DeclaredCheck = Type.Object(
   {
     url: Type.Optional(HttpUrl("URL to request with GET")),
     command: Type.Optional(
-      words(4000, "Shell command to run in a new sandbox over the workspace. Requires an agent with a model"),
+      textOf(4000, "Shell command to run in a new sandbox over the workspace. Requires an agent with a model"),
     ),
     file: Type.Optional(
-      words(1000, "Path of a file that must exist, relative to the workspace. Requires an agent with a model"),
+      textOf(1000, "Path of a file that must exist, relative to the workspace. Requires an agent with a model"),
     ),
     status: Type.Optional(
       Type.Integer({ minimum: 100, maximum: 599, description: "Expected status of the response; default 200" }),
@@ -53,7 +53,7 @@ export const DeclaredCheck = Type.Object(
     exitCode: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 255, description: "Expected exit code of the command; default 0" }),
     ),
-    contains: Type.Optional(words(1000, "Text that the response, the output or the file must contain")),
+    contains: Type.Optional(textOf(1000, "Text that the response, the output or the file must contain")),
     invariant: Type.Optional(
       Type.Boolean({ description: "Counts even if it already passes before the run; others must fail before the run" }),
     ),
@@ -154,9 +154,9 @@ export type Prompt = Static<typeof Prompt>;
 
 export const PromptInput = Type.Object(
   {
-    text: words(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
-    title: Type.Optional(Nullable(words(200, "Title shown in lists and reports"))),
-    endGoal: Type.Optional(Nullable(words(100_000, "What must be true when the agent is done"))),
+    text: textOf(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
+    title: Type.Optional(Nullable(textOf(200, "Title shown in lists and reports"))),
+    endGoal: Type.Optional(Nullable(textOf(100_000, "What must be true when the agent is done"))),
     ...Type.Partial(Type.Object(choices)).properties,
   },
   {

@@ -100,7 +100,7 @@ export function createRegradeJob(deps: Deps, { models, money, gradings, judging,
   }
 
   return {
-    begun(t, lease) {
+    started(t, lease) {
       t.update(regrades).set({ status: "running" }).where(own(lease)).run();
     },
 

@@ -16,20 +16,20 @@ export function createRegradeCheck(
   models: Pick<Models, "getModel">,
 ) {
   /** The row of a valid request. Throws bad_request, not_found. */
-  function toRow(org: OrgId, asked: RegradeRequest): Row {
-    const { judge = null, repeats = 1, maxUsd = null } = asked;
+  function toRow(org: OrgId, input: RegradeRequest): Row {
+    const { judge = null, repeats = 1, maxUsd = null } = input;
     const createdAt = now();
-    const since = toInstant("since", asked.since);
-    const until = asked.until === undefined ? createdAt + 1 : toInstant("until", asked.until);
+    const since = toInstant("since", input.since);
+    const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until);
     if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
-    const promptId = asked.promptId?.toLowerCase() ?? null;
+    const promptId = input.promptId?.toLowerCase() ?? null;
     if (promptId !== null) {
       const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId));
       if (!db.select({ id: prompts.id }).from(prompts).where(own).get())
-        throw notFound(`No prompt has the ID ${asked.promptId}.`);
+        throw notFound(`No prompt has the ID ${input.promptId}.`);
     }
     const [current] = listMethodologies(config.methodology);
-    const methodology = getMethodology(config.methodology, asked.methodology ?? current.id);
+    const methodology = getMethodology(config.methodology, input.methodology ?? current.id);
     if (judge === null && repeats > 1) throw badRequest("repeats needs a judge. Set judge, or leave repeats out.");
     if (judge === null && maxUsd !== null) throw badRequest("maxUsd needs a judge. Set judge, or leave maxUsd out.");
     if (judge !== null) {

@@ -73,9 +73,9 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
   }
 
   /** Accepts a regrade as part of a transaction; with `dryRun`, only returns what it would do. Throws bad_request, not_found, conflict. */
-  function accept(t: Tx, org: OrgId, asked: RegradeRequest): Regrade {
-    const row = toRow(org, asked);
-    if (asked.dryRun) return toRegrade(plan(row), "planned");
+  function accept(t: Tx, org: OrgId, input: RegradeRequest): Regrade {
+    const row = toRow(org, input);
+    if (input.dryRun) return toRegrade(plan(row), "planned");
     checkAlone(row);
     t.insert(regrades).values(row).run();
     queue.enqueue(t, jobOf(row));
@@ -86,8 +86,8 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
     accept,
 
     /** Accepts a regrade and resolves once it is on disk. Throws what `accept` throws. */
-    async requestRegrade(org: OrgId, asked: RegradeRequest): Promise<Regrade> {
-      const accepted = await commit((t) => accept(t, org, asked));
+    async requestRegrade(org: OrgId, input: RegradeRequest): Promise<Regrade> {
+      const accepted = await commit((t) => accept(t, org, input));
       onQueued();
       return accepted;
     },

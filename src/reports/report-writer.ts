@@ -4,14 +4,14 @@ import { frictionPoints, recommendations, reports, type runs } from "../db/table
 import type { Deps } from "../deps.ts";
 import { namePages } from "../friction/docs-map.ts";
 import type { Grade } from "../grading/grade.ts";
-import { slugWords } from "../grading/text.ts";
+import { toSlug } from "../grading/text.ts";
 import { type CountReport, writeExposure } from "./counts.ts";
 
 /** Stores reports as runs are graded. */
 export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, countReport: CountReport) {
   const unusedSlug = (tx: Tx, title: string): string => {
     for (;;) {
-      const slug = `${slugWords(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
+      const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
       if (!tx.select({ id: reports.id }).from(reports).where(eq(reports.slug, slug)).get()) return slug;
     }
   };

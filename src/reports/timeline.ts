@@ -45,7 +45,7 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
   function make(events: StoredSession["events"]): Timeline {
     const { seq, tMs, type, source, data } = sessionEvents;
     const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
-    const told = db
+    const rows = db
       .select({ seq, type, failed: sql<number>`${hasFailed}`, tool: toolName })
       .from(sessionEvents)
       .where(and(events, inArray(type, ["error", "interruption", "tool_call", "tool_result", "http"])))
@@ -57,7 +57,7 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
       .where(and(events, eq(type, "usage")))
       .all();
     const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
-    const failures = told.filter(({ failed }) => failed === 1).map((row) => row.seq);
+    const failures = rows.filter(({ failed }) => failed === 1).map((row) => row.seq);
     const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
     const times = new Map(all.map((row) => [row.seq, row.tMs]));
     return {
@@ -74,7 +74,7 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
       ),
       tools: [
         ...Map.groupBy(
-          told.flatMap(({ type, tool }) => (type === "tool_call" && tool !== null ? [tool] : [])),
+          rows.flatMap(({ type, tool }) => (type === "tool_call" && tool !== null ? [tool] : [])),
           String,
         ),
       ]

@@ -21,7 +21,7 @@ const inWords = ({ value, unit }: Hit) =>
   unit === "ms" ? (value === 1000 ? "1 second" : `${value / 1000} seconds`) : `${value} ${unit}`;
 
 /**
- * Enforces the limits of a run outside its agent. Near a limit the agent is told to wrap up; when one is reached `signal` aborts and
+ * Enforces the limits of a run outside its agent. Near a limit the agent is warned to wrap up; when one is reached `signal` aborts and
  * the session so far is the result. For rule-based agents only the time limits apply here.
  */
 export function createBounds(kind: "rules" | "model", limits: Task["limits"], { tell, warn, fail }: Hooks) {
@@ -33,7 +33,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     requests: { value: limits.maxRequests, unit: "requests" },
     bytes_out: { value: limits.maxBytesOut, unit: "bytes" },
   };
-  const told = new Set<string>();
+  const warned = new Set<string>();
   const stopped = new Map<string, number>();
   let hit: Hit | null = null;
   let isEnded = false;
@@ -47,8 +47,8 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
   }
 
   function near(what: Hit): void {
-    if (isEnded || hit || told.has(what.limit)) return;
-    told.add(what.limit);
+    if (isEnded || hit || warned.has(what.limit)) return;
+    warned.add(what.limit);
     tell({ type: "limit", ...what, near: true });
     warn(what.limit);
   }

@@ -108,15 +108,15 @@ const rangeOf = (values: number[]) => ({
 });
 
 /** An estimate in one line, for a person. */
-export function estimateWords({ basis, of, seconds, costUsd }: Estimate): string {
+export function describeEstimate({ basis, of, seconds, costUsd }: Estimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const minutes = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
-  const told = (range: Estimate["seconds"], words: (value: number) => string) =>
+  const format = (range: Estimate["seconds"], unit: (value: number) => string) =>
     range.median === null
-      ? `at most ${words(range.high)}`
-      : `about ${words(range.median)} (${words(range.low ?? 0)} to ${words(range.high)})`;
+      ? `at most ${unit(range.high)}`
+      : `about ${unit(range.median)} (${unit(range.low ?? 0)} to ${unit(range.high)})`;
   const cost =
-    costUsd === null ? "at an unknown cost" : costUsd.high === 0 ? "at no cost" : `for ${told(costUsd, usd)}`;
+    costUsd === null ? "at an unknown cost" : costUsd.high === 0 ? "at no cost" : `for ${format(costUsd, usd)}`;
   const why = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
-  return `a run takes ${told(seconds, minutes)}, ${cost}, ${why}`;
+  return `a run takes ${format(seconds, minutes)}, ${cost}, ${why}`;
 }

@@ -126,20 +126,20 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
       id: string,
       { seconds, signal, onEnded }: { seconds: number; signal: AbortSignal; onEnded: (ended: number) => void },
     ): Promise<EvalRequest> {
-      let told = 0;
-      for (let looks = seconds * looksASecond; ; looks--) {
+      let reported = 0;
+      for (let checks = seconds * checksPerSecond; ; checks--) {
         const request = getEvalRequest(org, id);
         const ended = request.runs.filter((run) => run.status !== "pending" && run.status !== "running").length;
-        if (ended > told) onEnded(ended);
-        told = ended;
-        if (ended === request.runs.length || looks <= 0 || signal.aborted) return request;
-        await new Promise((resolve) => setTimeout(resolve, 1000 / looksASecond));
+        if (ended > reported) onEnded(ended);
+        reported = ended;
+        if (ended === request.runs.length || checks <= 0 || signal.aborted) return request;
+        await new Promise((resolve) => setTimeout(resolve, 1000 / checksPerSecond));
       }
     },
   };
 }
 
-const looksASecond = 4;
+const checksPerSecond = 4;
 
 type Row = {
   status: EvalRequest["runs"][number]["status"];

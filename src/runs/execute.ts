@@ -111,7 +111,7 @@ export function createRunJob(
     .prepare();
 
   return {
-    begun(tx, { subject, spent }) {
+    started(tx, { subject, spent }) {
       tx.update(runs)
         .set({ status: "running", startedAt: sql`coalesce(${runs.startedAt}, ${now()})`, attempt: spent + 1 })
         .where(eq(runs.id, subject))
@@ -122,8 +122,8 @@ export function createRunJob(
     async run(lease: Lease, stop: AbortSignal) {
       const run = getRow(lease.subject);
       const agent = agentOf(run);
-      const begun = judging.findBegun(run.id);
-      if (begun !== null) return finish(run, lease, begun, stop);
+      const attempt = judging.findStarted(run.id);
+      if (attempt !== null) return finish(run, lease, attempt, stop);
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           {

@@ -46,7 +46,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
   const newest = db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(batch).prepare();
 
   /** The session of the last attempt that has one, with the events after a position. */
-  function lookAfter(org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
+  function readAfter(org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
     const attempt = lastAttempt.get({ run: runId })?.attempt ?? after.attempt;
     const seq = attempt === after.attempt ? after.seq : -1;
     const events = eventsAfter.all({ run: runId, org, attempt, seq }).map(toSessionEvent);
@@ -71,16 +71,16 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
     ): AsyncGenerator<Progress, void, undefined> {
       const over = AbortSignal.any([signal, stopping]);
       let place = after ?? { attempt: 0, seq: -1 };
-      let told = "";
+      let lastState = "";
       for (;;) {
         const mark = changeMark(db);
         // Read the run before its events: an ended run has all its events stored.
         const run = runs.getRun(org, id);
-        const found = lookAfter(org, run.runId, place);
+        const found = readAfter(org, run.runId, place);
         const state = `${run.status} ${run.attempt}`;
-        if (found.events.length > 0 || state !== told) yield { run, ...found };
+        if (found.events.length > 0 || state !== lastState) yield { run, ...found };
         place = found.place;
-        told = state;
+        lastState = state;
         if (found.events.length === batch) continue;
         if (run.completedAt !== null) return;
         if (!(await untilChanged(db, mark, over))) return;

@@ -33,8 +33,8 @@ export function createJudgeCall(
   { models, queue, gateway }: JudgeCallParts,
 ) {
   /** Why a call gave no usable answer. Throws if a retry may help. */
-  function toReason(error: unknown, [trouble]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
-    if (trouble && !trouble.options.retryable) return clean(trouble.detail);
+  function toReason(error: unknown, [failure]: AgentFailure[], lease: Lease, clean: (text: string) => string): string {
+    if (failure && !failure.options.retryable) return clean(failure.detail);
     const { status, retryAfterMs, ...said } = readFailure(error, now());
     const message = clean(said.message);
     const isFault = status === null || status < 400 || status === 408 || status === 429 || status >= 500;
@@ -56,8 +56,8 @@ export function createJudgeCall(
       await Promise.all([import("ai"), import("../agents/llm/providers.ts")]);
     // The SDK would log warnings to stdout.
     Object.assign(globalThis, { AI_SDK_LOG_WARNINGS: false });
-    const trouble: AgentFailure[] = [];
-    const way = (await gateway.open()).openSession({
+    const failures: AgentFailure[] = [];
+    const gatewaySession = (await gateway.open()).openSession({
       silenceMs: config.idleTimeoutMs,
       drainMs,
       model: access,
@@ -66,7 +66,7 @@ export function createJudgeCall(
       onEvent: (event) => {
         if (event.type === "usage" || event.type === "error") tell(event);
       },
-      onFailure: (failure) => trouble.push(failure),
+      onFailure: (failure) => failures.push(failure),
     });
     const { instructions, prompt } = judgePromptOf(session, task);
     const redaction = createRedaction();
@@ -81,7 +81,7 @@ export function createJudgeCall(
         let output: unknown;
         try {
           const answered = await generateText({
-            model: toModel({ ...access, ...way }),
+            model: toModel({ ...access, ...gatewaySession }),
             output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
             instructions,
             messages,
@@ -97,7 +97,7 @@ export function createJudgeCall(
           if (!isUnread)
             return usable
               ? { answer: usable }
-              : { reason: toReason(error, trouble, lease, (words) => redaction.clean(words)) };
+              : { reason: toReason(error, failures, lease, (words) => redaction.clean(words)) };
           text = NoObjectGeneratedError.isInstance(error) ? (error.text ?? "") : "";
           output = objectIn(text);
         }
@@ -111,7 +111,7 @@ export function createJudgeCall(
       }
       return { reason: "the judge was not called" };
     } finally {
-      const closed = way.close();
+      const closed = gatewaySession.close();
       // A canceled job ends at once; the cost of its last call is counted when known.
       if (!stop.aborted || queue.holds(lease)) await closed;
     }

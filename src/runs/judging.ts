@@ -51,7 +51,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
 
   return {
     /** The attempt with a complete session that was about to be judged, so the agent need not run again; null if none. */
-    findBegun(runId: string): number | null {
+    findStarted(runId: string): number | null {
       const row = db
         .select({ attempt: sessionEvents.attempt })
         .from(sessionEvents)

@@ -12,7 +12,7 @@ import { createRunLines, type RunFilter } from "./lists.ts";
 import { getRunRow, noRun, type RunRow } from "./run-row.ts";
 import type { Run } from "./schema.ts";
 
-export type Asked = Pick<RunRow, "task" | "urlMap">;
+export type RequestedTask = Pick<RunRow, "task" | "urlMap">;
 export type Runs = ReturnType<typeof createRuns>;
 
 const columns = {
@@ -137,7 +137,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
     },
 
     /** The task of a run, as it was accepted. Throws not_found. */
-    getAsked(org: OrgId, id: string): Asked {
+    getTask(org: OrgId, id: string): RequestedTask {
       const { task, urlMap } = getRunRow(db, org, id);
       return { task, urlMap };
     },

@@ -81,8 +81,8 @@ export function createSlotSettling(
         const reason = !isLatest ? missed.notLatest : time - slot > catchUpMs ? missed.tooOld : null;
         if (reason === null) latest = broken ?? runSlot(t, row);
         else passed++;
-        const became = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
-        insertSlot({ orgId: row.orgId, promptId: row.id, scheduledAt: slot, createdAt: time, ...became });
+        const settled = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
+        insertSlot({ orgId: row.orgId, promptId: row.id, scheduledAt: slot, createdAt: time, ...settled });
       }
       slot = following;
     }

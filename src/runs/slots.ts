@@ -93,7 +93,7 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
   }
 
   const poll = createPoll({
-    async look() {
+    async check() {
       const next = await tick();
       return next === null ? longestSleepMs : Math.max(1, Math.min(longestSleepMs, next - now()));
     },

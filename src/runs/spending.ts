@@ -100,8 +100,8 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     /** Throws conflict if the monthly budget is spent, because the run would only fail. */
     check(org: OrgId): void {
       if (caps.get({ org })?.month == null) return;
-      const trouble = objection(org);
-      if (trouble !== null) throw conflict(trouble);
+      const problem = objection(org);
+      if (problem !== null) throw conflict(problem);
     },
 
     /** The limits of an organisation, reduced while active runs reserve the rest of the monthly budget. */

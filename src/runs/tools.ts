@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
-import { type Estimates, estimateWords } from "./estimates.ts";
+import { describeEstimate, type Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
 import type { Requests } from "./requests.ts";
 import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./schema.ts";
@@ -59,7 +59,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       { promptId, urlMap = {}, templateArgs, agent, model, runs, idempotencyKey, waitSeconds = 0 },
       { caller, signal, progress },
     ) {
-      const estimate = estimateWords(await estimates.getEstimate(caller.org, promptId, { agent, model }));
+      const estimate = describeEstimate(await estimates.getEstimate(caller.org, promptId, { agent, model }));
       const { evalRequestId, runIds } = await requests.requestEval(caller.org, promptId, {
         urlMap,
         templateArgs,

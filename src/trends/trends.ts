@@ -165,12 +165,12 @@ type DatedLine = { days: ScoreDay[]; from: number; to: number };
 /** The days of one agent and model, as one series per methodology, the most recent first. */
 function linesOf(days: ScoreDay[]): DatedLine[] {
   const lines = [...Map.groupBy(days, lineOf).values()];
-  const begins = lines.map(([first]) => first?.day ?? 0).sort((a, b) => a - b);
+  const starts = lines.map(([first]) => first?.day ?? 0).sort((a, b) => a - b);
   const lastOf = (line: ScoreDay[]) => Math.max(...line.map(({ lastAt }) => lastAt));
   return lines
     .map((line) => {
-      const at = begins.indexOf(line[0]?.day ?? 0);
-      const [from, to] = [at === 0 ? 0 : (begins[at] ?? 0), begins[at + 1] ?? Number.POSITIVE_INFINITY];
+      const at = starts.indexOf(line[0]?.day ?? 0);
+      const [from, to] = [at === 0 ? 0 : (starts[at] ?? 0), starts[at + 1] ?? Number.POSITIVE_INFINITY];
       return { days: line, from, to };
     })
     .sort((a, b) => lastOf(b.days) - lastOf(a.days))

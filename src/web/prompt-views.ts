@@ -3,7 +3,7 @@ import { type AppError, badRequest } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
 import type { Prompt } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
-import { estimateWords } from "../runs/estimates.ts";
+import { describeEstimate } from "../runs/estimates.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
 import type { Service } from "../service.ts";
 import type { RunDraft } from "./components/run-form.tsx";
@@ -23,7 +23,7 @@ export function promptViews(service: Service) {
   async function costText(org: OrgId, prompt: Prompt): Promise<string | null> {
     const estimate = await estimates.getEstimate(org, prompt.id);
     if (estimate.model === null) return null;
-    return `I agree to pay for ${estimate.model}: ${estimateWords(estimate)}.`;
+    return `I agree to pay for ${estimate.model}: ${describeEstimate(estimate)}.`;
   }
 
   return {
@@ -33,15 +33,15 @@ export function promptViews(service: Service) {
     formOf(org: OrgId, id: string, draft: Draft) {
       const { timeZone } = orgs.getOrg(org);
       const frequency = frequencyOf(draft);
-      const trouble = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
-      const schedule = frequency && trouble === null ? { id, frequency, timeZone } : null;
+      const problem = frequency === null || frequency === "" ? null : frequencyProblem(frequency);
+      const schedule = frequency && problem === null ? { id, frequency, timeZone } : null;
       const callable = models.listModels(org).filter(({ source }) => source !== "none");
       const { agentModel } = deps.config;
       return {
         preview: {
           variables: templateVarsOf(draft.text, draft.endGoal) ?? [],
           times: schedule ? nextSlots(schedule, deps.now(), 3).map((at) => formatZoned(at, timeZone)) : [],
-          trouble,
+          problem,
           timeZone,
         },
         providers: providers.listProviders(org),

@@ -3,19 +3,19 @@ import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
 
 /** `+3.2`, or `−3.2` with a true minus sign. */
-export const signed = (change: number, words: (value: number) => string = String): string =>
-  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${words(Math.abs(change))}`;
+export const signed = (change: number, format: (value: number) => string = String): string =>
+  change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
 
 /** A change, colored by whether higher is better. */
 export const Change = ({
   change,
   isCost = false,
-  words,
+  format,
 }: {
   change: number;
   isCost?: boolean;
-  words?: (value: number) => string;
-}) => <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{signed(change, words)}</span>;
+  format?: (value: number) => string;
+}) => <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{signed(change, format)}</span>;
 
 /** How reliable the score is: the results of the repeats and the comparison with the baseline. */
 export function BaselineSummary({ report: { baseline }, result }: { report: Report; result: EvalResult | null }) {

@@ -51,10 +51,10 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
 );
 
 /** Table headings: text columns, then numeric columns. */
-export const Heads = ({ words, numbers = [] }: { words: string[]; numbers?: string[] }) => (
+export const Heads = ({ labels, numbers = [] }: { labels: string[]; numbers?: string[] }) => (
   <thead>
     <tr>
-      {words.map((head) => (
+      {labels.map((head) => (
         <th key={head} scope="col">
           {head}
         </th>

@@ -14,16 +14,16 @@ type Props = {
   /** Label of the empty option. Without it a value is always selected. */
   all?: string;
   value?: string;
-  children: (readonly [value: string, words: string])[];
+  children: (readonly [value: string, label: string])[];
 };
 
 /** A select in a filter toolbar. */
 export const Choice = ({ name, label, all, value, children }: Props) => (
   <select name={name} aria-label={label}>
     {all !== undefined && <option value="">{all}</option>}
-    {children.map(([each, words]) => (
+    {children.map(([each, label]) => (
       <option key={each} value={each} selected={each === value}>
-        {words}
+        {label}
       </option>
     ))}
   </select>

@@ -7,14 +7,14 @@ export type Preview = {
   variables: string[];
   /** Next runs in the time zone of the organization. */
   times: string[];
-  trouble: string | null;
+  problem: string | null;
   timeZone: string;
 };
 
 /** Variables with their default values, and the next scheduled runs. */
 export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: Preview; wrong?: string }) => (
   <>
-    {preview.trouble && <p class="wrong">{preview.trouble}</p>}
+    {preview.problem && <p class="wrong">{preview.problem}</p>}
     {preview.times.length > 0 && (
       <div class="times">
         <p class="hint">Next runs ({preview.timeZone})</p>

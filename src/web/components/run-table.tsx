@@ -31,7 +31,7 @@ export const RunTable = ({ runs, base, now, hasPrompt = true }: Props) => (
   <div class="wide">
     <table class="list run-list">
       <Heads
-        words={["Status", ...(hasPrompt ? ["Prompt"] : []), "Result", "Agent", "Trigger"]}
+        labels={["Status", ...(hasPrompt ? ["Prompt"] : []), "Result", "Agent", "Trigger"]}
         numbers={["Duration", "Requested"]}
       />
       <tbody>

@@ -12,15 +12,15 @@ type Props = {
   base: string;
   prompts: PromptScore[];
   /** Additional columns. */
-  words?: string[];
+  columns?: string[];
   numbers: string[];
   cells: (prompt: PromptScore) => ComponentChildren;
 };
 
 /** Table of prompts with score, trend and change. */
-export const ScoreTable = ({ base, prompts, words = [], numbers, cells }: Props) => (
+export const ScoreTable = ({ base, prompts, columns = [], numbers, cells }: Props) => (
   <table class="list scores">
-    <Heads words={["Prompt", "Score", "Trend", "Change", ...words]} numbers={numbers} />
+    <Heads labels={["Prompt", "Score", "Trend", "Change", ...columns]} numbers={numbers} />
     <tbody>
       {prompts.map(({ line, latest }) => (
         <tr key={line.id}>

@@ -23,10 +23,10 @@ export function TrendChart({
   label,
 }: Pick<Trends, "points" | "others" | "changes"> & { label: string }) {
   const scored = scoredOf(points);
-  const beside = others
+  const otherLines = others
     .map(({ methodology, points }) => ({ name: methodologyWords(methodology), series: scoredOf(points) }))
     .filter(({ series }) => series.length > 0);
-  const all = [scored, ...beside.map(({ series }) => series)].flat();
+  const all = [scored, ...otherLines.map(({ series }) => series)].flat();
   const times = all.map(({ from }) => Date.parse(from));
   const [first, last] = [Math.min(...times), Math.max(...times)];
   const [least, most] = scaleOf(all);
@@ -53,7 +53,7 @@ export function TrendChart({
           </text>
         </g>
       ))}
-      {beside.map(({ name, series }) => (
+      {otherLines.map(({ name, series }) => (
         <g key={name} class="other">
           <polygon class="band" points={band(series)} />
           <polyline class="line" points={line(series)} />

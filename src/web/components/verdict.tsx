@@ -35,7 +35,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
       {sides.length === 2 && (
         <Wide label="Evaluations">
           <table class="list">
-            <Heads words={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
+            <Heads labels={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
             <tbody>
               {sides.map((side, i) => (
                 <tr key={side.evalRequestId}>
@@ -63,7 +63,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
           <summary>Tests by dimension and metric</summary>
           <Wide label="Tests by dimension and metric">
             <table class="list">
-              <Heads words={["Name"]} numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]} />
+              <Heads labels={["Name"]} numbers={["Before", "After", "Change (95% CI)", "p (Holm-adjusted)"]} />
               <tbody>
                 {changes.map(({ name, before, after, delta, pHolm }) => (
                   <tr key={name}>

@@ -12,7 +12,7 @@ type Column = { slug: string; title: string };
 type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
 
 /** A value of each report. `isCost`: lower is better. */
-type Row = { name: string; values: (number | null)[]; isCost: boolean; words: (value: number) => string };
+type Row = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
 
 const points = (value: number) => value.toFixed(1);
 
@@ -34,15 +34,15 @@ const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - 
 export function ComparePage({ site, viewer, compared, titles }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
   const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug }));
-  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, words: points };
+  const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: points };
   const dimensionRows = dimensions.map(
-    ({ name, scores }): Row => ({ name, values: scores, isCost: false, words: points }),
+    ({ name, scores }): Row => ({ name, values: scores, isCost: false, format: points }),
   );
   const metricTable = metrics
     .filter(({ values }) => values.some((value) => value !== null))
     .map(({ name, values }): Row => {
-      const words = valueFormats[name] ?? String;
-      return { name: metricLabels[name] ?? name, values, isCost: true, words };
+      const format = valueFormats[name] ?? String;
+      return { name: metricLabels[name] ?? name, values, isCost: true, format };
     });
   return (
     <Layout
@@ -111,11 +111,11 @@ function NumberRow({ row }: { row: Row }) {
       <th scope="row">{row.name}</th>
       {row.values.map((value, i) => (
         <td key={i} class="number">
-          {value === null ? "–" : row.words(value)}
+          {value === null ? "–" : row.format(value)}
         </td>
       ))}
       <td class={`number ${tone}`}>
-        {change === null ? "–" : signed(change, (value) => row.words(Number(value.toFixed(2))))}
+        {change === null ? "–" : signed(change, (value) => row.format(Number(value.toFixed(2))))}
       </td>
     </tr>
   );

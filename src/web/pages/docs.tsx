@@ -59,8 +59,8 @@ export function DocPage({ site, doc }: { site: Site; doc: Doc }) {
         <div dangerouslySetInnerHTML={{ __html: html }} />
       </article>
       <nav class="turn" aria-label="Next and previous page">
-        <Turn site={site} doc={docs[position - 1]} word="Previous" />
-        <Turn site={site} doc={docs[position + 1]} word="Next" />
+        <Turn site={site} doc={docs[position - 1]} label="Previous" />
+        <Turn site={site} doc={docs[position + 1]} label="Next" />
       </nav>
     </Layout>
   );
@@ -79,11 +79,11 @@ function OnThisPage({ html }: { html: string }) {
   );
 }
 
-function Turn({ site, doc, word }: { site: Site; doc: Doc | undefined; word: string }) {
+function Turn({ site, doc, label }: { site: Site; doc: Doc | undefined; label: string }) {
   if (!doc) return <span />;
   return (
     <a href={site.base + toDocPath(doc.slug)}>
-      <small>{word}</small>
+      <small>{label}</small>
       {doc.title}
     </a>
   );

@@ -39,8 +39,8 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
 }
 
 /** "72.4 to 81.0" */
-const intervalText = (low: number | null, high: number | null, words: (value: number) => string) =>
-  low === null || high === null ? null : `95% CI ${words(low)} to ${words(high)}`;
+const intervalText = (low: number | null, high: number | null, format: (value: number) => string) =>
+  low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
 
 /** The part of the page that updates while runs are in progress. */
 export function EvalPart({ site: { base }, request, failures, now }: Part) {
@@ -97,7 +97,7 @@ export function EvalPart({ site: { base }, request, failures, now }: Part) {
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">
-          <Heads words={["Status", "Run", "Result"]} />
+          <Heads labels={["Status", "Run", "Result"]} />
           <tbody>
             {runs.map((run) => (
               <tr key={run.runId}>

@@ -120,7 +120,7 @@ export function renderPayload({ seq: _, at: __, tMs: ___, type: ____, source: __
 export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
   const text = (name: string) =>
     typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
-  const words: Record<Event["type"], () => string> = {
+  const summaries: Record<Event["type"], () => string> = {
     thought: () => text("text"),
     message: () => text("text"),
     tool_call: () => `${text("tool")} · ${brief(fields.input)}`,
@@ -133,7 +133,7 @@ export function summaryOf(type: Event["type"], fields: Record<string, unknown>):
     milestone: () => `${plain(text("name"))} · ${brief(fields.detail)}`,
     end: () => `${plain(text("outcome"))}: ${text("reason")}`,
   };
-  return line(words[type](), 220).replace(/ ·$/, "") || "empty";
+  return line(summaries[type](), 220).replace(/ ·$/, "") || "empty";
 }
 
 /** The first fields of a record as `name value`. */

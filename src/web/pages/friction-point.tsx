@@ -76,7 +76,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
           <OccurrenceChart evaluations={evaluations} />
           <Wide label="Evaluations">
             <table class="list">
-              <Heads words={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]} />
+              <Heads labels={["Evaluation"]} numbers={["Runs that reached this page", "Occurrences"]} />
               <tbody>
                 {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
                   <tr key={evalRequestId}>

@@ -113,9 +113,9 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
             <label>
               Expires{" "}
               <select name="days">
-                {expirations.map(([days, words]) => (
+                {expirations.map(([days, label]) => (
                   <option key={days} value={days} selected={typed?.get("days") === days}>
-                    {words}
+                    {label}
                   </option>
                 ))}
               </select>

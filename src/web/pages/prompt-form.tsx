@@ -125,7 +125,7 @@ export function PromptFormPage(props: PromptFormProps) {
           <button type="submit" class="main">
             {prompt ? "Save prompt" : "Create prompt"}
           </button>
-          <button type="submit" name="do" value="look" formNoValidate>
+          <button type="submit" name="do" value="preview" formNoValidate>
             Preview{" "}
           </button>
           <a href={site.base + (prompt ? `/prompts/${prompt.id}` : "/prompts")}>Cancel</a>

@@ -151,7 +151,7 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
           <details>
             <summary>Show as table</summary>
             <table class="list">
-              <Heads words={["Evaluation"]} numbers={["Runs", "Mean score"]} />
+              <Heads labels={["Evaluation"]} numbers={["Runs", "Mean score"]} />
               <tbody>
                 {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
                   <tr key={evalRequestId}>

@@ -58,7 +58,7 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
           <ScoreTable
             base={site.base}
             prompts={prompts}
-            words={["Schedule"]}
+            columns={["Schedule"]}
             numbers={["Next run"]}
             cells={({ line: { frequency, nextSlotAt } }) => (
               <>

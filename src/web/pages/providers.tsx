@@ -27,7 +27,7 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
       ) : (
         <Wide label="Providers">
           <table class="list">
-            <Heads words={["Name", "Docs", "Product"]} />
+            <Heads labels={["Name", "Docs", "Product"]} />
             <tbody>
               {providers.map(({ id, name, docsUrl, productUrl }) => (
                 <tr key={id}>

@@ -250,8 +250,8 @@ function Type({ schema }: { schema: Schema }) {
       </>
     );
   if (schema.const !== undefined) return <code>{JSON.stringify(schema.const)}</code>;
-  const words = types.length > 0 ? types.join(" or ") : "any value";
-  return <span class="type">{schema.format ? `${words} (${schema.format})` : words}</span>;
+  const text = types.length > 0 ? types.join(" or ") : "any value";
+  return <span class="type">{schema.format ? `${text} (${schema.format})` : text}</span>;
 }
 
 /** Constraints of a value: allowed values, bounds and default. */

@@ -125,7 +125,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
       <h2 id="metrics">Metrics</h2>
       <table class="metrics">
         <tbody>
-          {rows.map(([name, field, value, detail, words]) => {
+          {rows.map(([name, field, value, detail, format]) => {
             const before = baseline?.metrics.find((each) => each.name === field);
             return (
               <tr key={name}>
@@ -133,8 +133,8 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
                 <td class="value">{value}</td>
                 {baseline && baseline.metrics.length > 0 && (
                   <td class="change">
-                    {before && <Change change={before.change} isCost words={words} />}
-                    {before && <small>vs. {words(before.median)}</small>}
+                    {before && <Change change={before.change} isCost format={format} />}
+                    {before && <small>vs. {format(before.median)}</small>}
                   </td>
                 )}
                 <td class="detail">{detail}</td>

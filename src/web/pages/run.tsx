@@ -3,7 +3,7 @@ import { line } from "../../grading/text.ts";
 import { agentLabel, formatTime, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Follow } from "../../runs/follow.ts";
 import { placeWords } from "../../runs/follow.ts";
-import type { Asked } from "../../runs/runs.ts";
+import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
@@ -26,10 +26,10 @@ type State = {
   attempts: Attempt[];
   now: number;
 };
-type Props = State & { asked: Asked; progress: ReturnType<Follow["getProgress"]> };
+type Props = State & { requested: RequestedTask; progress: ReturnType<Follow["getProgress"]> };
 
 /** A run: its state, its timeline and its prompt. It updates live until the run ends. */
-export function RunPage({ site, viewer, title, run, failure, asked, used, attempts, progress, now }: Props) {
+export function RunPage({ site, viewer, title, run, failure, requested, used, attempts, progress, now }: Props) {
   const { base } = site;
   const path = `/runs/${run.runId}`;
   const { events, place } = progress;
@@ -74,7 +74,7 @@ export function RunPage({ site, viewer, title, run, failure, asked, used, attemp
               <TimelineRows events={events} />
             </ol>
           </div>
-          <RunPrompt run={run} asked={asked} />
+          <RunPrompt run={run} requested={requested} />
         </section>
       </div>
     </Layout>
@@ -175,7 +175,7 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
   </>
 );
 
-const RunPrompt = ({ run, asked: { task, urlMap } }: { run: Run; asked: Asked }) => (
+const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: RequestedTask }) => (
   <aside aria-label="Prompt">
     <h2>Task</h2>
     <p class="task">{task.text}</p>

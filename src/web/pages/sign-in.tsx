@@ -108,10 +108,10 @@ export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Pro
 );
 
 /** Requests an email with a password reset link. The page does not reveal whether the address is known. */
-export const ForgottenPage = ({ site, asked, wrong }: { site: Site; asked?: string; wrong?: string }) => (
+export const ForgottenPage = ({ site, email, wrong }: { site: Site; email?: string; wrong?: string }) => (
   <AuthPage site={site} path="/sign-in/forgotten" title="Reset password" wrong={wrong}>
-    {asked !== undefined ? (
-      <p>If {asked} has an account, we’ve emailed a reset link. It works once and expires in 24 hours.</p>
+    {email !== undefined ? (
+      <p>If {email} has an account, we’ve emailed a reset link. It works once and expires in 24 hours.</p>
     ) : (
       <form method="post" action={`${site.base}/sign-in/forgotten`}>
         <Field name="email" label="Email" type="email" autocomplete="username" />

@@ -131,7 +131,7 @@ const Points = ({ points }: { points: Trends["points"] }) => (
   <Wide label="Chart data">
     <table class="list">
       <caption class="unseen">Chart data</caption>
-      <Heads words={["From"]} numbers={["Runs", ...figureHeads, "Failed"]} />
+      <Heads labels={["From"]} numbers={["Runs", ...figureHeads, "Failed"]} />
       <tbody>
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>

@@ -1,7 +1,7 @@
 import { Elysia } from "elysia";
 import { type ModelProvider, modelProviders } from "../../config/model-settings.ts";
 import { badRequest } from "../../errors.ts";
-import { trialWords, tryModel } from "../../models/trial.ts";
+import { describeTrial, tryModel } from "../../models/trial.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
@@ -65,7 +65,7 @@ export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests)
       ({ request }) =>
         act(request, "models", modelsPage, async (viewer, form, site) => {
           const model = models.getModel(viewer.org, form.get("model") ?? "");
-          const done = `${trialWords(await tryModel(model, now))}.`;
+          const done = `${describeTrial(await tryModel(model, now))}.`;
           return modelsPage(viewer, site, { done, typed: form });
         }),
       page("tryModel", "Test a model (form)", { needsKey: true, refuses: true }),

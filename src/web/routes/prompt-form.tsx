@@ -71,7 +71,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
         pages.submit(request, "write", (viewer, sent, site) => {
           const draft = readDraft(sent);
           const id = views.idIn(sent);
-          if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, true);
+          if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
           // A form submitted twice creates one prompt.
           if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
           try {
@@ -110,7 +110,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           const { id } = present;
           const draft = readDraft(sent);
           const seen = sent.get("seen") ?? markOf(present);
-          if (sent.get("do") === "look") return formAnswer(viewer, site, id, draft, false, { seen });
+          if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, false, { seen });
           if (seen !== markOf(present))
             return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });
           try {

@@ -47,11 +47,11 @@ export const runPages = (service: Service, pages: PageRequests) => {
   };
 
   const stateOf = (viewer: Viewer, site: Site, { run, place }: Progress) => {
-    const asked = runs.getAsked(viewer.org, run.runId);
+    const requested = runs.getTask(viewer.org, run.runId);
     const failure = runs.getFailure(viewer.org, run.runId);
-    const used = listUsed(deps, viewer.org, run, asked.task, place.attempt);
+    const used = listUsed(deps, viewer.org, run, requested.task, place.attempt);
     const attempts = endings.listAttempts(viewer.org, run.runId);
-    return { site, viewer, title: titleOf(asked.task), asked, run, failure, used, attempts, now: deps.now() };
+    return { site, viewer, title: titleOf(requested.task), requested, run, failure, used, attempts, now: deps.now() };
   };
 
   const shownEval = (viewer: Viewer, site: Site, id: string) => ({

@@ -86,7 +86,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               const person = people.findPerson(email);
               // Not awaited: the response time would reveal whether the address is known.
               if (person) void people.mailReset(person.email, people.toResetPath(person.id));
-              return pageAnswer(<ForgottenPage site={site} asked={email} />);
+              return pageAnswer(<ForgottenPage site={site} email={email} />);
             } catch (error) {
               return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
             }
