@@ -69,6 +69,20 @@ describe("the verdict over two evaluations", () => {
       "these differ: methodology: 1 3f9c0a17 vs. 2 ffffffff",
     ],
     [
+      "scores of tested goals, and of the docs alone",
+      base,
+      four.map((score) => scored(score, { scope: "docs_only", grade: null })),
+      "not_comparable",
+      "these differ: scope: goal vs. docs_only",
+    ],
+    [
+      "one score of the docs alone among those of tested goals",
+      base,
+      four.map((score, i) => scored(score, i === 0 ? { scope: "docs_only", grade: null } : {})),
+      "not_comparable",
+      "these differ: scope: goal vs. docs_only",
+    ],
+    [
       "many runs that could not be made",
       base,
       [...shifted(10), "infrastructure: the host is gone", "infrastructure: the host is gone"],

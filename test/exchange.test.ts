@@ -195,6 +195,7 @@ describe("an export as JSON lines", () => {
       ["?format=xml", 400, "Invalid format: must be one of jsonl, csv, junit, markdown"],
       ["?since=now", 400, "Invalid since: must be a date"],
       ["?minScore=80", 400, "minScore"],
+      ["?format=junit&scope=goal", 400, "scope"],
       ["?promptId=0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20", 404, "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
     ] as const) {
       const { status: got, body } = await source.send("GET", `/api/v1/export${query}`);
@@ -620,6 +621,12 @@ describe("for other programs", () => {
 </testsuites>
 `);
     expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
+    // A score of another scope cannot be held against the bar.
+    const docs = await exported(app, "?format=junit&minScore=70&scope=docs_only");
+    expect([docs.includes('tests="5" failures="1" errors="4"'), docs.match(/<error type="scope"/g)?.length]).toEqual([
+      true,
+      2,
+    ]);
     // What a person has put away is nobody's failure.
     await app.send("PATCH", `/api/v1/reports/${missed}`, { body: { status: "archived" } });
     const left = await exported(app, "?format=junit");

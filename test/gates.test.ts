@@ -5,7 +5,7 @@ import type { Grade } from "../src/grading/grade.ts";
 import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { normal, randomOf } from "./support/random.ts";
-import { finishRuns, judge, niceGrade } from "./support/reports.ts";
+import { evaluation, finishRuns, judge, niceGrade } from "./support/reports.ts";
 
 const preview = { "docs.example.com": "https://preview.example.com" };
 
@@ -145,6 +145,79 @@ describe("a gate", () => {
     expect(await warnings()).toEqual([]);
   });
 
+  test("warns whoever evaluates any of its prompts, and names each baseline that is too small", async () => {
+    const app = setUp((_, nth) => 80 + (nth % 3));
+    const text = "Upload a file. https://docs.example.com";
+    const other = app.service.prompts.createPrompt(app.a.org, { agent: "noisy", title: "Download", text }).id;
+    const promptIds = [app.promptId, other];
+    const warnings = async (id: string) => (await app.send("GET", `/api/v1/prompts/${id}`)).body.warnings.length;
+    // Their published runs are the baselines: two of each.
+    for (const id of promptIds)
+      evaluation(
+        app,
+        id,
+        [80, 81].map((score) => ({ ...niceGrade, score })),
+      );
+    expect([await warnings(app.promptId), await warnings(other)]).toEqual([0, 0]);
+    const { body } = await app.ask({ promptId: undefined, promptIds, runs: 2 });
+    expect(body.warnings).toEqual([
+      expect.stringMatching(/^2 runs per side: too few/),
+      expect.stringMatching(/^2 runs in the baseline of Upload: too few/),
+      expect.stringMatching(/^2 runs in the baseline of Download: too few/),
+    ]);
+    expect([await warnings(app.promptId), await warnings(other)]).toEqual([1, 1]);
+    expect((await app.ask({ promptId: undefined, promptIds, runs: 5 })).body.warnings).toEqual([]);
+  });
+
+  test("takes all prompts with a tag, and the same ones again for the same Idempotency-Key", async () => {
+    const app = setUp(steady(80, 50));
+    const text = "Upload a file. https://docs.example.com";
+    const create = (tags: string[]) => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text, tags }).id;
+    const [one, two] = [create(["sdk"]), create(["sdk", "docs"])];
+    create(["docs"]);
+    app.service.prompts.updatePrompt(app.a.org, create(["sdk"]), { status: "archived" });
+    const headers = { "idempotency-key": "commit-1" };
+    const tagged = { promptId: undefined, tag: "sdk", urlMap: preview };
+    const { status, body } = await app.ask(tagged, headers);
+    expect([status, body.prompts.map(({ id }: { id: string }) => id)]).toEqual([201, [one, two]]);
+    create(["sdk"]);
+    expect((await app.ask(tagged, headers)).body.id).toBe(body.id);
+    expect((await app.decided(body.id)).status).toBe("failed");
+    const refused = async (more: object) =>
+      (await app.ask({ promptId: undefined, urlMap: preview, ...more })).body.detail;
+    expect([
+      await refused({ tag: "none" }),
+      await refused({ tag: "sdk", promptIds: [one] }),
+      await refused({}),
+    ]).toEqual([
+      expect.stringMatching(/^Invalid tag: no prompt/),
+      expect.stringContaining("exactly one of"),
+      expect.stringContaining("exactly one of"),
+    ]);
+    for (let i = 0; i < 21; i++) create(["many"]);
+    expect(await refused({ tag: "many" })).toMatch(/^Invalid tag: 21 prompts .* at most 20/);
+  });
+
+  test("of prompts of which only one got worse tells that they disagree", async () => {
+    const app = testApp({ agents: noisy });
+    const text = "Upload a file. https://docs.example.com";
+    const promptIds = [1, 2].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
+    const asked = await app.send("POST", "/api/v1/gates", { body: { promptIds, urlMap: preview } });
+    let nth = 0;
+    finishRuns(app, ({ urlMap, promptId }) => {
+      const isWorse = promptId === promptIds[0] && Object.keys(urlMap).length > 0;
+      return (isWorse ? 50 : 80) + (nth++ % 3);
+    });
+    await app.service.gates.tick();
+    const { body: gate } = await app.send("GET", `/api/v1/gates/${asked.body.id}`);
+    expect(gate).toMatchObject({
+      status: "error",
+      reason: expect.stringMatching(/^only some of the prompts got worse/),
+    });
+    const { withinP, p, delta } = gate.comparison.evidence;
+    expect([withinP < 0.05, p >= 0.05, delta.value < -5]).toEqual([true, true, true]);
+  });
+
   test("whose runs cannot be made is an error, not a failure", async () => {
     const lost = (side: string, nth: number) =>
       side === "head" && nth % 2 ? "infrastructure: the host is gone" : 70 + (nth % 3);
@@ -281,8 +354,19 @@ describe("a gate that must not pass", () => {
     const fell = await explorer((side) => (side === "base" ? 90 : 50));
     expect([fell.status, fell.progress.of, fell.comparison.evidence.p]).toEqual(["failed", 2, null]);
     const [friction] = niceGrade.frictions as [Grade["frictions"][number]];
-    const met = { ...niceGrade, recommendations: [], frictions: [{ ...friction, fingerprint: "b".repeat(16) }] };
-    expect((await explorer((side) => (side === "base" ? niceGrade : met))).status).toBe("failed");
+    const met = (more: Partial<Grade["frictions"][number]>) => ({
+      ...niceGrade,
+      ...{ recommendations: [], frictions: [friction, { ...friction, fingerprint: "b".repeat(16), ...more }] },
+    });
+    const added = async (more: Partial<Grade["frictions"][number]>) =>
+      (await explorer((side) => (side === "base" ? niceGrade : met(more)))).status;
+    expect([await added({}), await added({ severity: "medium" }), await added({ severity: "low" })]).toEqual([
+      "failed",
+      "failed",
+      "passed",
+    ]);
+    // The goal does not depend on what is found elsewhere in the docs.
+    expect(await added({ onPath: false })).toBe("passed");
     expect((await explorer(() => niceGrade)).status).toBe("passed");
   });
 

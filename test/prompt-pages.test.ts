@@ -34,6 +34,8 @@ const full = {
   "limit.toolCalls": "80",
   "limit.costUsd": "0.5",
   reviewBeforePublishing: "on",
+  hasPublicBadge: "on",
+  tags: "sdk, quickstart",
 };
 
 describe("a prompt on a page", () => {
@@ -57,6 +59,8 @@ describe("a prompt on a page", () => {
       agent: null,
       model: null,
       reviewBeforePublishing: true,
+      hasPublicBadge: true,
+      tags: ["sdk", "quickstart"],
       status: "active",
     });
     expect(made.templateDefaults).toEqual({ language: "Go", file: "a.txt" });
@@ -77,6 +81,7 @@ describe("a prompt on a page", () => {
       expect({ ...newest(app), id: made.id, createdAt: made.createdAt, nextRunsAt: made.nextRunsAt }).toEqual({
         ...made,
         title: isCopy ? "Upload (copy)" : "Upload",
+        ...(isCopy && { hasPublicBadge: false, badgeUrl: null }),
       });
     }
     expect(countPrompts(app)).toBe(2);
@@ -125,6 +130,7 @@ describe("a prompt on a page", () => {
     ["limits", { "limit.toolCalls": "many" }, "toolCalls: Must be an integer"],
     ["limits", { "limit.toolCalls": "201" }, "toolCalls: 201 exceeds"],
     ["agent", { agent: "robot" }, "is not available on this server"],
+    ["tags", { tags: "quick start!" }, "Row 2: Must"],
     ["model", { model: "openai/gpt-5" }, "No available agent uses a model"],
     ["targetProviderId", { targetProviderId: crypto.randomUUID() }, "No provider has the ID"],
   ] as [string, Record<string, string | string[]>, string][])(

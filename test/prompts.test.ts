@@ -1,7 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables.ts";
+import type { Grade } from "../src/grading/grade.ts";
 import { testApp } from "./support/app.ts";
+import { rpc } from "./support/mcp.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
 
 const at = 1_790_000_000_000;
 const setUp = () => {
@@ -39,6 +42,9 @@ test("a prompt is created with what is given, and with null for the rest", async
     limits: null,
     reviewBeforePublishing: false,
     isCanary: false,
+    tags: [],
+    hasPublicBadge: false,
+    badgeUrl: null,
     baselineRequestId: null,
     warnings: [],
     createdAt: "2026-09-21T14:13:20.000Z",
@@ -71,10 +77,18 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
     isCanary: true,
+    tags: ["sdk", "quickstart"],
+    hasPublicBadge: true,
     baselineRequestId: null,
   };
   const { body: made } = await create(whole);
-  const shared = { id: made.id, status: "active", createdAt: "2026-09-21T14:13:20.000Z", warnings: [] };
+  const shared = {
+    id: made.id,
+    status: "active",
+    createdAt: "2026-09-21T14:13:20.000Z",
+    warnings: [],
+    badgeUrl: `http://localhost:3000/badges/${made.id}.svg`,
+  };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
   expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
 
@@ -119,6 +133,8 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
     templateVars: ["name"],
     reviewBeforePublishing: true,
     isCanary: true,
+    tags: ["sdk", "quickstart"],
+    hasPublicBadge: true,
   });
   // Nothing given, nothing changed; what only the service decides cannot be given.
   const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });
@@ -329,4 +345,66 @@ test.each([
   const input = { text: "x", declaredChecks: [check] };
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: input });
   expect([status, body.detail]).toEqual([400, expect.stringContaining(field)]);
+});
+
+test("prompts are listed by tag, over REST, MCP and on the page", async () => {
+  const app = setUp();
+  const [one, two] = [
+    await app.id({ text: "One", tags: ["sdk", "docs"] }),
+    await app.id({ text: "Two", tags: ["sdk"] }),
+  ];
+  const old = await app.id({ text: "Old", tags: ["sdk"] });
+  await app.change(old, { status: "archived" });
+  const stranger = { headers: { authorization: `Bearer ${app.b.key}` }, body: { text: "Else", tags: ["sdk"] } };
+  await app.send("POST", "/api/v1/prompts", stranger);
+  const ids = async (query: string) =>
+    (await app.send("GET", `/api/v1/prompts?${query}`)).body.map(({ id }: { id: string }) => id);
+  expect([await ids("tag=sdk"), await ids("tag=docs"), await ids("tag=sd")]).toEqual([[two, one], [one], []]);
+  expect(await ids("tag=sdk&includeArchived=1")).toEqual([old, two, one]);
+  const { prompts, total } = await rpc(app).call("list_prompts", { tag: "docs" });
+  expect([total, prompts[0].tags]).toEqual([1, ["sdk", "docs"]]);
+  const { body } = await app.send("GET", "/prompts?tag=docs");
+  expect([body.includes(`/prompts/${one}`), body.includes(`/prompts/${two}`)]).toEqual([true, false]);
+  expect([...body.matchAll(/<option value="(docs|sdk)"/g)].map(([, tag]) => tag)).toEqual(["docs", "sdk"]);
+  for (const tags of [
+    ["a b"],
+    [""],
+    ["a,b"],
+    ["a", "a"],
+    ["x".repeat(51)],
+    Array.from({ length: 21 }, (_, i) => `t${i}`),
+  ])
+    expect([tags, (await app.create({ text: "x", tags })).status]).toEqual([tags, 400]);
+});
+
+describe("a badge", () => {
+  const docsOnly = { ...niceGrade, score: 93, scope: "docs_only", grade: null } as const;
+  async function badged(...scores: Grade[]) {
+    const app = testApp();
+    const create = (hasPublicBadge: boolean) =>
+      app.service.prompts.createPrompt(app.a.org, { text: "x", hasPublicBadge }).id;
+    const [open, closed] = [create(true), create(false)];
+    if (scores.length > 0) evaluation(app, open, scores);
+    const get = (id: string) => app.send("GET", `/badges/${id}.svg`, { headers: { authorization: "" } });
+    return { app, open, closed, get };
+  }
+
+  test("shows the latest score without signing in, and what the score is of", async () => {
+    const { open, get } = await badged({ ...niceGrade, score: 88, grade: "B+" }, docsOnly);
+    const { status, headers, body } = await get(open);
+    expect([status, headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
+    expect(body).toContain('aria-label="evald: Docs 93 · goal not tested · 45% of the weight"');
+    const tested = await badged({ ...niceGrade, score: 88, grade: "B+" });
+    expect((await tested.get(tested.open)).body).toContain('aria-label="evald: B+ (88 of 100)"');
+  });
+
+  test("of a prompt without reports says so; one that is not public, archived or unknown does not exist", async () => {
+    const { app, open, closed, get } = await badged();
+    expect((await get(open)).body).toContain("no report yet");
+    expect([(await get(closed)).status, (await get(crypto.randomUUID())).status, (await get("x")).status]).toEqual([
+      404, 404, 404,
+    ]);
+    app.service.prompts.updatePrompt(app.a.org, open, { status: "archived" });
+    expect((await get(open)).status).toBe(404);
+  });
 });

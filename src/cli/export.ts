@@ -3,6 +3,7 @@ import { type Command, Option } from "commander";
 import type { Config } from "../config/config.ts";
 import { badRequest } from "../errors.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
+import { scopes } from "../grading/kinds.ts";
 import { refuseOwnFile, removeUnfinished } from "./backup.ts";
 import { orgOf, print, say, toSize, wholeNumber, withData } from "./terminal.ts";
 
@@ -26,6 +27,9 @@ export function addExport(program: Command, configOf: () => Config): void {
     .option("--until <date>", "Only runs requested before this time")
     .option("--prompt <id>", "Only runs of this prompt")
     .option("--min-score <n>", "With --format junit: mark lower scores as failures", wholeNumber(0, 100))
+    .addOption(
+      new Option("--scope <scope>", "Scope of the scores that --min-score applies to (default: goal)").choices(scopes),
+    )
     .option("--force", "Overwrite the file if it exists")
     .option("--json", "Print the result as JSON")
     .addHelpText(

@@ -17,6 +17,7 @@ type GateOptions = {
   adaptive?: boolean;
   minScore?: number;
   scope?: Scope;
+  tag?: string;
   budgetUsd?: number;
   url?: string;
   org?: string;
@@ -50,7 +51,8 @@ export function addGate(
   program
     .command("gate")
     .description("Run prompts against a preview and the live docs, and fail if the preview is worse")
-    .argument("<prompts...>", "IDs or titles of the prompts to run; several get one verdict")
+    .argument("[prompts...]", "IDs or titles of the prompts to run; several get one verdict")
+    .option("--tag <tag>", "Run all prompts with this tag instead")
     .option(
       "--url-map <host=url>",
       "Host to replace with a preview URL (repeatable); without it, compare the live docs with the baseline",
@@ -78,7 +80,7 @@ export function addGate(
     .option("--junit <file>", "Also write JUnit XML to a file")
     .addHelpText(
       "after",
-      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example',
+      '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
     )
     .action(async (prompts: string[], options: GateOptions) => {
       process.exitCode = await gate(configOf, agents, env, { ...options, prompts }).catch((error) => {
@@ -97,7 +99,9 @@ async function gate(
   env: Record<string, string | undefined>,
   options: GateOptions & { prompts: string[] },
 ): Promise<number> {
-  const { prompts, urlMap = {}, arg, runs, adaptive, minScore, scope, budgetUsd, org, json, markdown, junit } = options;
+  const { prompts, tag, urlMap = {}, arg: templateArgs, org, json, markdown, junit } = options;
+  const { runs, adaptive, minScore, scope, budgetUsd } = options;
+  if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
   for (const file of [markdown, junit]) if (file !== undefined) checkWritable(file);
   const config = configOf();
   const url = options.url ?? env.EVALD_URL;
@@ -106,9 +110,10 @@ async function gate(
     ? openRemote(url, env.EVALD_KEY)
     : await openLocal(config, agents, { org, allowUrls: Object.values(urlMap) });
   try {
-    const known = await client.prompts();
+    const known = tag === undefined ? await client.prompts() : [];
     const promptIds = [...new Set(prompts.map((name) => promptOf(known, name)))];
-    const request: GateRequest = { promptIds, urlMap, templateArgs: arg, runs, adaptive, minScore, scope, budgetUsd };
+    const asked = tag === undefined ? { promptIds } : { tag };
+    const request: GateRequest = { ...asked, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
     const decided = await follow(await client.request(request), client.get);
     print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));

@@ -15,6 +15,7 @@ type CreateOptions = {
   frequency?: string;
   runs?: number;
   limit?: Limits;
+  tag?: string[];
   json?: boolean;
 };
 
@@ -29,6 +30,12 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     .option("--goal <goal>", "What must be true when the agent is done")
     .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
     .option("--url <url>", "Start URL (repeatable)", (url: string, previous: string[]) => [...previous, url], [])
+    .option(
+      "--tag <tag>",
+      "Tag to group prompts by (repeatable)",
+      (tag: string, previous: string[]) => [...previous, tag],
+      [],
+    )
     .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
     .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
     .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
@@ -38,7 +45,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       "after",
       '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(({ org, text, title, goal, provider, url, frequency, runs, limit, json }: CreateOptions) => {
+    .action(({ org, text, title, goal, provider, url, frequency, runs, limit, tag, json }: CreateOptions) => {
       const made = withData(configOf(), (service) =>
         service.prompts.createPrompt(orgOf(service, org), {
           text,
@@ -49,6 +56,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
           frequency,
           runsPerEval: runs,
           limits: limit,
+          tags: tag,
         }),
       );
       say(`Created prompt ${made.id}. Run it with POST /api/v1/prompts/${made.id}/run and {"urlMap": {}}.`);
@@ -60,12 +68,13 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     .description("List prompts, newest first")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--archived", "Include archived prompts")
+    .option("--tag <tag>", "Only prompts with this tag")
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald prompt list --archived")
-    .action(({ org, archived, json }: { org?: string; archived?: boolean; json?: boolean }) => {
+    .action(({ org, archived, tag, json }: { org?: string; archived?: boolean; tag?: string; json?: boolean }) => {
       const items = withData(configOf(), (service) => {
         const own = orgOf(service, org);
-        const page = { limit: 1000, offset: 0, includeArchived: archived ?? false };
+        const page = { limit: 1000, offset: 0, includeArchived: archived ?? false, tag };
         return service.prompts.listPrompts(own, page).items.map(({ id }) => service.prompts.getPrompt(own, id));
       });
       const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);

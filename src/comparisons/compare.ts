@@ -9,10 +9,20 @@ import { createSideBySide } from "./side-by-side.ts";
 import { createSides, type Side, type SideParts, type SideQuery } from "./sides.ts";
 import { judgeTogether } from "./together.ts";
 
-const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
+const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const seen = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
 const SideFriction = Type.Array(
-  Type.Object({ fingerprint, severity, category, title, url, before: seen, after: seen }),
+  // Stored comparisons of earlier versions lack `onPath`.
+  Type.Object({
+    fingerprint,
+    severity,
+    category,
+    title,
+    url,
+    onPath: Type.Optional(onPath),
+    before: seen,
+    after: seen,
+  }),
 );
 const SideName = Type.Object({ evalRequestIds: Type.Array(Id), promptIds: Type.Array(Id), runs: Type.Integer() });
 

@@ -5,7 +5,8 @@ import type { FrictionPoint } from "../friction/schema.ts";
 import { severities } from "../grading/kinds.ts";
 
 /** A friction point in a comparison. */
-export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url">;
+export type FrictionName = Pick<FrictionPoint, "fingerprint" | "severity" | "category" | "title" | "url"> &
+  Partial<Pick<FrictionPoint, "onPath">>;
 /** The friction points of some reports, each with its `reportId` or slug. */
 export type FrictionGroup = { of: number; points: (FrictionName & { report: string })[] };
 
@@ -27,9 +28,9 @@ export const byWeight = <T extends FrictionName & { seenIn: string[][] }>(a: T, 
 
 /** The friction points of reports, by report ID. */
 export function readFriction({ db }: Pick<Deps, "db">, reportIds: string[]): FrictionGroup {
-  const { reportId: report, fingerprint, severity, category, title, url } = frictionPoints;
+  const { reportId: report, fingerprint, severity, category, title, url, onPath } = frictionPoints;
   const points = db
-    .select({ report, fingerprint, severity, category, title, url })
+    .select({ report, fingerprint, severity, category, title, url, onPath })
     .from(frictionPoints)
     .where(inArray(report, reportIds))
     .all();

@@ -292,6 +292,9 @@ export const prompts = sqliteTable(
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
     /** Its docs never change, so any change of its score comes from the agent. */
     isCanary: yes("is_canary").notNull().default(false),
+    tags: json<string[]>("tags").notNull().default([]),
+    /** Whether its badge is shown without signing in. */
+    hasPublicBadge: yes("has_public_badge").notNull().default(false),
     /** The evaluation that a person pinned as the baseline; null: the last published runs. */
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
@@ -631,6 +634,8 @@ export const frictionPoints = sqliteTable(
     description: text().notNull(),
     quote: text(),
     url: text(),
+    /** Whether the agent met it, or the goal depends on its page. */
+    onPath: yes("on_path").notNull().default(true),
     events: json<number[]>("events").notNull(),
     lostSeconds: real("lost_seconds"),
     lostUsd: real("lost_usd"),

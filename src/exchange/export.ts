@@ -50,19 +50,22 @@ export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofRepor
   return {
     /** Yields the export in chunks. It includes every run that ended before the export started. Throws bad_request or not_found before the first chunk. */
     exportOrg(org: OrgId, filter: ExportFilter): Iterable<string> {
-      const { format = "jsonl", since, until, minScore } = filter;
+      const { format = "jsonl", since, until, minScore, scope } = filter;
       const promptId = filter.promptId?.toLowerCase() ?? null;
       const own = and(eq(prompts.orgId, org), eq(prompts.id, promptId ?? ""));
       if (promptId !== null && !db.select({ id: prompts.id }).from(prompts).where(own).get())
         throw notFound(`No prompt has the ID ${filter.promptId}.`);
       if (minScore !== undefined && format !== "junit")
         throw badRequest("minScore only applies to the format junit. Leave it out, or export as junit.");
+      if (scope !== undefined && minScore === undefined)
+        throw badRequest("scope only applies to minScore. Leave it out, or pass minScore.");
+      const bar = minScore === undefined ? null : { minScore, scope: scope ?? "goal" };
       const endedBy = now();
       const from = since === undefined ? "" : firstIdOf(toInstant("since", since));
       const to = until === undefined ? "g" : firstIdOf(toInstant("until", until));
       const span = { org, promptId, from, to, endedBy };
       if (format === "csv") return formats.csv(span);
-      if (format === "junit") return formats.junit(span, minScore ?? null);
+      if (format === "junit") return formats.junit(span, bar);
       if (format === "markdown") return formats.markdown(span);
       const name = db.select({ name: orgs.name }).from(orgs).where(eq(orgs.id, org)).get()?.name ?? "";
       return lines(span, name);

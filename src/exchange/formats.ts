@@ -3,6 +3,7 @@ import { toFailureReason } from "../agents/failure.ts";
 import { dimensionNames } from "../config/weights.ts";
 import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
+import type { Scope } from "../grading/grade.ts";
 import { line } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import type { Reports } from "../reports/reports.ts";
@@ -11,6 +12,9 @@ import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
 const pageRows = 200;
+
+/** The lowest score that passes, and the scope that it must have. */
+export type Bar = { minScore: number; scope: Scope };
 
 /** Exports reports as CSV, JUnit XML and Markdown. */
 export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMarkdown: (report: Report) => string) {
@@ -58,12 +62,14 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
     }
   }
 
-  /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below `minScore` is a failure; a missing report or score is an error. */
-  function* junit(span: Span, minScore: number | null): Generator<string> {
+  /** One test suite per prompt, one case per run, without archived reports. A missed goal or a score below the bar is a failure; a missing report or score, or a score of another scope, is an error. */
+  function* junit(span: Span, bar: Bar | null): Generator<string> {
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="evald">\n';
     const counts = or(isNull(reports.status), ne(reports.status, "archived"));
-    const isError = sql`(${runs.status} = 'failed' or ${reports.score} is null)`;
-    const isFailure = sql`(not ${isError} and (${reports.outcome} = 'goal_not_met' or ${reports.score} < ${minScore ?? 0}))`;
+    const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
+    const isOther = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
+    const isError = sql`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
+    const isFailure = sql`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
     const suites = db
       .select({
         promptId: runs.promptId,
@@ -85,7 +91,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
         .get();
       const name = line(prompt?.title ?? prompt?.text, 200);
       yield `  <testsuite${toXmlAttributes({ name, tests, failures, errors, skipped: 0 })}>\n`;
-      for (const { run, report } of results({ ...span, promptId }, counts)) yield toCase(run, report, minScore);
+      for (const { run, report } of results({ ...span, promptId }, counts)) yield toCase(run, report, bar);
       yield "  </testsuite>\n";
     }
     yield "</testsuites>\n";
@@ -120,15 +126,11 @@ function toCsv(values: readonly (string | number | null | undefined)[]): string 
   return `${cells.join(",")}\r\n`;
 }
 
-function toCase(
-  run: typeof runs.$inferSelect,
-  report: typeof reports.$inferSelect | null,
-  minScore: number | null,
-): string {
+function toCase(run: typeof runs.$inferSelect, report: typeof reports.$inferSelect | null, bar: Bar | null): string {
   const classname = [run.agent, run.model].filter(Boolean).join(" ");
   const time = report?.metrics.timeSeconds ?? 0;
   const open = `    <testcase${toXmlAttributes({ name: report?.slug ?? run.id, classname, time })}`;
-  const [kind, type, message] = verdictOf(run, report, minScore);
+  const [kind, type, message] = verdictOf(run, report, bar);
   if (kind === null) return `${open}/>\n`;
   const about = report === null ? "" : toXmlText(report.verdict);
   return `${open}>\n      <${kind}${toXmlAttributes({ type, message })}>${about}</${kind}>\n    </testcase>\n`;
@@ -137,15 +139,18 @@ function toCase(
 function verdictOf(
   run: typeof runs.$inferSelect,
   report: typeof reports.$inferSelect | null,
-  minScore: number | null,
+  bar: Bar | null,
 ): [kind: "error" | "failure" | null, type: string, message: string] {
   if (report === null) return ["error", run.failureCause ?? "", toFailureReason(run) ?? ""];
   if (report.score === null) return ["error", report.outcome, report.nullNotice ?? ""];
   if (report.outcome === "goal_not_met") return ["failure", report.outcome, report.keyFinding];
-  // minScore applies only where the goal was tested.
-  if (minScore !== null && report.scope !== "goal")
-    return ["error", "scope", `minScore ${minScore} does not apply: the goal was not tested (scope ${report.scope}).`];
-  if (minScore !== null && report.score < minScore)
-    return ["failure", "score", `Score ${report.score} is below ${minScore}. ${report.keyFinding}`];
+  if (bar !== null && report.scope !== bar.scope)
+    return [
+      "error",
+      "scope",
+      `minScore applies to scores of scope ${bar.scope}, but this one has scope ${report.scope}.`,
+    ];
+  if (bar !== null && report.score < bar.minScore)
+    return ["failure", "score", `Score ${report.score} is below ${bar.minScore}. ${report.keyFinding}`];
   return [null, "", ""];
 }

@@ -25,7 +25,7 @@ import {
   sessionEvents,
 } from "../db/tables.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import { AdditionalUrl, DeclaredCheck } from "../prompts/schema.ts";
+import { AdditionalUrl, DeclaredCheck, Tags } from "../prompts/schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
 import { Advice, Graded } from "../reports/grade-schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
@@ -68,6 +68,7 @@ const grade = Type.Object({
       ...friction,
       ...{ id: uuid, fingerprint: print, events: numbers, grounds },
       lostPoints: Type.Optional(friction.lostPoints),
+      onPath: Type.Optional(friction.onPath),
     }),
   ),
   recommendations: Type.Array(
@@ -120,6 +121,7 @@ export const shapes = {
       templateVars: Type.Array(Type.String()),
       templateDefaults: texts,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
+      tags: Tags,
       limits: Limits,
     },
   },

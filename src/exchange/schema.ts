@@ -1,4 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { scopes } from "../grading/kinds.ts";
 import { reportFilter } from "../reports/schema.ts";
 import { Moment, OneOf } from "../schema.ts";
 
@@ -23,6 +24,9 @@ export const exportQuery = {
   promptId: reportFilter.promptId,
   since: Type.Optional(Moment("Only runs requested at or after this time")),
   until: Type.Optional(Moment("Only runs requested before this time")),
+  scope: Type.Optional(
+    OneOf(scopes, "With minScore: what the score must be of; other reports are errors. Default: goal"),
+  ),
   minScore: Type.Optional(
     Type.Integer({
       minimum: 0,

@@ -13,6 +13,9 @@ export const FrictionPoint = Type.Object(
     description: Type.String(),
     quote: Nullable(Type.String({ description: "Quoted from the site under test" })),
     url: Nullable(Type.String()),
+    onPath: Type.Boolean({
+      description: "Whether the agent met it or the goal depends on its page; false: found elsewhere in the docs",
+    }),
     events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the trace events that prove it" }),
     lostSeconds: Nullable(Type.Number()),
     lostUsd: Nullable(Type.Number()),

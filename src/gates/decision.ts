@@ -68,10 +68,13 @@ const inconclusive: Comparison["verdict"][] = [null, "not_comparable", "insuffic
 const isSplit = ({ evidence: { delta, p, withinP, level } }: Comparison): boolean =>
   delta !== null && p !== null && withinP !== null && p >= level && withinP < level && delta.value <= -threshold;
 
-/** Friction points of medium severity or higher that a rule-based agent found on the head but not on the base; null: none. */
+/** New friction on the path to the goal, of medium severity or higher, that a rule-based agent found on the head; null: none. */
 function newFindings(comparison: Comparison | null): string | null {
   const least = severities.indexOf("medium");
-  const found = comparison?.friction.new.filter(({ severity }) => severities.indexOf(severity) <= least) ?? [];
+  const found =
+    comparison?.friction.new.filter(
+      ({ severity, onPath }) => onPath !== false && severities.indexOf(severity) <= least,
+    ) ?? [];
   const [first] = found;
   if (!first) return null;
   const rest = found.length === 1 ? "" : ` and ${found.length - 1} more`;

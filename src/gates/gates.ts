@@ -11,9 +11,9 @@ import type { Prompts } from "../prompts/prompts.ts";
 import type { Baselines } from "../reports/baseline.ts";
 import type { Requests } from "../runs/requests.ts";
 import { toIso } from "../schema.ts";
-import { looks, smallestP } from "../stats/power.ts";
+import { looks, minRuns, smallestP } from "../stats/power.ts";
 import { createGateProgress } from "./progress.ts";
-import type { Gate, GateRequest } from "./schema.ts";
+import { type Gate, type GateRequest, maxPrompts } from "./schema.ts";
 import { firstStep } from "./steps.ts";
 import { createGateRuns, extendGate, type GateRow, targetsOf } from "./targets.ts";
 
@@ -53,12 +53,13 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
   function toGate(gate: GateRow): Gate {
     const { id, status, reason, adaptive, minScore, scope, budgetUsd } = gate;
     const { agent, urlMap, templateArgs } = gateRuns.askedOf(gate);
+    const titles = targetsOf(gate).map(({ promptId }) => titleOf.get({ id: promptId })?.title ?? null);
     return {
       id,
       statusUrl: `${baseUrl()}/api/v1/gates/${id}`,
-      prompts: targetsOf(gate).map(({ promptId, headRequestId, baseRequestId }) => ({
+      prompts: targetsOf(gate).map(({ promptId, headRequestId, baseRequestId }, i) => ({
         id: promptId,
-        title: titleOf.get({ id: promptId })?.title ?? null,
+        title: titles[i] ?? null,
         headRequestId,
         baseRequestId,
       })),
@@ -75,22 +76,36 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
       progress: gateRuns.progressOf(gate),
       head: gateRuns.headOf(gate),
       comparison: gate.comparison as Comparison | null,
-      warnings: isRuleBased(agent) ? [] : warningsOf(gate),
+      warnings: isRuleBased(agent) ? [] : warningsOf(gate, titles),
       createdAt: toIso(gate.createdAt),
       completedAt: toIso(gate.completedAt),
     };
+  }
+
+  /** The prompts with a tag, oldest first. Throws bad_request where there are none or too many. */
+  function tagged(org: OrgId, tag: string): string[] {
+    const page = { limit: maxPrompts, offset: 0, includeArchived: false, tag };
+    const { items, total } = ofPrompts.listPrompts(org, page);
+    if (total === 0) throw badRequest(`Invalid tag: no prompt has the tag ${JSON.stringify(tag)}.`);
+    if (total > maxPrompts)
+      throw badRequest(
+        `Invalid tag: ${total} prompts have the tag ${JSON.stringify(tag)}, and a gate takes at most ${maxPrompts}.`,
+      );
+    return items.map(({ id }) => id).reverse();
   }
 
   return {
     ...progress,
 
     /** Accepts a gate with its first runs. Throws what requesting a run throws, and bad_request if there is nothing to compare with. */
-    async requestGate(org: OrgId, { promptId, promptIds, ...input }: GateInput): Promise<Gate> {
-      const named = promptIds ?? (promptId === undefined ? [] : [promptId]);
-      if (named.length === 0 || (promptIds && promptId !== undefined))
-        throw badRequest("Pass promptId for one prompt, or promptIds for several.");
-      const ids = named.map((id) => ofPrompts.getPromptRow(org, id).id);
-      const gateId = await commit((t) => accept(t, org, [...new Set(ids)], input));
+    async requestGate(org: OrgId, { promptId, promptIds, tag, ...input }: GateInput): Promise<Gate> {
+      if ([promptId, promptIds, tag].filter((given) => given !== undefined).length !== 1)
+        throw badRequest("Pass exactly one of promptId, promptIds and tag.");
+      const named = promptIds ?? (promptId === undefined ? tagged(org, tag ?? "") : [promptId]);
+      const ids = [...new Set(named.map((id) => ofPrompts.getPromptRow(org, id).id))];
+      // A prompt that gets the tag later does not make a retry another request.
+      const asked = tag === undefined ? { promptIds: ids } : { tag };
+      const gateId = await commit((t) => accept(t, org, ids, asked, input));
       requests.onQueued();
       return this.getGate(org, gateId);
     },
@@ -136,7 +151,13 @@ function createAccept(
     return found?.runs.slice(0, isExact ? 1 : undefined).map(({ runId }) => runId) ?? null;
   }
 
-  return (t: Tx, org: OrgId, promptIds: string[], input: Omit<GateInput, "promptId" | "promptIds">): string => {
+  return (
+    t: Tx,
+    org: OrgId,
+    promptIds: string[],
+    asked: { promptIds: string[] } | { tag: string },
+    input: Omit<GateInput, "promptId" | "promptIds" | "tag">,
+  ): string => {
     const { urlMap = {}, templateArgs, minScore = null, scope = "goal", budgetUsd = null } = input;
     const { trigger, idempotencyKey } = input;
     const most = looks[looks.length - 1]?.runs ?? 0;
@@ -146,7 +167,7 @@ function createAccept(
     const isBeside = Object.keys(urlMap).length > 0;
     const gate = { runs: wanted, adaptive: input.adaptive ?? false, minScore, scope, budgetUsd };
     // Distinguishes different gates with the same idempotency key.
-    const identity = { ...gate, promptIds };
+    const identity = { ...gate, ...asked };
     const request = (promptId: string, more: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
       requests.accept(t, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
     const runOf = (id: string | undefined) =>
@@ -203,14 +224,17 @@ function createAccept(
   };
 }
 
-function warningsOf(gate: GateRow): string[] {
+/** Warns where so few runs cannot show a change: about each prompt that has too few. `titles`: of its prompts, in their order. */
+function warningsOf(gate: GateRow, titles: (string | null)[]): string[] {
   const targets = targetsOf(gate);
-  const few = (runs: number, what: string) =>
-    smallestP(runs, targets.length) < alpha
-      ? []
-      : [
-          `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`,
-        ];
-  const frozen = targets.flatMap(({ baseRunIds }) => baseRunIds?.length ?? []);
-  return [...few(gate.runs, "per side"), ...(frozen.length > 0 ? few(Math.min(...frozen), "in the baseline") : [])];
+  const sizes = targets.map(({ baseRunIds }) => ({ base: baseRunIds?.length ?? gate.runs, head: gate.runs }));
+  // Without a base there is nothing to compare with, and only minScore counts.
+  if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha) return [];
+  const words = (runs: number, what: string) =>
+    `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;
+  const baselines = targets.flatMap(({ promptId, baseRunIds }, i) => {
+    const of = targets.length === 1 ? "" : ` of ${titles[i] ?? promptId}`;
+    return baseRunIds && baseRunIds.length < minRuns ? [words(baseRunIds.length, `in the baseline${of}`)] : [];
+  });
+  return [...(gate.runs < minRuns ? [words(gate.runs, "per side")] : []), ...baselines];
 }

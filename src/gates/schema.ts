@@ -8,17 +8,23 @@ import { EvalResult } from "../stats/repeats.ts";
 
 const { urlMap, templateArgs } = RunRequest.properties;
 
+/** Prompts of one gate. */
+export const maxPrompts = 20;
+
 export const GateRequest = Type.Object(
   {
     promptId: Type.Optional(Id),
     promptIds: Type.Optional(
       Type.Array(Id, {
         minItems: 1,
-        maxItems: 20,
+        maxItems: maxPrompts,
         uniqueItems: true,
         description:
-          "Several prompts that get one verdict; all must use the same agent and model. Pass this or promptId",
+          "Several prompts that get one verdict; all must use the same agent and model. Pass this, promptId or tag",
       }),
+    ),
+    tag: Type.Optional(
+      Type.String({ description: `All prompts with this tag that are not archived, at most ${maxPrompts}` }),
     ),
     urlMap: Type.Optional(
       Type.Unsafe<Static<typeof urlMap>>({
@@ -98,7 +104,7 @@ export const Gate = Type.Object(
     progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }, { description: "Runs on both sides" }),
     head: EvalResult,
     comparison: Nullable(Comparison),
-    warnings: Type.Array(Type.String()),
+    warnings: Type.Array(Type.String(), { description: "Reasons why the gate may not detect a change" }),
     createdAt: Time,
     completedAt: Nullable(Time),
   },

@@ -23,6 +23,8 @@ export type Friction = {
   /** Quoted from the target, untrusted; at most 300 characters. */
   quote: string | null;
   url: string | null;
+  /** Whether the agent met it, or the goal depends on its page; false: seen elsewhere in the docs. */
+  onPath: boolean;
   /** Sequence numbers of events; never empty. */
   events: number[];
   lostSeconds: number | null;

@@ -16,10 +16,11 @@ export type PromptLine = {
   status: Status;
   frequency: string | null;
   nextSlotAt: string | null;
+  tags: string[];
 };
 
 /** `status` all: including archived ones; default: all others. `search` matches title and text, ignoring case. */
-export type PromptFilter = { search?: string; status?: Status | "all" };
+export type PromptFilter = { search?: string; status?: Status | "all"; tag?: string };
 
 /** Maximum number of prompts in a select. */
 const maxChoices = 200;
@@ -31,6 +32,7 @@ export const promptSummaryColumns = {
   endGoal: prompts.endGoal,
   status: prompts.status,
   templateVars: prompts.templateVars,
+  tags: prompts.tags,
   createdAt: prompts.createdAt,
 };
 
@@ -41,6 +43,7 @@ const lineColumns = {
   status: prompts.status,
   frequency: prompts.frequency,
   nextSlotAt: prompts.nextSlotAt,
+  tags: prompts.tags,
 };
 
 export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof PromptSummary>): PromptSummary => ({
@@ -50,6 +53,7 @@ export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof Pro
   endGoal: row.endGoal,
   status: row.status,
   templateVars: row.templateVars,
+  tags: row.tags,
   createdAt: toIso(row.createdAt),
 });
 
@@ -58,13 +62,14 @@ const toLine = ({ nextSlotAt, ...rest }: Omit<PromptLine, "nextSlotAt"> & { next
   nextSlotAt: toIso(nextSlotAt),
 });
 
-function matching(org: OrgId, { search, status }: PromptFilter): SQL | undefined {
+function matching(org: OrgId, { search, status, tag }: PromptFilter): SQL | undefined {
   const has = (column: typeof prompts.title | typeof prompts.text) =>
     sql`instr(lower(${column}), ${search?.toLowerCase()}) > 0`;
   return and(
     eq(prompts.orgId, org),
     status === undefined ? ne(prompts.status, "archived") : undefined,
     status === undefined || status === "all" ? undefined : eq(prompts.status, status),
+    tag === undefined ? undefined : sql`exists (select 1 from json_each(${prompts.tags}) where value = ${tag})`,
     search ? or(has(prompts.title), has(prompts.text)) : undefined,
   );
 }
@@ -88,9 +93,9 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
   return {
     listPrompts(
       org: OrgId,
-      { limit, offset, includeArchived }: Page & { includeArchived: boolean },
+      { limit, offset, includeArchived, tag }: Page & { includeArchived: boolean; tag?: string },
     ): Paged<PromptSummary> {
-      const where = matching(org, { status: includeArchived ? "all" : undefined });
+      const where = matching(org, { status: includeArchived ? "all" : undefined, tag });
       const rows = db
         .select(promptSummaryColumns)
         .from(prompts)
@@ -102,6 +107,16 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
     },
 
     listLines,
+
+    /** The tags of the prompts that are not archived, in alphabetical order. */
+    listTags: (org: OrgId): string[] =>
+      db
+        .selectDistinct({ tag: sql<string>`value` })
+        .from(sql`${prompts}, json_each(${prompts.tags})`)
+        .where(matching(org, {}))
+        .orderBy(sql`value`)
+        .all()
+        .map(({ tag }) => tag),
 
     /** Options of a filter by prompt: the newest 200, including archived ones. */
     listChoices: (org: OrgId): PromptLine[] =>

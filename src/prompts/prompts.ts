@@ -1,15 +1,14 @@
-import { and, eq, sql } from "drizzle-orm";
-import { isRuleBased } from "../agents/agent.ts";
-import { gates, orgs, prompts } from "../db/tables.ts";
+import { and, eq, ne, sql } from "drizzle-orm";
+import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
 import { toIso } from "../schema.ts";
-import { minRuns } from "../stats/power.ts";
 import { createPromptLists, toPromptSummary } from "./lists.ts";
 import { type AgentParts, createPromptCheck, type PromptRow } from "./prompt-check.ts";
 import type { AgentInfo, Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
+import { createPromptWarnings } from "./warnings.ts";
 
 export type Prompts = ReturnType<typeof createPrompts>;
 
@@ -19,7 +18,7 @@ type Parts = AgentParts & {
 };
 
 export function createPrompts(
-  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
+  { db, config, now, newId, baseUrl }: Pick<Deps, "db" | "config" | "now" | "newId" | "baseUrl">,
   { onScheduled, ...parts }: Parts,
 ) {
   const { check, agentOf, agentFor } = createPromptCheck({ db, config }, parts);
@@ -43,24 +42,7 @@ export function createPrompts(
     return { id, frequency, timeZone: org?.timeZone ?? "UTC" };
   }
 
-  const gate = db
-    .select({ id: gates.id })
-    .from(gates)
-    .where(and(eq(gates.orgId, sql.placeholder("org")), eq(gates.promptId, sql.placeholder("id"))))
-    .limit(1)
-    .prepare();
-
-  /** Warns about too few runs per evaluation for a prompt with a pinned baseline or gates. */
-  function warningsOf(row: PromptRow, runs: number): string[] {
-    const { id, orgId, baselineRequestId } = row;
-    if (runs >= minRuns || isRuleBased(agentOf(orgId as OrgId, row).agent)) return [];
-    const isCompared = baselineRequestId !== null || gate.get({ org: orgId, id });
-    return isCompared
-      ? [
-          `Comparisons need at least ${minRuns} runs per evaluation, and this prompt makes ${runs}. Set runsPerEval to 5.`,
-        ]
-      : [];
-  }
+  const warningsOf = createPromptWarnings({ db }, agentOf);
 
   function toPrompt(row: PromptRow): Prompt {
     const schedule = scheduleOf(row);
@@ -77,6 +59,8 @@ export function createPrompts(
       limits: row.limits,
       reviewBeforePublishing: row.reviewBeforePublishing,
       isCanary: row.isCanary,
+      hasPublicBadge: row.hasPublicBadge,
+      badgeUrl: row.hasPublicBadge ? `${baseUrl()}/badges/${row.id}.svg` : null,
       baselineRequestId: row.baselineRequestId,
       warnings: warningsOf(row, row.runsPerEval ?? 1),
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => toIso(at)) : null,
@@ -103,6 +87,15 @@ export function createPrompts(
       })),
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
+    /** The organization of a prompt whose badge is public; null for all others. */
+    findBadgeOrg(id: string): OrgId | null {
+      const where = and(
+        eq(prompts.id, id.toLowerCase()),
+        eq(prompts.hasPublicBadge, true),
+        ne(prompts.status, "archived"),
+      );
+      return (db.select({ org: prompts.orgId }).from(prompts).where(where).get()?.org ?? null) as OrgId | null;
+    },
     /** Warnings about an evaluation with this many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] => warningsOf(getPromptRow(org, id), runs),
 
@@ -131,6 +124,8 @@ export function createPrompts(
         limits: input.limits ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
         isCanary: input.isCanary ?? false,
+        tags: input.tags ?? [],
+        hasPublicBadge: input.hasPublicBadge ?? false,
         baselineRequestId: input.baselineRequestId ?? null,
         createdAt,
         nextSlotAt: null,

@@ -15,11 +15,13 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
       "/api/v1/prompts",
       ({ request, query, set }) => {
         const includeArchived = query.includeArchived === "1";
-        return listAnswer(set, prompts.listPrompts(orgOf(request), { includeArchived, ...pageOf(query) }));
+        const { tag } = query;
+        return listAnswer(set, prompts.listPrompts(orgOf(request), { includeArchived, tag, ...pageOf(query) }));
       },
       {
         query: Type.Object({
           includeArchived: Type.Optional(Type.Literal("1", { description: "1: include archived prompts" })),
+          tag: Type.Optional(Type.String({ description: "Only prompts with this tag" })),
           ...pageQuery,
         }),
         ...operation("Prompts", "listPrompts", "List prompts, newest first", {

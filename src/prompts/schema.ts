@@ -14,6 +14,13 @@ const templateVars = Nullable(
   Type.Array(Type.String(), { description: "Template variables, in order of first appearance" }),
 );
 
+/** A name to group prompts by. */
+export const Tag = Type.String({
+  pattern: "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,49}$",
+  description: "Tag: 1 to 50 letters, digits and . _ : / -, starting with a letter or digit",
+});
+export const Tags = Type.Array(Tag, { maxItems: 20, uniqueItems: true, description: "Tags to group prompts by" });
+
 export const promptExample = {
   id: "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11",
   title: "Upload a file",
@@ -21,6 +28,7 @@ export const promptExample = {
   endGoal: "A file was uploaded and its address printed.",
   status: "active",
   templateVars: ["language"],
+  tags: ["quickstart"],
   createdAt: "2026-11-21T09:30:00.000Z",
 };
 
@@ -32,6 +40,7 @@ export const PromptSummary = Type.Object(
     endGoal,
     status,
     templateVars,
+    tags: Tags,
     createdAt: Time,
   },
   { title: "PromptSummary", examples: [promptExample] },
@@ -102,6 +111,9 @@ const choices = {
   isCanary: Type.Boolean({
     description: "Canary: its docs never change, so a change in its results comes from the agent or model",
   }),
+  hasPublicBadge: Type.Boolean({
+    description: "Show the badge with the latest score to everyone with its URL (badgeUrl), without signing in",
+  }),
   baselineRequestId: Nullable(
     Type.String({
       format: "uuid",
@@ -123,6 +135,7 @@ const choicesExample = {
   limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
   isCanary: false,
+  hasPublicBadge: false,
   baselineRequestId: null,
 };
 
@@ -136,6 +149,7 @@ export const Prompt = Type.Object(
         description: "Next three scheduled times; null if not scheduled",
       }),
     ),
+    badgeUrl: Nullable(Type.String({ description: "SVG image with the latest score; null: not public" })),
     warnings: Type.Array(Type.String(), { description: "Problems that limit what its evaluations can show" }),
   },
   {
@@ -144,6 +158,7 @@ export const Prompt = Type.Object(
       {
         ...promptExample,
         ...choicesExample,
+        badgeUrl: null,
         nextRunsAt: ["2026-11-27T04:12:00.000Z", "2026-12-04T04:12:00.000Z", "2026-12-11T04:12:00.000Z"],
         warnings: [],
       },
@@ -157,11 +172,19 @@ export const PromptInput = Type.Object(
     text: textOf(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
     title: Type.Optional(Nullable(textOf(200, "Title shown in lists and reports"))),
     endGoal: Type.Optional(Nullable(textOf(100_000, "What must be true when the agent is done"))),
+    tags: Type.Optional(Tags),
     ...Type.Partial(Type.Object(choices)).properties,
   },
   {
     title: "PromptInput",
-    examples: [{ title: "Upload a file", text: "Upload a file with the {{language}} SDK.", ...choicesExample }],
+    examples: [
+      {
+        title: "Upload a file",
+        text: "Upload a file with the {{language}} SDK.",
+        tags: ["quickstart"],
+        ...choicesExample,
+      },
+    ],
   },
 );
 export type PromptInput = Static<typeof PromptInput>;

@@ -71,7 +71,7 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       }
       const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
       const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-      const alone = { lostPoints: null, seenIn: { runs: 1, of: 1 }, state: "new" as const };
+      const alone = { lostPoints: null, onPath: true, seenIn: { runs: 1, of: 1 }, state: "new" as const };
       const done = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each.done]));
       return {
         ...shown,

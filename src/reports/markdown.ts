@@ -91,8 +91,10 @@ function advice(
 }
 
 function friction(point: FrictionPoint, name: string): string {
-  const { severity, category, phase, state, title, description, quote, url, events, lostSeconds, seenIn } = point;
+  const { severity, category, phase, state, title, description, quote, url, onPath } = point;
+  const { events, lostSeconds, seenIn } = point;
   const about = [severity, plain(category), phase, `${state} (${seenIn.runs} of ${seenIn.of})`];
+  if (!onPath) about.push("elsewhere in the docs");
   if (lostSeconds !== null) about.push(`${lostSeconds} s lost`);
   return [
     `### ${name}: ${text(title)}`,

@@ -8,11 +8,13 @@ const wantedPower = 0.8;
 /** Minimum runs per side for a comparison: with 3 against 3, p is never below 0.1. */
 export const minRuns = 4;
 
-/** The smallest p that n runs per side of each of several prompts can show; 1 for fewer than `minRuns` of one prompt. */
-export function smallestP(n: number, prompts = 1): number {
-  const within = 2 / Math.exp(prompts * lnChoose(2 * n, n));
-  const flipped = 2 ** (1 - prompts);
-  return prompts === 1 && n < minRuns ? 1 : flipped < alpha ? flipped : within;
+/** The smallest possible p of a comparison, from the runs on both sides of each prompt; 1 below `minRuns` of one prompt. */
+export function smallestP(sizes: { base: number; head: number }[]): number {
+  if (sizes.length === 1 && sizes.some(({ base, head }) => Math.min(base, head) < minRuns)) return 1;
+  const flipped = 2 ** (1 - sizes.length);
+  if (flipped < alpha) return flipped;
+  const lnWays = sizes.reduce((sum, { base, head }) => sum + lnChoose(base + head, head), 0);
+  return (sizes.every(({ base, head }) => base === head) ? 2 : 1) / Math.exp(lnWays);
 }
 
 /**

@@ -9,6 +9,7 @@ const contentTypes = {
   css: "text/css; charset=utf-8",
   js: "text/javascript; charset=utf-8",
   xml: "application/xml; charset=utf-8",
+  svg: "image/svg+xml",
 };
 
 type Kind = keyof typeof contentTypes;

@@ -22,6 +22,9 @@ export type Draft = {
   agent: string;
   model: string;
   reviewBeforePublishing: boolean;
+  hasPublicBadge: boolean;
+  /** Separated by commas or spaces. */
+  tags: string;
   defaults: Record<string, string>;
   limits: Record<string, string>;
   urls: UrlRow[];
@@ -44,6 +47,8 @@ export const emptyDraft: Draft = {
   agent: "",
   model: "",
   reviewBeforePublishing: false,
+  hasPublicBadge: false,
+  tags: "",
   defaults: {},
   limits: {},
   urls: [],
@@ -66,6 +71,8 @@ export function toDraft(prompt: Prompt): Draft {
     agent: prompt.agent ?? "",
     model: prompt.model ?? "",
     reviewBeforePublishing: prompt.reviewBeforePublishing,
+    hasPublicBadge: prompt.hasPublicBadge,
+    tags: prompt.tags.join(", "),
     defaults: prompt.templateDefaults ?? {},
     limits: Object.fromEntries(
       Object.entries(prompt.limits ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]])),
@@ -115,6 +122,8 @@ export function readDraft(form: URLSearchParams): Draft {
     agent: text("agent"),
     model: text("model").trim(),
     reviewBeforePublishing: form.has("reviewBeforePublishing"),
+    hasPublicBadge: form.has("hasPublicBadge"),
+    tags: text("tags"),
     defaults: named("default."),
     limits: named("limit."),
     urls: rows("url", emptyUrl),
@@ -151,6 +160,8 @@ export function toInput(draft: Draft): PromptInput {
     agent: orNull(draft.agent),
     model: orNull(draft.model),
     reviewBeforePublishing: draft.reviewBeforePublishing,
+    hasPublicBadge: draft.hasPublicBadge,
+    tags: [...new Set(draft.tags.split(/[\s,]+/).filter((tag) => tag !== ""))],
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
     limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
     additionalUrls: urls.length === 0 ? null : urls.map(toUrl),

@@ -5,6 +5,7 @@ import { wantsHtml } from "./answer.ts";
 import { createPageRequests, errorAnswer } from "./page-requests.tsx";
 import type { OpenApiDocument } from "./pages/reference.tsx";
 import { accountPages } from "./routes/account.tsx";
+import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
 import { frictionPages } from "./routes/friction.tsx";
 import { homePages } from "./routes/home.tsx";
@@ -40,6 +41,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(reportPages(service, pages))
     .use(sessionPages(service, pages))
     .use(sharePages(service, pages))
+    .use(badgePages(service))
     .use(comparePages(service, pages))
     .use(trendPages(service, pages))
     .use(frictionPages(service, pages))

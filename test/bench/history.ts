@@ -31,7 +31,7 @@ function createRandom() {
 export function seedHistory(dataDir: string, count: number) {
   const db = openDb(dataDir);
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
-  const deps = { db, config: readConfig({}), now: Date.now, newId };
+  const deps = { db, config: readConfig({}), baseUrl: () => "http://localhost:3000", now: Date.now, newId };
   const org = createOrgs(deps).createOrg("Bench").id;
   const { key } = createKeys(deps).createKey(org, "bench");
   const provider = createProviders(deps).createProvider(org, { name: "Acme", docsUrl: "https://docs.example.com/" });

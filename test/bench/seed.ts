@@ -16,7 +16,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
   const db = openDb(dataDir);
   const now = Date.now;
   const newId = (atMs: number) => Bun.randomUUIDv7("hex", atMs);
-  const deps = { db, config: readConfig({}), now, newId };
+  const deps = { db, config: readConfig({}), baseUrl: () => "http://localhost:3000", now, newId };
   const org = createOrgs(deps).createOrg("Bench").id;
   const { key } = createKeys(deps).createKey(org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";

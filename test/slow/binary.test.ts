@@ -318,6 +318,16 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the bar or wi
   expect(json.stderr).toContain(`200 ${site.url}/`);
   const untested = await call(["eval", `${site.url}/`, "--goal", goal, "--min-score", "1"], { cwd });
   expect(untested.code).toBe(3);
+  const other = await call(["eval", `${site.url}/`, "--goal", goal, "--min-score", "1", "--scope", "conduct_only"], {
+    cwd,
+  });
+  expect([other.code, other.stderr]).toEqual([3, expect.stringContaining("--scope docs_only")]);
+  const accepted = await call(["eval", `${site.url}/`, "--goal", goal, "--min-score", "1", "--scope", "docs_only"], {
+    cwd,
+  });
+  expect(accepted.code).toBe(0);
+  const unknown = await call(["eval", `${site.url}/`, "--goal", goal, "--scope", "all"], { cwd });
+  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining("--scope")]);
   const bar = ["--min-score", "100", "--scope", "docs_only"];
   const text = await call(["eval", `${site.url}/`, "--goal", goal, ...bar], { cwd });
   expect(text.code).toBe(1);

@@ -86,6 +86,8 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
         "https://b.example/",
         "--runs",
         "5",
+        "--tag",
+        "sdk",
         "--limit",
         "toolCalls=80",
         "--limit",
@@ -113,10 +115,15 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
     limits: { toolCalls: 80, costUsd: 0.5 },
     reviewBeforePublishing: false,
     isCanary: false,
+    tags: ["sdk"],
+    hasPublicBadge: false,
+    badgeUrl: null,
     baselineRequestId: null,
     nextRunsAt: null,
     warnings: [],
   });
+  const tagged = async (tag: string) => JSON.parse((await run("prompt", "list", "--tag", tag, "--json")).stdout).length;
+  expect([await tagged("sdk"), await tagged("docs")]).toEqual([1, 0]);
   expect((await run("prompt", "archive", prompt.id)).stdout.trim()).toBe(prompt.id);
   expect((await run("prompt", "list", "--json")).stdout).toBe("[]\n");
   expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);

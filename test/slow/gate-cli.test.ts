@@ -46,6 +46,8 @@ async function furnished() {
     "Upload a file with the SDK",
     "--text",
     text,
+    "--tag",
+    "sdk",
   );
   return { cwd, run, key, promptId: made.stdout.trim() };
 }
@@ -70,6 +72,8 @@ test("in a data folder that nobody serves it does the runs itself, says what it 
   const same = await run("gate", promptId, "--url-map", `${live.url}=${live.url}`, "--json");
   expect(same.code).toBe(0);
   expect(JSON.parse(same.stdout)).toMatchObject({ status: "passed", comparison: { verdict: "no_change" } });
+  const tagged = await run("gate", "--tag", "sdk", ...worse, "--json");
+  expect([tagged.code, JSON.parse(tagged.stdout).prompts]).toMatchObject([1, [{ id: promptId }]]);
   // Its runs are the baseline of what is asked for without a preview.
   const alone = await run("gate", "Upload", "--min-score", "99.9", "--scope", "docs_only", "--json");
   expect([alone.code, JSON.parse(alone.stdout)]).toMatchObject([
@@ -139,6 +143,9 @@ test("a wrong call has exit code 2, and never that of a preview that is worse", 
     return [code, stderr.trim()];
   };
   expect(await refused("Nothing")).toEqual([2, expect.stringMatching(/^error: .*"Nothing"/)]);
+  expect(await refused("--tag", "none")).toEqual([2, expect.stringMatching(/^error: Invalid tag/)]);
+  for (const named of [[], ["Upload", "--tag", "sdk"]])
+    expect(await refused(...named)).toEqual([2, expect.stringContaining("--tag")]);
   expect(await refused("Upload")).toEqual([2, expect.stringMatching(/^error: .*urlMap/)]);
   expect(await refused("Upload", "--url-map", "x")).toEqual([2, expect.stringContaining("NAME=VALUE")]);
   expect(await refused("Upload", "--url-map", "docs.example.com=ftp://x")).toEqual([

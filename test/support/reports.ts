@@ -156,6 +156,7 @@ export const niceGrade: Grade = {
       description: "The link answers 404.",
       quote: "See the [client reference](/reference/client).",
       url: "https://docs.example.com/quickstart",
+      onPath: true,
       events: [1, 2],
       lostSeconds: 1.4,
       lostUsd: null,

@@ -23,6 +23,7 @@ function merge(a: Finding, b: Finding): Finding {
   return {
     ...a,
     severity: worst([a.severity, b.severity]),
+    onPath: a.onPath || b.onPath,
     cause: joinCauses(a.cause, b.cause),
     events: inOrder([...a.events, ...b.events]),
     quote: a.quote ?? b.quote,
@@ -76,6 +77,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
     description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
+    onPath: checks.some(({ elsewhere }) => !elsewhere),
     events: inOrder(checks.map((check) => check.seq)),
     cause: { ...noCause, checks: checks.map((check) => check.key) },
     remedy: { key: `hygiene ${site}`, title: "Adopt conventions that help agents", kind: "check" },
@@ -105,6 +107,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
     description: `${sentence(line(check.message, 500) || entry.title)}${check.elsewhere ? " This doesn't affect the answer to the goal." : ""}`,
     quote: lineOrNull(check.quote),
     url: lineOrNull(check.url, 2000),
+    onPath: !check.elsewhere,
     events: inOrder([check.seq, ...requests.map((http) => http.seq)]),
     cause: { ...noCause, checks: [check.key] },
     remedy: remedyOf(check, entry, facts),

@@ -22,10 +22,37 @@ export function frictionsOf(findings: Finding[], facts: Facts, scored: Scored | 
     return { ...friction, lostPoints: gainOf(cause, facts, scored.measured, scored.methodology) };
   };
   const all = findings
-    .map(({ fingerprint, severity, phase, category, title, description, quote, url, events, grounds }): Friction => {
-      const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
-      return { fingerprint, severity, phase, category, title, description, quote, url, events, ...lost, grounds };
-    })
+    .map(
+      ({
+        fingerprint,
+        severity,
+        phase,
+        category,
+        title,
+        description,
+        quote,
+        url,
+        onPath,
+        events,
+        grounds,
+      }): Friction => {
+        const lost = { lostSeconds: secondsOf(events, facts), lostUsd: usdOf(events, facts), lostPoints: null };
+        return {
+          fingerprint,
+          severity,
+          phase,
+          category,
+          title,
+          description,
+          quote,
+          url,
+          onPath,
+          events,
+          ...lost,
+          grounds,
+        };
+      },
+    )
     .sort(
       (a, b) =>
         severityRank[a.severity] - severityRank[b.severity] ||
@@ -54,6 +81,7 @@ function closing(rest: Friction[]): Friction {
     )}.`,
     quote: null,
     url: null,
+    onPath: rest.some(({ onPath }) => onPath),
     events: inOrder(rest.flatMap((each) => each.events)),
     lostSeconds: null,
     lostUsd: null,

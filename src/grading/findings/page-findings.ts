@@ -14,6 +14,7 @@ const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: 
   quote: null,
   owner: "fixes",
   evidence: null,
+  onPath: true,
   ...draft,
   place: draft.place ?? line(draft.title, 120),
   title: line(draft.title, 160),

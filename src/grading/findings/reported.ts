@@ -85,6 +85,7 @@ function toFinding({ failure, page, quote }: Proof, title: string): Finding {
     description: `The agent: ${sentence(title)}`,
     quote: line(quote) || null,
     url: failure.url === null ? null : line(failure.url, 2000),
+    onPath: true,
     events: inOrder([...failure.seqs, ...(page ? [page.seq] : [])]),
     cause: { ...noCause, failures: failure.seqs.slice(0, 1) },
     remedy: { key: keyOf(print), title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },

@@ -87,6 +87,7 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     description: line(why, 800) || sentence(title),
     quote: line(quote) || null,
     url,
+    onPath: true,
     events,
     cause: noCause,
     remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },

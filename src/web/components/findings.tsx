@@ -93,8 +93,8 @@ const stateText = ({ state, seenIn: { runs, of } }: FrictionPoint) =>
 type FrictionProps = { friction: FrictionPoint; name: string; session: string | null; history: string | null };
 
 function Friction({ friction, name, session, history }: FrictionProps) {
-  const { severity, category, phase, title, description, quote, url, events, lostSeconds, lostUsd, lostPoints } =
-    friction;
+  const { severity, category, phase, title, description, quote, url, onPath, events } = friction;
+  const { lostSeconds, lostUsd, lostPoints } = friction;
   return (
     <li id={name} class={`severity-${severity}`}>
       <h3>
@@ -107,6 +107,7 @@ function Friction({ friction, name, session, history }: FrictionProps) {
         <span class="pill">{severity}</span>
         <span>{plain(category)}</span>
         <span>{phase}</span>
+        {!onPath && <span>elsewhere in the docs</span>}
         {history === null ? <span>{stateText(friction)}</span> : <a href={history}>{stateText(friction)}</a>}
         {lostPoints ? <span>{lostPoints} points lost</span> : null}
         {lostSeconds !== null && <span>{lostSeconds} s lost</span>}

@@ -94,7 +94,7 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
       the expected exit code, or a file that must exist there.
     </p>
     {[...rows.filter(({ target }) => target), emptyCheck].map(({ kind, target, expected, contains, invariant }, i) => (
-      <div class="row" key={`${i} ${target}`}>
+      <div class="row five" key={`${i} ${target}`}>
         <select name="check.kind" aria-label={`Type of check ${i + 1}`}>
           {checkKinds.map((each) => (
             <option key={each} value={each} selected={each === kind}>
@@ -121,10 +121,10 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
           value={contains}
           placeholder="Expected text"
         />
-        <select name="check.invariant" aria-label={`When check ${i + 1} counts`}>
-          <option value="">Must fail before the run</option>
+        <select name="check.invariant" aria-label={`Result of check ${i + 1} before the run`}>
+          <option value="">Must fail before</option>
           <option value="yes" selected={invariant !== ""}>
-            May pass before the run
+            May pass before
           </option>
         </select>
       </div>

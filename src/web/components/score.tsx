@@ -1,4 +1,4 @@
-import type { ComponentChildren } from "preact";
+import { type ComponentChildren, Fragment } from "preact";
 import type { Latest } from "../../comparisons/latest.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import { outcomeLabels, plain, scoreText, titleOf } from "../../reports/labels.ts";
@@ -28,7 +28,7 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, cells }: Prop
             <a class="plain" href={`${base}/prompts/${line.id}`}>
               {titleOf(line)}
             </a>
-            {line.status !== "active" && <span class="pill">{line.status}</span>}
+            {line.status !== "active" && <span class="pill">{line.status}</span>} <Tags tags={line.tags} base={base} />
           </td>
           <td>
             <Score latest={latest} base={base} />
@@ -44,6 +44,19 @@ export const ScoreTable = ({ base, prompts, columns = [], numbers, cells }: Prop
       ))}
     </tbody>
   </table>
+);
+
+/** Tags of a prompt, each linked to the prompts that have it. */
+export const Tags = ({ tags, base }: { tags: string[]; base: string }) => (
+  <>
+    {tags.map((tag) => (
+      <Fragment key={tag}>
+        <a class="pill" href={`${base}/prompts?tag=${encodeURIComponent(tag)}`}>
+          {tag}
+        </a>{" "}
+      </Fragment>
+    ))}
+  </>
 );
 
 /** Latest score of a prompt, linked to its report. */

@@ -116,6 +116,18 @@ export function PromptFormPage(props: PromptFormProps) {
           </div>
           <Target {...props} wrong={wrong} />
           <LimitFields limits={draft.limits} wrong={wrong("limits")} />
+          <Field
+            name="tags"
+            label="Tags"
+            hint="Separated by commas. Use them to filter prompts and to gate several at once."
+            wrong={wrong("tags")}
+          >
+            <input {...controlProps("tags", wrong("tags"))} value={draft.tags} placeholder="quickstart, sdk" />
+          </Field>
+          <label class="check">
+            <input type="checkbox" name="hasPublicBadge" checked={draft.hasPublicBadge} /> Show a badge with the latest
+            score to everyone with its URL
+          </label>
           <label class="check">
             <input type="checkbox" name="reviewBeforePublishing" checked={draft.reviewBeforePublishing} /> Save reports
             as drafts until reviewed

@@ -1,14 +1,13 @@
 import type { Latest } from "../../comparisons/latest.ts";
-import type { Limits } from "../../config/limits.ts";
 import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { formatTime, titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { Slot } from "../../runs/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
-import { Fact, Heads } from "../components/figures.tsx";
-import { Layout, Outside } from "../components/layout.tsx";
-import { limitLabels } from "../components/prompt-fields.tsx";
+import { Heads } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
+import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
 import { Change, Score } from "../components/score.tsx";
@@ -85,7 +84,7 @@ export function PromptPage(props: Props) {
         <div>
           {may(viewer, "run") && <RunForm {...{ site, prompt, ...runForm }} />}
           <ScheduleSection {...props} />
-          <Settings {...props} />
+          <PromptSettings {...props} />
         </div>
       </div>
     </Layout>
@@ -219,67 +218,3 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now 
     </ol>
   </section>
 );
-
-const Settings = ({ site: { baseUrl }, prompt, providerName, sends }: Props) => (
-  <section aria-labelledby="settings">
-    <h2 id="settings">Settings</h2>
-    <dl class="facts narrow">
-      <Fact name="Agent">{prompt.agent ?? `${sends} (default)`}</Fact>
-      {prompt.model && <Fact name="Model">{prompt.model}</Fact>}
-      <Fact name="Runs per evaluation">{prompt.runsPerEval ?? 1}</Fact>
-      <Fact name="Provider">{providerName ?? "None"}</Fact>
-      {Object.entries(prompt.limits ?? {}).map(([name, value]) => (
-        <Fact key={name} name={`Limit: ${limitLabels[name as keyof Limits]}`}>
-          {value}
-        </Fact>
-      ))}
-      <Fact name="Reports">
-        {prompt.reviewBeforePublishing ? "Saved as drafts until reviewed" : "Published automatically"}
-      </Fact>
-      {(prompt.additionalUrls ?? []).map(({ url }) => (
-        <Fact key={url} name="Start URL">
-          <Outside url={url} />
-        </Fact>
-      ))}
-      {(prompt.declaredChecks ?? []).map(({ url, command, file, status, exitCode, contains }) => (
-        <Fact key={url ?? command ?? file} name="Success check">
-          {url !== undefined && (
-            <>
-              <Outside url={url} /> {status ?? 200}
-            </>
-          )}
-          {command !== undefined && (
-            <>
-              <code>{command}</code> exit code {exitCode ?? 0}
-            </>
-          )}
-          {file !== undefined && <code>{file}</code>}
-          {contains && `, “${contains}”`}
-        </Fact>
-      ))}
-    </dl>
-    <h3>API</h3>
-    <p class="copy">
-      <code id="prompt-id">{prompt.id}</code>
-      <button type="button" data-copy="#prompt-id">
-        Copy ID
-      </button>
-    </p>
-    <pre class="wrapped">
-      <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
-    </pre>
-    <button type="button" data-copy="#prompt-curl">
-      Copy
-    </button>
-  </section>
-);
-
-function curlOf(baseUrl: string, { id, templateVars, templateDefaults }: Prompt): string {
-  const templateArgs =
-    templateVars && Object.fromEntries(templateVars.map((name) => [name, templateDefaults?.[name] ?? "…"]));
-  // Escapes a single quote inside a single-quoted shell string.
-  const body = JSON.stringify({ urlMap: {}, ...(templateArgs && { templateArgs }) }).replaceAll("'", "'\\''");
-  return `curl -s ${baseUrl}/api/v1/prompts/${id}/run \\
-  -H "Authorization: Bearer $EVALD_KEY" -H "Content-Type: application/json" \\
-  -d '${body}'`;
-}

@@ -12,6 +12,8 @@ type Props = {
   site: Site;
   viewer: Viewer;
   filter: PromptFilter;
+  /** The tags to filter by. */
+  tags: string[];
   prompts: PromptScore[];
   total: number;
   offset: number;
@@ -20,11 +22,11 @@ type Props = {
 };
 
 /** The prompts of the organization, newest first. */
-export function PromptsPage({ site, viewer, filter, prompts, total, offset, perPage, now }: Props) {
+export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset, perPage, now }: Props) {
   const here = `${site.base}/prompts`;
-  const { search, status } = filter;
-  const isFiltered = Boolean(search || status);
-  const toPage = (at: number) => toHref(here, { search, status, offset: at });
+  const { search, status, tag } = filter;
+  const isFiltered = Boolean(search || status || tag);
+  const toPage = (at: number) => toHref(here, { search, status, tag, offset: at });
   return (
     <Layout site={site} viewer={viewer} path="/prompts" title="Prompts">
       <header class="toolbar">
@@ -51,6 +53,11 @@ export function PromptsPage({ site, viewer, filter, prompts, total, offset, perP
           <Choice name="status" label="Status" all="Active and paused" value={status}>
             {["active", "paused", "archived", "all"].map((each) => [each, capitalize(each)])}
           </Choice>
+          {tags.length > 0 && (
+            <Choice name="tag" label="Tag" all="All tags" value={tag}>
+              {tags.map((each) => [each, each])}
+            </Choice>
+          )}
         </Filter>
       )}
       <div id="prompts">

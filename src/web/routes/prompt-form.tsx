@@ -55,7 +55,9 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       "/prompts/new",
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
-          const from = query.from ? toDraft(prompts.getPrompt(viewer.org, query.from)) : emptyDraft;
+          const copied = query.from && toDraft(prompts.getPrompt(viewer.org, query.from));
+          // Whoever shows a badge in public decides so for each prompt.
+          const from = copied ? { ...copied, hasPublicBadge: false } : emptyDraft;
           const title = query.from && from.title ? `${from.title} (copy)` : from.title;
           const id = deps.newId(deps.now());
           return formAnswer(viewer, site, id, { ...from, title: title.slice(0, 200) }, true);

@@ -37,11 +37,12 @@ export const promptPages = (service: Service, pages: PageRequests) => {
       "/prompts",
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
-          const filter = { search: query.search?.trim(), status: query.status };
+          const filter = { search: query.search?.trim(), status: query.status, tag: query.tag };
           const offset = query.offset ?? 0;
           const { items, total } = prompts.listLines(viewer.org, filter, { limit: perPage, offset });
           const lines = items.map((line) => ({ line, latest: latest.findLatest(viewer.org, line.id) }));
-          const shown = { site, viewer, filter, prompts: lines, total, offset, perPage, now: deps.now() };
+          const tags = prompts.listTags(viewer.org);
+          const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: deps.now() };
           return privateAnswer("html", toPage(<PromptsPage {...shown} />));
         }),
       {
@@ -49,6 +50,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
         query: Type.Object({
           search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
           status: Type.Optional(OneOf(statuses, "Default: all except archived")),
+          tag: Type.Optional(Type.String({ maxLength: 50, description: "Only prompts with this tag" })),
           offset: pageQuery.offset,
         }),
         ...page("promptsPage", "Prompts page", { refuses: true, needsKey: true }),
