@@ -10,6 +10,7 @@ import { z } from "zod";
 import type { AgentEvent, AgentFailure } from "../src/agents/agent.ts";
 import type { ModelLimits } from "../src/agents/gateway/budget.ts";
 import { createGateway, type GatewaySession } from "../src/agents/gateway/gateway.ts";
+import type { ModelAccess } from "../src/agents/gateway/prices.ts";
 import { readConfig } from "../src/config/config.ts";
 import { type ModelProvider, modelProviders } from "../src/config/model-settings.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
@@ -65,14 +66,15 @@ function openRun(
     limits = {},
     priced = true,
     of = gateway,
-  }: { limits?: Partial<ModelLimits>; priced?: boolean; of?: typeof gateway } = {},
+    allow = null,
+  }: { limits?: Partial<ModelLimits>; priced?: boolean; of?: typeof gateway; allow?: ModelAccess["allow"] } = {},
 ) {
   const id = `${provider}/${name}`;
   const events: AgentEvent[] = [];
   const failures: AgentFailure[] = [];
   const near: [string, number][] = [];
   const session = of.openSession({
-    model: { id, provider, name, baseUrl: fake.baseUrls[provider], key, prices: priced ? { [id]: price } : {} },
+    model: { id, provider, name, baseUrl: fake.baseUrls[provider], key, prices: priced ? { [id]: price } : {}, allow },
     limits: { calls: 100, tokens: 1_000_000, costUsd: null, ...limits },
     onEvent: (event) => events.push(event),
     onNearLimit: (limit, share) => near.push([limit, share]),
@@ -223,8 +225,11 @@ describe.each(names)("%s", (name) => {
     expect(usage()).toMatchObject([{ inputTokens: 100, outputTokens: 20, costUsd: 0.00264 }]);
   });
 
-  test("a stream that is cut is an error to the client, and its cost is not known", async () => {
-    const { session, events, usage } = openRun(provider, "half");
+  test.each([
+    ["the operator's", null],
+    ["an organization's", [{ host: "127.0.0.1", port: null }]],
+  ])("a stream of %s server that is cut is an error to the client, and its cost is not known", async (_, allow) => {
+    const { session, events, usage } = openRun(provider, "half", { allow });
     const result = streamText({ model: make(session, "half"), prompt: "Hi.", maxRetries: 0 });
     let text = "";
     const reading = (async () => {

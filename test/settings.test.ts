@@ -121,6 +121,58 @@ describe("models", () => {
   });
 });
 
+describe("the base URL of an organization's key", () => {
+  const key = "sk-1234567890abcdef";
+  const withServer = async (env: Record<string, string> = {}) => {
+    const requests: string[] = [];
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      fetch: async (request) => {
+        requests.push(await request.text());
+        return Response.json({ error: { message: "an internal secret" } }, { status: 500 });
+      },
+    });
+    const { port } = server.url;
+    const app = await settings({ EVALD_SECRET_KEY: "ab".repeat(32), ...env });
+    const test = async (baseUrl: string) => {
+      const stored = await app.post("/settings/models", { provider: "openai-compatible", key, baseUrl });
+      const tried = await app.post("/settings/models/test", { model: "openai-compatible/x" });
+      return { stored: stored.status, tried: tried.status, body: String(tried.body) };
+    };
+    return { port, requests, test, stop: () => server.stop(true) };
+  };
+
+  test("cannot be a private address, another port or a name of one", async () => {
+    const { port, requests, test, stop } = await withServer();
+    for (const url of [
+      `http://127.0.0.1:${port}/v1`,
+      `http://[::ffff:127.0.0.1]:${port}`,
+      "http://2130706433/",
+      "http://169.254.169.254/latest/meta-data",
+      "http://10.0.0.1/v1",
+      "http://[fd00:ec2::254]/",
+      `https://api.example.com:${port}/v1`,
+    ]) {
+      const { stored, body } = await test(url);
+      expect([url, stored, body.includes("internal secret")]).toEqual([url, 400, false]);
+    }
+    const { stored, tried, body } = await test("http://localhost/v1");
+    expect([stored, tried]).toEqual([200, 400]);
+    expect(/role="alert">([^<]*)/.exec(body)?.[1]).toContain("EVALD_ALLOW_PRIVATE");
+    expect(requests).toEqual([]);
+    stop();
+  });
+
+  test("can be a private address that the operator allows", async () => {
+    const { port, requests, test, stop } = await withServer({ EVALD_ALLOW_PRIVATE: "127.0.0.1" });
+    const { stored, tried } = await test(`http://127.0.0.1:${port}/v1`);
+    expect([stored, tried, requests.length]).toEqual([200, 400, 1]);
+    expect(JSON.parse(requests[0] ?? "")).toMatchObject({ model: "x" });
+    stop();
+  });
+});
+
 test("a form that does not stand on a page of this service changes nothing", async () => {
   const { post, service, a } = await settings();
   for (const foreign of ["https://evil.example", "null", "http://localhost:3001"]) {

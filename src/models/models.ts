@@ -14,6 +14,7 @@ import {
 import { modelKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, badRequest, ConfigError, notFound } from "../errors.ts";
+import { objectionTo } from "../net/upstream.ts";
 import { seal, unseal } from "./seal.ts";
 
 /** A model provider of an organization. `key` is its last four characters, or why it can't be used. */
@@ -75,7 +76,17 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
       const access = accessOf(org, provider);
       if (!access) throw badRequest(`No API key for ${id}. ${remedyFor(provider)}`);
       if (access.key instanceof AppError) throw access.key;
-      return { id, provider, name, baseUrl: access.baseUrl, key: access.key || null, prices: config.modelPrices };
+      const isPreset = access.source === "environment" || access.baseUrl === providerVariables[provider].fallback;
+      const allow = isPreset ? null : config.allowPrivate;
+      return {
+        id,
+        provider,
+        name,
+        baseUrl: access.baseUrl,
+        key: access.key || null,
+        prices: config.modelPrices,
+        allow,
+      };
     },
 
     /** Stores an organization's own key, encrypted. Throws bad_request for an invalid key or base URL. */
@@ -86,7 +97,9 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
         baseUrl === undefined ? providerVariables[provider].fallback : modelAddress(provider, baseUrl),
       );
       if (address === null)
-        throw badRequest(`${provider} needs a base URL, such as --base-url http://127.0.0.1:11434/v1.`);
+        throw badRequest(`${provider} needs a base URL, such as --base-url https://openrouter.ai/api/v1.`);
+      const objection = objectionTo(address, config.allowPrivate);
+      if (objection) throw badRequest(`Invalid base URL: ${objection}.`);
       const bare = provider === "openai-compatible" && key.trim() === "" ? "" : checked("key", () => modelKey(key));
       const sealed = seal(bare, config.secretKey, placeOf(org, provider));
       const row = { baseUrl: address, sealed, createdAt: now() };

@@ -1,21 +1,93 @@
+import { promises as dns } from "node:dns";
+import http from "node:http";
+import https from "node:https";
+import { isIP } from "node:net";
+import type { AllowRule } from "../config/allow-rules.ts";
+import { closedPort, createPlaces } from "./addresses.ts";
+import { toGuardError } from "./failure.ts";
+import { openRequest } from "./http-request.ts";
+import { resolve } from "./resolve.ts";
+
+type UpstreamRequest = {
+  headers: Record<string, string>;
+  body: string;
+  signal: AbortSignal;
+  /** The private addresses that the operator allows, for a URL that an organization set; null for the operator's own URL. */
+  allow: readonly AllowRule[] | null;
+};
+
+const connectMs = 10_000;
+const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
+
 /**
- * Sends a request to a URL that the operator configured. Redirects are not followed, so the key goes nowhere else.
- * It has no timeout: the caller's signal ends it.
+ * Posts JSON to a model server. Redirects are not followed, so the key goes nowhere else. It has no timeout: the caller's
+ * signal ends it. Throws a GuardError for an address that is not allowed.
  */
-export function openUpstream(
-  url: string,
-  request: { headers: Record<string, string>; body: string; signal: AbortSignal },
-) {
-  const { headers, body, signal } = request;
-  return fetch(url, {
+export async function openUpstream(url: string, { headers, body, signal, allow }: UpstreamRequest): Promise<Response> {
+  const init = {
     method: "POST",
     // Uncompressed, so that the stream can be parsed as it passes.
     headers: { ...headers, "content-type": "application/json", "accept-encoding": "identity" },
     body,
     signal,
-    redirect: "manual",
-    ...{ timeout: false },
+  };
+  if (allow) return await openGuarded(new URL(url), init, allow);
+  return await fetch(url, { ...init, redirect: "manual", ...{ timeout: false } });
+}
+
+type GuardedInit = { method: string; headers: Record<string, string>; body: string; signal: AbortSignal };
+
+/** The address is resolved, checked and connected to in one place, because Bun's fetch would resolve it again. */
+async function openGuarded(url: URL, init: GuardedInit, allow: readonly AllowRule[]): Promise<Response> {
+  const { signal, body, ...opening } = init;
+  const lookup = (hostname: string) => dns.lookup(hostname, { all: true });
+  const addresses = await resolve(url, createPlaces(allow), lookup, signal);
+  const agent = agents[url.protocol as keyof typeof agents];
+  const request = openRequest({ ...opening, url, addresses, agent, connectMs });
+  const stop = () => request.destroy(new Error("aborted"));
+  signal.addEventListener("abort", stop);
+  request.once("close", () => signal.removeEventListener("abort", stop));
+  try {
+    const answer = await new Promise<http.IncomingMessage>((done, fail) => {
+      request.once("response", done);
+      request.on("error", fail);
+      request.end(body);
+    });
+    const headers = Object.entries(answer.headers).flatMap(([name, value]) =>
+      typeof value === "string" ? [[name, value] as [string, string]] : [],
+    );
+    const status = answer.statusCode ?? 0;
+    if (status < 200 || [204, 205, 304].includes(status)) throw new Error(`status ${status} without a body`);
+    return new Response(toStream(answer, signal), { status, headers });
+  } catch (error) {
+    request.destroy();
+    throw toGuardError(error, url, false);
+  }
+}
+
+/** Fails if the response is cut: Bun ends the body of a destroyed request as if it were complete. */
+function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableStream<Uint8Array> {
+  const parts = answer[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>;
+  return new ReadableStream({
+    async pull(stream) {
+      const { value, done } = await parts.next();
+      if (!done) return stream.enqueue(value);
+      signal.throwIfAborted();
+      if (!answer.complete) throw new Error("the connection was closed before the response was complete");
+      stream.close();
+    },
+    cancel: () => void answer.destroy(),
   });
+}
+
+/** Why a URL can't be reached whatever its name resolves to: a private address or another port; null if it may be. */
+export function objectionTo(address: string, allow: readonly AllowRule[]): string | null {
+  const { hostname, port, protocol } = new URL(address);
+  const host = hostname.replace(/^\[|\]$/g, "");
+  const number = Number(port) || (protocol === "https:" ? 443 : 80);
+  const places = createPlaces(allow);
+  if (isIP(host) !== 0) return places.objection(host, host, number);
+  return places.portPossible(number) ? null : closedPort(host, number);
 }
 
 /** A fetch over a unix socket, whatever the host of the URL. `onAnswer` sees each response first. */

@@ -15,7 +15,15 @@ export async function gateway(row: (what: string, ours: string, floor: string, r
   const url = /listening on (\S+)/.exec(new TextDecoder().decode(value))?.[1] ?? "";
   const gate = createGateway({ now: Date.now });
   const session = gate.openSession({
-    model: { id: "openai/text", provider: "openai", name: "text", baseUrl: `${url}/v1`, key: "k", prices: {} },
+    model: {
+      id: "openai/text",
+      provider: "openai",
+      name: "text",
+      baseUrl: `${url}/v1`,
+      key: "k",
+      prices: {},
+      allow: null,
+    },
     limits: { calls: 1e9, tokens: 1e12, costUsd: null },
     onEvent() {},
     onFailure(failure) {

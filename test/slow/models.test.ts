@@ -21,11 +21,13 @@ describe("keys of an organisation", () => {
       baseUrl: "https://api.anthropic.com/v1",
       key: envKey,
       prices: {},
+      allow: null,
     });
     models.setKey(a.org, "anthropic", `${orgKey}\n`, "https://proxy.example.com");
     expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toMatchObject({
       baseUrl: "https://proxy.example.com/v1",
       key: orgKey,
+      allow: [],
     });
     // The other organisation has neither its key nor its address.
     expect(models.getModel(b.org, "anthropic/claude-opus-4-8")).toMatchObject({
@@ -144,6 +146,7 @@ describe("evald model", () => {
     const env = {
       EVALD_SECRET_KEY: secretKey,
       EVALD_MODEL_PRICES: '{"openai/text": {"in": 10, "out": 100, "cached": 1}}',
+      EVALD_ALLOW_PRIVATE: "127.0.0.1",
     };
     await call(["org", "create", "Acme"], { cwd });
     let said = "";

@@ -69,6 +69,7 @@ export async function forward(request: ModelRequest, access: ModelAccess, terms:
       headers: { ...terms.headers, ...(access.key ? keyHeader(access.provider, access.key) : {}) },
       body: JSON.stringify(request.body),
       signal: ending.signal,
+      allow: access.allow,
     });
   } catch (error) {
     // A call that we aborted may still have reached the model and cost money.

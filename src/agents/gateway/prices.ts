@@ -1,3 +1,4 @@
+import type { AllowRule } from "../../config/allow-rules.ts";
 import type { ModelProvider, Prices } from "../../config/model-settings.ts";
 import type { Usage } from "./wire.ts";
 
@@ -11,6 +12,8 @@ export type ModelAccess = {
   /** null: the server needs none. */
   key: string | null;
   prices: Prices;
+  /** The private addresses that the operator allows, if an organization set the base URL; null if the operator did. */
+  allow: readonly AllowRule[] | null;
 };
 
 /** The price list, loaded on first use because loading is slow. */
