@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, spyOn, test } from "bun:test";
 import type { AgentEvent } from "../src/agents/agent.ts";
 import type { Answer } from "../src/grading/judge/rubric.ts";
 import { gradeSession } from "../src/grading/score.ts";
@@ -579,6 +579,24 @@ test("stored events give the same report to the bit, without asking again", asyn
   for (const name of ["score", "outcome", "scope", "keyFinding", "verdict", "summary", "judge", "methodology"] as const)
     expect(one[name]).toEqual(report[name]);
   expect(app.model.requests).toHaveLength(1);
+});
+
+test("a session is read once for all addresses of a judge, and a hundred different ones at most are looked up", async () => {
+  const addresses = Array.from({ length: 240 }, (_, i) => `${i}.io/`);
+  const text = (from: number) => addresses.slice(from, from + 80).join(" ");
+  const summary = { whatWorked: text(0), whatDidnt: text(80) };
+  const page = `Install it: npm i acme. ${addresses.join(" ")}`;
+  const app = judged({ turns: [says(answer({ summary }))], sessions: [modelSession({ page })] });
+  const { run, report } = await app.run();
+  expect(report.summary.whatWorked).toContain(text(0));
+  expect(report.summary.whatDidnt.match(/URL removed/g).length).toBeGreaterThan(40);
+
+  const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
+  const normalize = spyOn(String.prototype, "normalize");
+  gradeSession(stored);
+  const calls = normalize.mock.calls.length;
+  normalize.mockRestore();
+  expect(calls).toBeLessThan(1000);
 });
 
 test("another judge, or none, is another methodology; no agent can say that it was judged", async () => {

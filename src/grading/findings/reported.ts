@@ -4,7 +4,7 @@ import { askedFor } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
 import { textOf, voiceOf } from "../judge/evidence.ts";
-import { withoutForeignAddresses } from "../judge/judge.ts";
+import { addressFilter } from "../judge/judge.ts";
 import { flat, line, lowerFirst, sameAddress, sentence } from "../text.ts";
 import { type Finding, fingerprint, inOrder, noCause } from "./finding.ts";
 
@@ -13,6 +13,8 @@ const keyOf = (print: string) => `agent ${print}`;
 export const isReported = ({ remedy, fingerprint: print }: Finding) => remedy.key === keyOf(print);
 
 const minQuote = 4;
+/** Reports of one session that are checked. */
+const maxReports = 100;
 
 type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
 
@@ -24,10 +26,14 @@ type Proof = { failure: Failure; page: SessionEvent | null; quote: string };
 export function withReported(findings: Finding[], facts: Facts, session: SessionEvent[]): Finding[] {
   const all = [...findings];
   const done = new Set<string>();
-  for (const call of facts.calls.filter(({ tool }) => tool === "report_friction")) {
-    const proof = prove(call, facts, session);
-    const world = session.filter((event) => event.seq < call.seq && voiceOf(event, toolIn(facts)) !== "agent");
-    const title = line(withoutForeignAddresses(String(call.input?.title ?? ""), world), 160);
+  const lookup = toLookup(facts, session);
+  const { toolOf } = lookup;
+  const world = session.filter((event) => voiceOf(event, toolOf) !== "agent");
+  const reports = facts.calls.filter(({ tool }) => tool === "report_friction").slice(0, maxReports);
+  for (const call of reports) {
+    const proof = prove(call, facts, session, lookup);
+    const clean = addressFilter(world.filter(({ seq }) => seq < call.seq));
+    const title = line(clean(line(call.input?.title, 1000)), 160);
     if (!proof || title === "") continue;
     const { failure, page, quote } = proof;
     const at = all.findIndex(({ events }) => failure.seqs.some((seq) => events.includes(seq)));
@@ -47,11 +53,34 @@ export function withReported(findings: Finding[], facts: Facts, session: Session
   return all;
 }
 
-const toolIn = (facts: Facts) => (id: string) => facts.calls.find((call) => call.id === id)?.tool;
+type Lookup = {
+  /** The tool of a call. */
+  toolOf: (id: string) => string | undefined;
+  bySeq: Map<number, SessionEvent>;
+  /** The events that started a call. */
+  callsById: Map<string, EventOf<"tool_call">[]>;
+};
+
+function toLookup(facts: Facts, session: SessionEvent[]): Lookup {
+  const started = Map.groupBy(
+    session.filter((event) => event.type === "tool_call"),
+    ({ id }) => id,
+  );
+  const tools = new Map(facts.calls.toReversed().map(({ id, tool }) => [id, tool]));
+  return {
+    toolOf: (id) => tools.get(id),
+    bySeq: new Map(session.map((event) => [event.seq, event])),
+    callsById: started,
+  };
+}
 
 /** The failure that a report is about, and the page that contains its quote; null if no event supports it. */
-function prove({ seq, input }: EventOf<"tool_call">, facts: Facts, session: SessionEvent[]): Proof | null {
-  const toolOf = toolIn(facts);
+function prove(
+  { seq, input }: EventOf<"tool_call">,
+  facts: Facts,
+  session: SessionEvent[],
+  { toolOf, bySeq, callsById }: Lookup,
+): Proof | null {
   const before = session.filter((event) => event.seq < seq);
   const said = flat(typeof input?.quote === "string" ? input.quote.replace(/^["“]|["”]$/g, "") : "");
   const quote = [...said].length >= minQuote ? said : null;
@@ -64,10 +93,8 @@ function prove({ seq, input }: EventOf<"tool_call">, facts: Facts, session: Sess
     if (seqs.some((each) => each >= seq)) return false;
     if (address !== null && url !== null && sameAddress(url) === address) return true;
     if (quote === null) return false;
-    return before.some(
-      (event) =>
-        (seqs.includes(event.seq) || (event.type === "tool_call" && event.id === id)) && textOf(event).includes(quote),
-    );
+    const own = [...seqs.flatMap((each) => bySeq.get(each) ?? []), ...((id !== null && callsById.get(id)) || [])];
+    return own.some((event) => event.seq < seq && textOf(event).includes(quote));
   });
   return failure ? { failure, page: page ?? null, quote: quote ?? "" } : null;
 }

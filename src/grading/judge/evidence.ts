@@ -29,15 +29,28 @@ export function voiceOf(event: SessionEvent, toolOf: (id: string) => string | un
   return event.type === "error" || event.type === "limit" || event.type === "interruption" ? "world" : "agent";
 }
 
-/** Every text in an event, one line each, plus the whole event as shown to a judge. */
+const texts = new WeakMap<SessionEvent, string>();
+
+/**
+ * Every text in an event, one line each, plus the whole event as shown to a judge. Kept with the event, because claims and
+ * addresses are looked up in the same events again and again.
+ */
 export function textOf(event: SessionEvent): string {
-  const texts: string[] = [];
+  const kept = texts.get(event);
+  if (kept !== undefined) return kept;
+  const text = gatherText(event);
+  texts.set(event, text);
+  return text;
+}
+
+function gatherText(event: SessionEvent): string {
+  const found: string[] = [];
   const gather = (value: unknown): void => {
-    if (typeof value === "string") texts.push(flat(value));
+    if (typeof value === "string") found.push(flat(value));
     else if (value !== null && typeof value === "object") for (const each of Object.values(value)) gather(each);
   };
   gather(fieldsOf(event));
-  return `${texts.join("\n")}\n${shown(event, Number.POSITIVE_INFINITY)}`;
+  return `${found.join("\n")}\n${shown(event, Number.POSITIVE_INFINITY)}`;
 }
 
 function fieldsOf({ seq: _seq, at: _at, tMs: _tMs, source: _source, type: _type, ...fields }: SessionEvent) {

@@ -104,7 +104,7 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
     };
   }
 
-  const clean = (text: string) => withoutForeignAddresses(text, session);
+  const clean = addressFilter(session);
 
   const parts = goal.map((text, i): JudgedPart => {
     const unclear: JudgedPart = { text, met: "unclear", events: [], quote: null, why: "" };
@@ -152,12 +152,25 @@ function checkAnswer(raw: Answer, goal: string[], session: SessionEvent[]): Verd
 const address =
   /(?:[a-z][a-z0-9+.-]*:\/\/|www\.|(?:javascript|data|mailto|file):)\S+|(?<![\w.-])(?:(?:[\w-]+\.)+[a-z]{2,}|(?:\d{1,3}\.){3}\d{1,3})(?::\d+)?[/?#]\S*/giu;
 
-/** A model's text without URLs that don't occur in the session. */
-export function withoutForeignAddresses(text: string, session: SessionEvent[]): string {
-  return text.normalize("NFKC").replace(address, (found) => {
-    const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
-    return session.some((event) => textOf(event).includes(bare)) ? found : `[URL removed]${found.slice(bare.length)}`;
-  });
+/** Addresses that one session is searched for. Honest texts of a model have a handful. */
+const maxAddresses = 100;
+
+/** Removes URLs that don't occur in a session, and all URLs after the first hundred different ones, from a model's texts. */
+export function addressFilter(session: SessionEvent[]): (text: string) => string {
+  const known = new Map<string, boolean>();
+  function isKnown(bare: string): boolean {
+    let found = known.get(bare);
+    if (found === undefined) {
+      found = known.size < maxAddresses && session.some((event) => textOf(event).includes(bare));
+      if (known.size < maxAddresses) known.set(bare, found);
+    }
+    return found;
+  }
+  return (text) =>
+    text.normalize("NFKC").replace(address, (found) => {
+      const bare = found.replace(/[)\]}>"'`.,;:!?*_]+$/, "");
+      return isKnown(bare) ? found : `[URL removed]${found.slice(bare.length)}`;
+    });
 }
 
 /** The outcome according to a verdict: one unmet part decides; an unclear one leaves it open. */
