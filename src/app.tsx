@@ -60,6 +60,16 @@ export function createApp(service: Service, surface?: Surface) {
     return caller.org;
   };
 
+  /** For streams, which may outlive a key. */
+  function mayStillRead(request: Request): boolean {
+    try {
+      callerOf(request, keys);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   const nameOf = (request: Request) => `the API key ${JSON.stringify(callers.get(request)?.name ?? "")}`;
 
   /** Logs successful reads at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
@@ -93,7 +103,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(systemRoutes(service))
       .use(promptRoutes(service.prompts, orgOf))
       .use(providerRoutes(service.providers, orgOf))
-      .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf }, orgOf))
+      .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf, mayStillRead }, orgOf))
       .use(reportRoutes(service, deps, orgOf))
       .use(shareRoutes(service.shares, orgOf))
       .use(comparisonRoutes(service.compare, orgOf))

@@ -22,6 +22,7 @@ import { createImports } from "./exchange/import.ts";
 import { createFriction } from "./friction/friction.ts";
 import { createRecommendations } from "./friction/recommendations.ts";
 import { createGates } from "./gates/gates.ts";
+import { createStreams } from "./http/event-stream.ts";
 import { createQueue, type Queue } from "./jobs/queue.ts";
 import { createRunner } from "./jobs/runner.ts";
 import { createModels } from "./models/models.ts";
@@ -271,6 +272,7 @@ export function createService(options: Options) {
     ...features,
     ...parts,
     follow,
+    streams: createStreams(),
     queue,
     commit,
     onError,

@@ -1,5 +1,7 @@
 import { describe, expect, test } from "bun:test";
+import { gt } from "drizzle-orm";
 import type { AgentEvent } from "../src/agents/agent.ts";
+import { sessionEvents } from "../src/db/tables.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
@@ -96,6 +98,57 @@ describe("progress over REST", () => {
     const streams = await Promise.all(paths.map((path) => listen(app, path)));
     await app.service.stop(0);
     for (const stream of streams) expect(await stream.until(() => false)).toBeNull();
+  });
+
+  test.each(["/api/v1", ""])("is read from the database only as fast as the client reads it: %j", async (base) => {
+    const app = testApp();
+    const [runId = ""] = await ask(app, promptOf(app).id);
+    const data = { text: "x".repeat(1000), by: "rule" };
+    const row = { orgId: app.a.org, runId, attempt: 1, at: 0, tMs: 0, type: "thought", source: "agent", data } as const;
+    app.db
+      .insert(sessionEvents)
+      .values(Array.from({ length: 1000 }, (_, seq) => ({ ...row, seq })))
+      .run();
+    const stream = await listen(app, `${base}/runs/${runId}/events`);
+    await stream.until(({ id }) => id !== "");
+    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+    // What is deleted now was not read ahead.
+    app.db.delete(sessionEvents).where(gt(sessionEvents.seq, 500)).run();
+    await app.send("POST", `/api/v1/runs/${runId}/cancel`);
+    await stream.until(() => false);
+    const told = stream.told.map(({ data }) => data).join("");
+    expect(told.match(/event-thought|"type":"thought"/g)?.length).toBe(501);
+  });
+
+  test("ends when its key is revoked", async () => {
+    const { agent, goOn } = steps();
+    const app = testApp({ agent });
+    const [runId] = await ask(app, promptOf(app).id);
+    const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
+    const stream = await listen(app, `/api/v1/runs/${runId}/events`, { authorization: `Bearer ${key}` });
+    await app.service.start();
+    await stream.until(({ data }) => data.includes('"one"'));
+    app.service.keys.revokeKey(app.a.org, apiKey.id);
+    goOn();
+    expect(await stream.until(({ data }) => data.includes('"two'))).toBeNull();
+    goOn();
+    await app.service.stop(0);
+  });
+
+  test("has a limit per organization", async () => {
+    const app = testApp();
+    const streams = await Promise.all(Array.from({ length: 200 }, () => listen(app, "/live")));
+    const [runId] = await ask(app, promptOf(app).id);
+    for (const path of ["/live", `/api/v1/runs/${runId}/events`]) {
+      const { status, headers } = await app.send("GET", path);
+      expect([path, status, headers.get("retry-after")]).toEqual([path, 429, "60"]);
+    }
+    const foreign = await listen(app, "/live", { authorization: `Bearer ${app.b.key}` });
+    expect(foreign.answer.status).toBe(200);
+    await streams[0]?.leave();
+    const again = await listen(app, "/live");
+    expect(again.answer.status).toBe(200);
+    for (const stream of [...streams, foreign, again]) await stream.leave();
   });
 
   test("is read no more once nobody listens", async () => {

@@ -1,3 +1,5 @@
+import type { OrgId } from "../deps.ts";
+import { AppError } from "../errors.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** One message of a stream. Without an event it is a `message`; `id` is what a reader who comes back has seen last. */
@@ -12,39 +14,90 @@ const toText = ({ id, event, data }: Message): string =>
     .map((line) => `data: ${line}\n`)
     .join("")}\n`;
 
-/** Messages as server-sent events (WHATWG HTML §9.2), until there are no more or nobody listens: then `signal` is aborted. */
-export function streamAnswer(messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
+/** Open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
+const maxPerOrg = 200;
+
+export type Streams = ReturnType<typeof createStreams>;
+
+/** Responses that stream server-sent events (WHATWG HTML §9.2). */
+export function createStreams() {
+  const open = new Map<OrgId, number>();
+
+  function change(org: OrgId, by: number): void {
+    const count = (open.get(org) ?? 0) + by;
+    if (count > 0) open.set(org, count);
+    else open.delete(org);
+  }
+
+  return {
+    /**
+     * Streams messages until there are no more or the client disconnects, which aborts `signal`. The next message is made when the client
+     * has taken the last one. Throws rate_limited if the organization has too many open streams.
+     */
+    answer(org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
+      if ((open.get(org) ?? 0) >= maxPerOrg)
+        throw new AppError(
+          "rate_limited",
+          `The organization already has ${maxPerOrg} open event streams. Close some.`,
+          {
+            retryAfterSeconds: 60,
+          },
+        );
+      change(org, 1);
+      const body = toStream(messages, () => change(org, -1));
+      return new Response(body, {
+        headers: {
+          ...securityHeaders,
+          "content-type": "text/event-stream; charset=utf-8",
+          "cache-control": "private, no-store",
+          "x-accel-buffering": "no",
+        },
+      });
+    },
+  };
+}
+
+/** `onEnd` is called once. */
+function toStream(
+  messages: (signal: AbortSignal) => AsyncIterable<Message>,
+  onEnd: () => void,
+): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   const encoder = new TextEncoder();
-  let heart: ReturnType<typeof setInterval>;
-  const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (text: string) => controller.enqueue(encoder.encode(text));
-      heart = setInterval(() => send(":\n\n"), heartbeatMs);
+  const parts = messages(gone.signal)[Symbol.asyncIterator]();
+  let heart: ReturnType<typeof setInterval> | undefined;
+  function end(): void {
+    if (heart === undefined) return;
+    clearInterval(heart);
+    heart = undefined;
+    onEnd();
+  }
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      const beat = () => {
+        // A client that doesn't read gets no heartbeats either.
+        if ((controller.desiredSize ?? 0) > 0) controller.enqueue(encoder.encode(":\n\n"));
+      };
+      heart = setInterval(beat, heartbeatMs);
+      beat();
+    },
+    async pull(controller) {
       try {
-        send(":\n\n");
-        for await (const message of messages(gone.signal)) {
-          if (gone.signal.aborted) return;
-          send(toText(message));
-        }
+        const { value, done } = await parts.next();
+        if (gone.signal.aborted) return;
+        if (!done) return controller.enqueue(encoder.encode(toText(value)));
+        end();
         controller.close();
       } catch (error) {
+        end();
         if (!gone.signal.aborted) controller.error(error);
-      } finally {
-        clearInterval(heart);
       }
     },
     cancel() {
-      clearInterval(heart);
+      end();
       gone.abort();
-    },
-  });
-  return new Response(body, {
-    headers: {
-      ...securityHeaders,
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "private, no-store",
-      "x-accel-buffering": "no",
+      // Resumes a generator that waits at a yield, so that it can clean up.
+      void parts.return?.();
     },
   });
 }

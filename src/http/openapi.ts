@@ -10,6 +10,7 @@ const statusTexts: Record<string, string> = {
   404: "Not found, or it belongs to another organization",
   409: "Conflicts with the current state",
   413: "The request body is larger than 1 MiB",
+  429: "Too many requests",
   500: "Internal error",
   503: "Temporarily unavailable; retry after the time in Retry-After",
 };

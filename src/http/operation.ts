@@ -16,7 +16,7 @@ export const ApiError = Type.Object(
 );
 
 /** Error responses of an operation. 401, 403, 500 and 503 apply to every operation under /api/. */
-export const errors = (...statuses: (400 | 404 | 409 | 413)[]) =>
+export const errors = (...statuses: (400 | 404 | 409 | 413 | 429)[]) =>
   Object.fromEntries([401, 403, 500, 503, ...statuses].map((status) => [status, ApiError])) as Record<
     number,
     typeof ApiError

@@ -7,8 +7,10 @@ import { toSessionEvent } from "../reports/session-events.ts";
 import type { Runs } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
-/** Events read per poll. */
-const batch = 200;
+/** Events read per poll: at most 32 KiB each. */
+const batch = 50;
+/** Events that a page shows first. */
+const shown = 200;
 const lookEveryMs = 250;
 
 /** A position in the session of a run. Each attempt has its own session. */
@@ -43,7 +45,7 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
     .orderBy(asc(sessionEvents.seq))
     .limit(batch)
     .prepare();
-  const newest = db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(batch).prepare();
+  const newest = db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(shown).prepare();
 
   /** The session of the last attempt that has one, with the events after a position. */
   function readAfter(org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
@@ -81,7 +83,12 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
         if (found.events.length > 0 || state !== lastState) yield { run, ...found };
         place = found.place;
         lastState = state;
-        if (found.events.length === batch) continue;
+        if (found.events.length === batch) {
+          // Other requests take their turn between the batches of a long session.
+          await new Promise((resolve) => setImmediate(resolve));
+          if (over.aborted) return;
+          continue;
+        }
         if (run.completedAt !== null) return;
         if (!(await untilChanged(db, mark, over))) return;
       }

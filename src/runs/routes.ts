@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { jsonBody } from "../http/body.ts";
-import { streamAnswer } from "../http/event-stream.ts";
+import type { Streams } from "../http/event-stream.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { runUrls } from "../reports/links.ts";
@@ -37,7 +37,10 @@ type Parts = {
   money: Money;
   estimates: Estimates;
   follow: Follow;
+  streams: Streams;
   baseUrl: () => string;
+  /** False once the key of a request was revoked or has expired. */
+  mayStillRead: (request: Request) => boolean;
   /** The requester, as text. */
   nameOf: (request: Request) => string;
 };
@@ -55,8 +58,9 @@ const path = Type.Object({ runId: PathId("ID of the run") });
 const ended = "end";
 
 /** The progress of a run as messages: `event` for each event of its session, `run` whenever the run itself changes. */
-async function* toMessages(progress: ReturnType<Follow["follow"]>) {
+async function* toMessages(progress: ReturnType<Follow["follow"]>, mayRead: () => boolean) {
   for await (const { run, events, place } of progress) {
+    if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
       yield { event: "event", id: placeWords({ ...place, seq: event.seq }), data };
@@ -65,7 +69,7 @@ async function* toMessages(progress: ReturnType<Follow["follow"]>) {
   }
 }
 
-const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404), {
+const followOperation = operation("Runs", "followRun", "Stream the events of a run", errors(404, 429), {
   description:
     "Server-sent events: `event` for each event of the session, as in a trace, and `run` with the run whenever its status changes. The stream ends when the run has ended. With Last-Event-ID it resumes after that message; without, it starts at the first event.",
 });
@@ -155,7 +159,7 @@ const requestRoutes = ({ runs, requests, endings, baseUrl, nameOf }: Parts, orgO
     );
 
 /** Lists and shows runs. */
-const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
+const readRoutes = ({ runs, endings, follow, streams, mayStillRead }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "run reads" })
     .get(
       "/api/v1/runs",
@@ -185,7 +189,10 @@ const readRoutes = ({ runs, endings, follow }: Parts, orgOf: OrgOf) =>
         const last = headers["last-event-id"] ?? null;
         // Clients don't reconnect after this message, because the run has ended.
         if (last === ended) return new Response(null, { status: 204 });
-        return streamAnswer((gone) => toMessages(follow.follow(orgOf(request), runId, toPlace(last), gone)));
+        const org = orgOf(request);
+        return streams.answer(org, (gone) =>
+          toMessages(follow.follow(org, runId, toPlace(last), gone), () => mayStillRead(request)),
+        );
       },
       {
         headers: Type.Object({

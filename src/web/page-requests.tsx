@@ -1,7 +1,7 @@
 import { renderToString } from "preact-render-to-string";
 import type { SignedIn } from "../auth/person.ts";
 import { AppError } from "../errors.ts";
-import { type Message, streamAnswer } from "../http/event-stream.ts";
+import type { Message } from "../http/event-stream.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
@@ -20,7 +20,7 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
 export function createPageRequests(service: Service) {
-  const { deps, people } = service;
+  const { deps, people, streams } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
   const site = () => toSite(deps);
   /** Redirects the browser after a form. `path`: without the base. */
@@ -78,7 +78,7 @@ export function createPageRequests(service: Service) {
         const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
         const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
           const messages = make(viewer, here);
-          return streamAnswer((gone) => whileAllowed(request, viewer, messages(gone)));
+          return streams.answer(viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
         });
         return response;
       }),
