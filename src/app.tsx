@@ -2,6 +2,8 @@ import { toOpenAPISchema } from "@elysiajs/openapi";
 import { Type } from "@sinclair/typebox";
 import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
+import { maxArchiveBytes } from "./archives/archive-check.ts";
+import { archiveRoutes } from "./archives/routes.ts";
 import { notePeer, type Peer } from "./auth/address.ts";
 import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
@@ -45,6 +47,7 @@ export function createApp(service: Service, surface?: Surface) {
   const pending = new WeakMap<Request, { id: string; at: number }>();
   const apiPrefix = `${basePath}/api/`;
 
+  const isUpload = ({ method, url }: Request) => method === "POST" && new URL(url).pathname.endsWith("/v1/archives");
   /** The same path as the router's. */
   const isApi = ({ url }: Request) => url.startsWith(apiPrefix, url.indexOf("/", 11));
   const callerOfApi = (request: Request) => {
@@ -103,6 +106,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(systemRoutes(service))
       .use(promptRoutes(service.prompts, orgOf))
       .use(providerRoutes(service.providers, orgOf))
+      .use(archiveRoutes(service.archives, orgOf))
       .use(runRoutes({ ...service, baseUrl: deps.baseUrl, nameOf, mayStillRead }, orgOf))
       .use(reportRoutes(service, deps, orgOf))
       .use(shareRoutes(service.shares, orgOf))
@@ -141,7 +145,7 @@ export function createApp(service: Service, surface?: Surface) {
       if (!isApi(request)) return;
       if (service.isBroken()) throw unavailable("The disk failed. The service is restarting.");
       callers.set(request, callerOf(request, keys));
-      refuseLargeBody(request);
+      refuseLargeBody(request, isUpload(request) ? maxArchiveBytes : undefined);
       if (request.method !== "POST" && isMcp(new URL(request.url).pathname)) return refuseMethod();
     })
     .onTransform(({ request, query }) => {

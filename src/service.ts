@@ -5,6 +5,7 @@ import type { Agent } from "./agents/agent.ts";
 import { toChoice } from "./agents/choice.ts";
 import { createGatewayOpener } from "./agents/gateway/opener.ts";
 import { createHost } from "./agents/llm/host.ts";
+import { createArchives } from "./archives/archives.ts";
 import { createKeys } from "./auth/keys.ts";
 import { createOrgs } from "./auth/orgs.ts";
 import { createPeople } from "./auth/people.ts";
@@ -13,7 +14,7 @@ import { createLatest } from "./comparisons/latest.ts";
 import type { AllowRule } from "./config/allow-rules.ts";
 import type { Config } from "./config/config.ts";
 import { type Commit, createCommit } from "./db/commit.ts";
-import { type DiskFault, diskFault, nameFault } from "./db/fault.ts";
+import { createDiskHealth } from "./db/disk-health.ts";
 import type { Db } from "./db/open.ts";
 import { createUpkeep } from "./db/upkeep.ts";
 import type { Deps } from "./deps.ts";
@@ -78,6 +79,7 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
   const keys = createKeys(deps);
   const people = createPeople(deps);
   const providers = createProviders(deps);
+  const archives = createArchives(deps);
   const models = createModels(deps);
   /** Looked up each time: coding agents are installed and updated while the service runs. */
   const listAgents = () => Object.entries(agents).map(([id, agent]) => toChoice(id, agent));
@@ -85,6 +87,7 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
     listAgents,
     agentModel: config.agentModel,
     checkModel: models.getModel,
+    hasArchive: archives.hasArchive,
     onScheduled,
   });
   const friction = createFriction(deps);
@@ -105,6 +108,7 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
     keys,
     people,
     providers,
+    archives,
     models,
     listAgents,
     prompts,
@@ -121,29 +125,6 @@ function createFeatures(deps: Deps, { agents, onScheduled }: Pick<Options, "agen
     imports,
     evals,
   };
-}
-
-/** Distinguishes disk errors from all others. After an unrecoverable one, the service stays broken. */
-function createDiskHealth(
-  { db, log }: Pick<Deps, "db" | "log">,
-  { halt, onBroken = () => {} }: Pick<Options, "onBroken"> & { halt: () => void },
-) {
-  let broken: string | null = null;
-
-  /** Records an error that may come from the disk, and returns what it means. After an unrecoverable one, the service stays broken. */
-  function onError(error: unknown): DiskFault | null {
-    const fault = diskFault(nameFault(error, dirname(db.$client.filename)));
-    if (broken !== null || fault !== "broken") return fault;
-    broken = error instanceof Error ? error.message : String(error);
-    log.fatal({ err: error }, "the database disk has failed; shutting down");
-    halt();
-    // Work in progress can still read, but no longer write: retrying could corrupt good data.
-    db.$client.run("pragma query_only = on");
-    onBroken(error);
-    return fault;
-  }
-
-  return { onError, broken: (): string | null => broken };
 }
 
 type JobParts = {
@@ -244,7 +225,12 @@ export function createService(options: Options) {
   const follow = createFollow(deps, { runs: features.runs, stopping: stopping.signal });
   const queue = createQueue(deps);
   const commit = createCommit(db);
-  const { onError, broken } = createDiskHealth(deps, { halt: () => work.runner.halt(), onBroken: options.onBroken });
+  const { onError, broken } = createDiskHealth({
+    db,
+    log,
+    halt: () => work.runner.halt(),
+    ...(options.onBroken && { onBroken: options.onBroken }),
+  });
   const work = createWork(deps, { features, queue, commit, onError, options });
   const { gateway, host, ...parts } = work;
   const { runner, gates, slots } = parts;

@@ -204,7 +204,7 @@ const isShape = (schema: TSchema) => (value: unknown) => expectShape(schema, val
 /** What each JSON sample of a page is, in its order. */
 const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   start: [async (value) => expect(shapeOf(value)).toEqual(shapeOf((await app.send("GET", "/api/v1/whoami")).body))],
-  prompts: [isShape(RunRequest), isShape(PromptPatch)],
+  prompts: [isShape(RunRequest), isShape(PromptPatch), isShape(PromptPatch)],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],
   regrading: [

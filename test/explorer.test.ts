@@ -1,10 +1,11 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import type { AgentEvent, Check, Task } from "../src/agents/agent.ts";
+import type { AgentEvent, Check } from "../src/agents/agent.ts";
 import { AgentFailure } from "../src/agents/agent.ts";
 import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
+import type { Task } from "../src/agents/task.ts";
 import { cpuMsOf } from "./support/cpu.ts";
 import { wideLimits } from "./support/limits.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";

@@ -33,7 +33,7 @@ const layers: [string, (file: string) => boolean][] = [
   ["adapters", isAdapter],
   ...[
     ...["cli", "web", "service", "mcp", "auth", "gates", "regrades", "exchange", "comparisons", "trends", "runs"],
-    ...["shares", "reports", "friction", "prompts", "providers", "models", "jobs", "http", "deps", "db"],
+    ...["shares", "reports", "friction", "prompts", "archives", "providers", "models", "jobs", "http", "deps", "db"],
     ...["stats", "grading", "agents", "net", "log", "poll", "config", "schema", "errors"],
   ].map((name): [string, (file: string) => boolean] => [
     name,
@@ -106,7 +106,7 @@ test.each([
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|providers|models|comparisons|friction|gates|runs|reports|shares|trends|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|jobs|prompts|archives|providers|models|comparisons|friction|gates|runs|reports|shares|trends|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(

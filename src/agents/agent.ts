@@ -1,5 +1,6 @@
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { ModelProvider } from "../config/model-settings.ts";
+import type { Task } from "./task.ts";
 
 /** How an agent found a URL. `guessed`: nothing that it had read contained it. */
 export const provenances = ["given", "llms.txt", "sitemap", "link", "search", "guessed"] as const;
@@ -169,47 +170,6 @@ export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string
 /** A stored event: the agent's event, its position in the session, and its source. */
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
-/**
- * A condition that a program can verify, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
- * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
- */
-export type DeclaredCheck = {
-  url?: string;
-  command?: string;
-  file?: string;
-  status?: number;
-  exitCode?: number;
-  contains?: string;
-  invariant?: boolean;
-};
-
-/** A task that is ready to run: variables are filled in and limits are set. */
-export type Task = {
-  text: string;
-  endGoal: string | null;
-  /** Where to start, best first, without duplicates; never empty. */
-  startUrls: string[];
-  /** URL of the product, as opposed to its docs. */
-  productUrl: string | null;
-  urlMap: Record<string, string>;
-  declaredChecks: DeclaredCheck[];
-  limits: TaskLimits;
-};
-
-type TaskLimits = {
-  wallClockMs: number;
-  idleMs: number;
-  maxPages: number;
-  maxRequests: number;
-  memoryBytes: number;
-  /** For agents with a model. */
-  maxToolCalls: number;
-  maxBytesOut: number;
-  workspaceBytes: number;
-  /** `costUsd` null: no limit beyond the other two. */
-  model: { calls: number; tokens: number; costUsd: number | null };
-};
-
 /** A unix socket of the service that accepts the requests of one run. */
 type WayOut = { path: string; token: string };
 
@@ -284,12 +244,6 @@ export class AgentFailure extends Error {
     super(`${failureCause}: ${detail}`);
   }
 }
-
-/** The URLs that determine which hosts a run may reach. */
-export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
-  docsAddresses: startUrls,
-  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.flatMap(({ url }) => url ?? [])],
-});
 
 /** Whether an agent is purely rule-based: on the same docs it always does the same, so one run is enough. */
 export const isRuleBased = (agentId: string): boolean => agentId === "explorer";

@@ -1,6 +1,7 @@
-import type { AgentContext, AgentEvent, Outcome, Task } from "./agent.ts";
+import type { AgentContext, AgentEvent, Outcome } from "./agent.ts";
 import { checkDeclared } from "./explorer/declared.ts";
 import { createFetching } from "./explorer/fetching.ts";
+import type { Task } from "./task.ts";
 
 export type Ending = { outcome: Outcome; reason: string };
 

@@ -1,4 +1,5 @@
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureCause, type Task } from "./agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type FailureCause } from "./agent.ts";
+import type { Task } from "./task.ts";
 
 /** The order that the service sends to an agent's process, on one line: the agent, its task and its context. */
 export type Order = { agent: string; task: Task; context: Omit<AgentContext, "signal" | "now"> };

@@ -4,6 +4,7 @@ import { allAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
 import { ConfigError } from "../errors.ts";
+import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
@@ -46,6 +47,7 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   addPerson(program, configOf);
   addPrompt(program, configOf);
   addProvider(program, configOf);
+  addArchive(program, configOf);
   addModel(program, configOf);
   addBackup(program, configOf);
   addRestore(program, configOf);

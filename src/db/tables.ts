@@ -12,15 +12,9 @@ import {
   text,
   unique,
 } from "drizzle-orm/sqlite-core";
-import {
-  type DeclaredCheck,
-  eventSources,
-  eventTypes,
-  failureCauses,
-  outcomes,
-  type SessionEvent,
-} from "../agents/agent.ts";
+import { eventSources, eventTypes, failureCauses, outcomes, type SessionEvent } from "../agents/agent.ts";
 import { endCauses } from "../agents/failure.ts";
+import type { DeclaredCheck, WorkspaceSetup } from "../agents/task.ts";
 import type { Limits } from "../config/limits.ts";
 import { modelProviders } from "../config/model-settings.ts";
 import type {
@@ -66,6 +60,7 @@ export type RunTask = {
   startUrls: string[];
   productUrl: string | null;
   declaredChecks: DeclaredCheck[];
+  workspace?: WorkspaceSetup;
   reviewBeforePublishing: boolean;
   /** The limits of the prompt. */
   limits: Limits | null;
@@ -286,6 +281,7 @@ export const prompts = sqliteTable(
     templateVars: json<string[]>("template_vars"),
     templateDefaults: json<Record<string, string>>("template_defaults"),
     declaredChecks: json<DeclaredCheck[]>("declared_checks"),
+    workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
     limits: json<Limits>("limits"),
@@ -313,6 +309,27 @@ export const prompts = sqliteTable(
     }),
     check("prompts_status", oneOf(t.status, promptStatuses)),
     check("prompts_runs_per_eval", sql`${t.runsPerEval} between 1 and 50`),
+  ],
+);
+
+/** Uploaded tar.gz files with the starting files of workspaces. `digest` is their SHA-256. */
+export const archives = sqliteTable(
+  "archives",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    digest: text().notNull(),
+    bytes: integer().notNull(),
+    files: integer().notNull(),
+    data: blob({ mode: "buffer" }).notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("archives_once").on(t.orgId, t.digest),
+    check("archives_digest", sql`length(${t.digest}) = 64`),
+    check("archives_data", sql`length(${t.data}) = ${t.bytes}`),
   ],
 );
 

@@ -73,7 +73,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
     const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
     const stored = { ...Object.fromEntries(missing), orgId: org };
     if (type === "run") return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null };
-    if (type === "artefact") return { ...stored, data: Buffer.from(String(row.data), "base64") };
+    if (type === "artefact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
     const isScheduled = frequency !== null && status === "active";
@@ -183,6 +183,7 @@ function keysOf({ type, row }: Line): unknown[] {
   if (type === "artefact") return [`${row.runId} ${row.attempt} ${row.name}`];
   if (type === "reach") return [row.reportId];
   if (type === "event") return [];
+  if (type === "archive") return [row.id, row.digest];
   return [row.id, ...(type === "report" ? [row.slug] : []), ...(type === "gate" ? [row.headRequestId] : [])];
 }
 
@@ -198,11 +199,17 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
   };
   if (type === "prompt") {
     needs("provider", row.targetProviderId ?? null);
+    needs("archive", (row.workspace as { archive?: string } | null | undefined)?.archive ?? null);
     const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
     if (problem !== null) throw bad(`frequency: ${problem}`);
     const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
       throw bad("templateVars must match the variables in text and endGoal");
+  }
+  if (type === "archive") {
+    const content = Buffer.from(String(row.data), "base64");
+    if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)
+      throw bad("bytes and digest must match the data");
   }
   if ("promptId" in row) needs("prompt", row.promptId);
   if (type === "gate")

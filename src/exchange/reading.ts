@@ -1,6 +1,8 @@
 import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
+import type { Db } from "../db/open.ts";
 import {
+  archives,
   evalRequests,
   fixes,
   gates,
@@ -31,6 +33,23 @@ function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: ""
   }
 }
 
+/** The evaluations of the further prompts of a gate. */
+const ofOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
+
+/** In an export of one prompt, only the row that it refers to. */
+const usedBy =
+  (db: Db, id: SQLiteColumn, reference: SQLiteColumn | SQL) =>
+  ({ promptId }: Span) =>
+    promptId === null
+      ? undefined
+      : inArray(
+          id,
+          db
+            .select({ id: sql`${reference}` })
+            .from(prompts)
+            .where(eq(prompts.id, promptId)),
+        );
+
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
 export function createRowReader({ db }: Pick<Deps, "db">) {
   const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
@@ -44,18 +63,10 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
   const isWhole = (span: Span, id: SQLiteColumn) =>
     and(isExported(span, id), notExists(runsOf(id, sql`(${inSpan(span)}) is not true`)));
 
-  /** The evaluations of the further prompts of a gate. */
-  const ofOthers = sql`(select coalesce(side.value, '') from json_each(${gates.others}) target, json_each(target.value) side where side.key in ('headRequestId', 'baseRequestId'))`;
-
   /** Tables exported in the order of their ids, with the filter for each. */
   const chosen = {
-    provider: ({ promptId }: Span) =>
-      promptId === null
-        ? undefined
-        : inArray(
-            providers.id,
-            db.select({ id: prompts.targetProviderId }).from(prompts).where(eq(prompts.id, promptId)),
-          ),
+    provider: usedBy(db, providers.id, prompts.targetProviderId),
+    archive: usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.archive')`),
     prompt: ({ promptId }: Span) => (promptId === null ? undefined : eq(prompts.id, promptId)),
     eval_request: (span: Span) => isExported(span, evalRequests.id),
     fix: (span: Span) => and(isExported(span, fixes.beforeId), isExported(span, fixes.afterId)),
@@ -141,6 +152,7 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
 
   return function* readRows(span: Span): Generator<ExportedRow> {
     yield* listed("provider", span);
+    yield* listed("archive", span);
     yield* listed("prompt", span);
     yield* namedOf(span);
     yield* listed("eval_request", span);

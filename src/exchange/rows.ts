@@ -2,9 +2,12 @@ import { type TSchema, Type } from "@sinclair/typebox";
 import { type Column, getTableColumns } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import { provenances } from "../agents/agent.ts";
+import { maxArchiveBytes } from "../archives/archive-check.ts";
+import { digestPattern } from "../archives/schema.ts";
 import { Comparison } from "../comparisons/compare.ts";
 import { Limits } from "../config/limits.ts";
 import {
+  archives,
   artefacts,
   evalRequests,
   exposures,
@@ -25,7 +28,7 @@ import {
   sessionEvents,
 } from "../db/tables.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import { AdditionalUrl, DeclaredCheck, Tags } from "../prompts/schema.ts";
+import { AdditionalUrl, DeclaredCheck, Tags, WorkspaceSetup } from "../prompts/schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
 import { Advice, Graded } from "../reports/grade-schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
@@ -47,6 +50,7 @@ const task = Type.Object({
   startUrls: Type.Array(Type.String()),
   productUrl: Nullable(Type.String()),
   declaredChecks: Type.Array(DeclaredCheck),
+  workspace: Type.Optional(WorkspaceSetup),
   reviewBeforePublishing: Type.Boolean(),
   limits: Nullable(Limits),
 });
@@ -112,6 +116,14 @@ type Shape = {
 /** The exported row types, in file order. From `run` on, the rows of a run are grouped. */
 export const shapes = {
   provider: { table: providers, without: ["orgId"], more: {} },
+  archive: {
+    table: archives,
+    without: ["orgId"],
+    more: {
+      digest: Type.String({ pattern: digestPattern }),
+      data: Type.String({ pattern: "^H4sI[A-Za-z0-9+/]*={0,2}$", maxLength: 4 * Math.ceil(maxArchiveBytes / 3) }),
+    },
+  },
   prompt: {
     table: prompts,
     without: ["orgId", "nextSlotAt"],
@@ -122,6 +134,7 @@ export const shapes = {
       templateDefaults: texts,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
       tags: Tags,
+      workspace: WorkspaceSetup,
       limits: Limits,
     },
   },

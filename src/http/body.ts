@@ -9,9 +9,9 @@ const maxDepth = 64;
 /** Bun answers a bare 413 to a longer body. Up to this size the app answers, with an error body. */
 export const maxRequestBodySize = 8 * maxBytes;
 
-/** Throws too_large for a request that says it is larger than 1 MiB. */
-export function refuseLargeBody(request: Request): void {
-  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+/** Throws too_large for a request that says it is larger than `max` bytes; 1 MiB by default. */
+export function refuseLargeBody(request: Request, max = maxBytes): void {
+  if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
 /** Closes the connection after the response to a chunked request that was not read to its end: nothing else limits what may follow. */
@@ -21,7 +21,8 @@ export async function closeUnread(request: Request, answer: Response | Promise<R
   return response;
 }
 
-const tooLarge = () => new AppError("too_large", "The request body is larger than 1 MiB. Send a smaller one.");
+const tooLarge = (max = maxBytes) =>
+  new AppError("too_large", `The request body is larger than ${max / maxBytes} MiB. Send a smaller one.`);
 
 /**
  * A JSON body for a route, whatever its content type. The schema is checked here because Elysia drops unknown fields before it validates,

@@ -8,7 +8,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { frequencyProblem } from "../jobs/schedule.ts";
 import { checkHttpUrl } from "../schema.ts";
-import type { DeclaredCheck } from "./schema.ts";
+import type { DeclaredCheck, WorkspaceSetup } from "./schema.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
 
@@ -19,6 +19,7 @@ export type AgentParts = {
   agentModel: string | null;
   /** Throws an AppError if an organization can't call a model. */
   checkModel: (org: OrgId, model: string) => void;
+  hasArchive: (org: OrgId, id: string) => boolean;
 };
 
 type Choice = Pick<PromptRow, "agent" | "model">;
@@ -32,10 +33,14 @@ const usable = (agent: AgentChoice | undefined, model: string | null): boolean =
   );
 };
 
+/** Variables that connect commands to the network and its certificates, or that could replace programs. */
+const reservedVariables =
+  /^(PATH|HOME|USER|TMPDIR|PWD|SHELL|LD_.*|EVALD_.*|(https?|all|no|ftp)_proxy|SSL_CERT_.*|.*_CA_(BUNDLE|CERTS|INFO)|GIT_SSL_.*|NODE_OPTIONS)$/i;
+
 /** Validation of a prompt, and the choice of the agent for its runs. */
 export function createPromptCheck(
   { db, config }: Pick<Deps, "db" | "config">,
-  { listAgents, agentModel, checkModel }: AgentParts,
+  { listAgents, agentModel, checkModel, hasArchive }: AgentParts,
 ) {
   /** Throws bad_request that names the field. */
   function checkAgent(org: OrgId, { agent: id, model }: Choice): void {
@@ -82,6 +87,7 @@ export function createPromptCheck(
     for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
     for (const [i, declared] of (row.declaredChecks ?? []).entries())
       checkDeclaredCheck(`declaredChecks.${i}`, declared);
+    if (row.workspace !== null) checkWorkspace(org, row.workspace);
     const problem = row.frequency === null ? null : frequencyProblem(row.frequency);
     if (problem !== null) throw invalidField("frequency", problem);
     const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
@@ -111,6 +117,16 @@ export function createPromptCheck(
         "baselineRequestId",
         `eval request ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
       );
+  }
+
+  function checkWorkspace(org: OrgId, { archive, repository, env = {} }: WorkspaceSetup): void {
+    if (archive !== undefined && repository !== undefined)
+      throw invalidField("workspace", "set either archive or repository, not both");
+    if (archive !== undefined && !hasArchive(org, archive))
+      throw invalidField("workspace.archive", `no archive has the ID ${archive}; upload it with POST /api/v1/archives`);
+    if (repository) checkHttpUrl("workspace.repository.url", repository.url);
+    const reserved = Object.keys(env).find((name) => reservedVariables.test(name));
+    if (reserved) throw invalidField("workspace.env", `${reserved} is set by evald; use another name`);
   }
 
   /** The agent and model of a new run: an agent with a model if a model is set and has a key. */

@@ -73,6 +73,42 @@ export const DeclaredCheck = Type.Object(
 );
 export type DeclaredCheck = Static<typeof DeclaredCheck>;
 
+export const WorkspaceSetup = Type.Object(
+  {
+    archive: Type.Optional(
+      Type.String({ format: "uuid", description: "ID of an uploaded archive whose files are unpacked" }),
+    ),
+    repository: Type.Optional(
+      Type.Object(
+        {
+          url: HttpUrl("URL to clone from"),
+          ref: Type.String({
+            minLength: 1,
+            maxLength: 200,
+            pattern: "^[A-Za-z0-9][A-Za-z0-9._/+-]*$",
+            description: "Branch, tag or commit",
+          }),
+        },
+        { description: "Public Git repository whose files are checked out. Not together with archive" },
+      ),
+    ),
+    setup: Type.Optional(textOf(4000, "Shell command that runs in the workspace before the agent")),
+    env: Type.Optional(
+      Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,99}$" }), Type.String({ maxLength: 2000 }), {
+        maxProperties: 50,
+        description: "Environment variables of commands. They are stored and shown: do not put secrets here",
+      }),
+    ),
+    instructions: Type.Optional(textOf(50_000, "Content of AGENTS.md, which agents read when they start")),
+  },
+  {
+    title: "WorkspaceSetup",
+    additionalProperties: false,
+    description: "What the workspace holds when the agent starts. Requires an agent with a workspace",
+  },
+);
+export type WorkspaceSetup = Static<typeof WorkspaceSetup>;
+
 export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },
   {
@@ -98,6 +134,7 @@ const choices = {
     }),
   ),
   declaredChecks: Nullable(Type.Array(DeclaredCheck, { maxItems: 50 })),
+  workspace: Nullable(WorkspaceSetup),
   agent: Nullable(
     Type.String({
       maxLength: 100,
@@ -130,6 +167,7 @@ const choicesExample = {
   additionalUrls: [{ url: "https://docs.example.com/llms.txt", kind: "docs" }],
   templateDefaults: { language: "Python" },
   declaredChecks: null,
+  workspace: null,
   agent: null,
   model: null,
   limits: { costUsd: 0.5, toolCalls: 80 },

@@ -1,5 +1,6 @@
-import { type Agent, type AgentEvent, AgentFailure, type EventSource, type Task } from "../agents/agent.ts";
+import { type Agent, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import type { Host } from "../agents/llm/host.ts";
+import type { Task } from "../agents/task.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { runs } from "../db/tables.ts";
@@ -90,6 +91,7 @@ export function createAttempt(
       productUrl: run.task.productUrl,
       urlMap: run.urlMap,
       declaredChecks: run.task.declaredChecks,
+      ...(run.task.workspace && { workspace: run.task.workspace }),
       limits: { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } },
     };
     let warn = (_limit: string) => {};

@@ -1,4 +1,5 @@
-import { type AgentEvent, AgentFailure, type EventSource, type Task } from "../agents/agent.ts";
+import { type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
+import type { Task } from "../agents/task.ts";
 
 type Hit = { limit: string; value: number; unit: string };
 

@@ -105,6 +105,7 @@ export function createRequests(
       startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
       productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
+      ...(prompt.workspace && { workspace: prompt.workspace }),
       reviewBeforePublishing: prompt.reviewBeforePublishing,
       limits: prompt.limits,
     };

@@ -1,5 +1,5 @@
 import { and, eq, sql } from "drizzle-orm";
-import type { Task } from "../agents/agent.ts";
+import type { Task } from "../agents/task.ts";
 import { decideLimits } from "../config/limits.ts";
 import { type RunTask, sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";

@@ -39,6 +39,7 @@ export function seedHistory(dataDir: string, count: number) {
     listAgents: () => [{ id: "explorer", version: "1", hasModel: false, providers: null, objection: null }],
     agentModel: null,
     checkModel: () => {},
+    hasArchive: () => false,
     onScheduled: () => {},
   });
   const promptIds = Array.from(

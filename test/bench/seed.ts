@@ -24,6 +24,7 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
     listAgents: () => [{ id: "explorer", version: "1", hasModel: false, providers: null, objection: null }],
     agentModel: null,
     checkModel: () => {},
+    hasArchive: () => false,
     onScheduled: () => {},
   });
   const promptIds = Array.from(

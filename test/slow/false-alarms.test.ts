@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import type { AgentEvent, Task } from "../../src/agents/agent.ts";
+import type { AgentEvent } from "../../src/agents/agent.ts";
+import type { Task } from "../../src/agents/task.ts";
 import type { Verdict } from "../../src/comparisons/evidence.ts";
 import { judgeSides, type Side } from "../../src/comparisons/verdict.ts";
 import { levelAt, nextStep } from "../../src/gates/steps.ts";

@@ -70,7 +70,7 @@ export function testApp({
   const a = member("A");
   const b = member("B");
 
-  /** Sends a request with A's key unless `headers` say otherwise; a `body` that is no string goes as JSON. */
+  /** Sends a request with A's key unless `headers` say otherwise; a `body` that is neither text nor bytes goes as JSON. */
   async function send(
     method: string,
     path: string,
@@ -84,7 +84,10 @@ export function testApp({
           ...(body === undefined ? {} : { "content-type": "application/json" }),
           ...headers,
         },
-        body: body === undefined ? undefined : typeof body === "string" ? body : JSON.stringify(body),
+        body:
+          body === undefined || typeof body === "string" || body instanceof Uint8Array
+            ? (body as BodyInit | undefined)
+            : JSON.stringify(body),
       }),
     );
     const text = await response.text();

@@ -1,4 +1,5 @@
-import type { Agent, AgentEvent, Outcome, Task } from "../../src/agents/agent.ts";
+import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
+import type { Task } from "../../src/agents/task.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
 import { testApp } from "./app.ts";
 import { serveFakeModel, type Turn } from "./fake-model.ts";

@@ -1,4 +1,4 @@
-import type { Task } from "../../src/agents/agent.ts";
+import type { Task } from "../../src/agents/task.ts";
 
 /** Limits of a run that nothing in a test reaches. */
 export const wideLimits: Task["limits"] = {

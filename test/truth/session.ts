@@ -1,5 +1,6 @@
-import type { AgentEvent, SessionEvent, Task } from "../../src/agents/agent.ts";
+import type { AgentEvent, SessionEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import type { Task } from "../../src/agents/task.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import { wideLimits } from "../support/limits.ts";
 

@@ -1,5 +1,5 @@
-import type { Task } from "../agent.ts";
 import { toAssignment } from "../llm/instructions.ts";
+import type { Task } from "../task.ts";
 
 /** What a coding agent is told: the task, and what nobody could guess of where it works. */
 export const toPrompt = (task: Task): string =>

@@ -1,7 +1,8 @@
-import { type AgentContext, type AgentEvent, AgentFailure, type Means, type Task } from "../agent.ts";
+import { type AgentContext, type AgentEvent, AgentFailure, type Means } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
+import type { Task } from "../task.ts";
 import { toPrompt } from "./assignment.ts";
 import { tailOf } from "./lines.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";

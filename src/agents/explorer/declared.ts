@@ -1,5 +1,6 @@
-import type { AgentContext, Check, DeclaredCheck, Outcome } from "../agent.ts";
+import type { AgentContext, Check, Outcome } from "../agent.ts";
 import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
+import type { DeclaredCheck } from "../task.ts";
 import type { Log, MissKind } from "./fetching.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 

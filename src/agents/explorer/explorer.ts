@@ -1,4 +1,5 @@
-import type { Agent, AgentContext, AgentEvent, Task } from "../agent.ts";
+import type { Agent, AgentContext, AgentEvent } from "../agent.ts";
+import type { Task } from "../task.ts";
 import { checkContracts } from "./api-descriptions.ts";
 import { checkApiSamples } from "./api-samples.ts";
 import { conclude } from "./conclusion.ts";

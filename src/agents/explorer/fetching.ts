@@ -1,6 +1,7 @@
 import { createGuard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
 import { createRobots } from "../../net/robots.ts";
-import type { AgentContext, AgentEvent, Provenance, Task } from "../agent.ts";
+import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
+import type { Task } from "../task.ts";
 
 /** The purpose of a request, and how its URL was found. */
 export type Ask = {

@@ -1,5 +1,6 @@
-import type { AgentContext, AgentEvent, Check, Task } from "../agent.ts";
+import type { AgentContext, AgentEvent, Check } from "../agent.ts";
 import type { Page } from "../page.ts";
+import type { Task } from "../task.ts";
 import type { Fetching, Log } from "./fetching.ts";
 import type { Term } from "./goal.ts";
 import type { LinkGraph } from "./link-graph.ts";

@@ -1,8 +1,9 @@
 import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { z } from "zod";
 import { createHostList } from "../../net/hosts.ts";
-import { addressesOf, type Means, type Task } from "../agent.ts";
+import type { Means } from "../agent.ts";
 import { failureHeader } from "../egress/forward.ts";
+import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowsing } from "./browser-page.ts";
 import type { Happened } from "./browser-setup.ts";
 import { type PageText, toPageText } from "./browser-tree.ts";

@@ -2,13 +2,14 @@ import { mkdirSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { AllowRule } from "../../config/allow-rules.ts";
-import { type AgentEvent, AgentFailure, addressesOf, type EventSource, type Means, type Task } from "../agent.ts";
+import { type AgentEvent, AgentFailure, type EventSource, type Means } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
 import type { GatewayOpener } from "../gateway/opener.ts";
 import type { ModelAccess } from "../gateway/prices.ts";
 import { detectBrowser, type FoundBrowser } from "../sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../sandbox/sandbox.ts";
 import { makeSocketFolder, sweepSockets } from "../sockets.ts";
+import { addressesOf, type Task } from "../task.ts";
 
 type Options = {
   now: () => number;

@@ -1,4 +1,4 @@
-import type { Task } from "../agent.ts";
+import type { Task } from "../task.ts";
 
 /** The system prompt. */
 export function toInstructions({ urlMap }: Task, tools: string[], missing: string[]): string {

@@ -1,6 +1,7 @@
 import { isStepCount, type ModelMessage, streamText } from "ai";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type Task } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
+import type { Task } from "../task.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget, lessRoom, usualRoom } from "./context-window.ts";

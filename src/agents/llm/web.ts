@@ -3,8 +3,9 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
-import { type AgentContext, addressesOf, type Means, type Provenance, pagesListed, type Task } from "../agent.ts";
+import { type AgentContext, type Means, type Provenance, pagesListed } from "../agent.ts";
 import { isReadable, readPage } from "../page.ts";
+import { addressesOf, type Task } from "../task.ts";
 import { createLibrary } from "./library.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 

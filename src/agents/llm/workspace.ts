@@ -1,6 +1,7 @@
 import { z } from "zod";
-import type { Means, Task } from "../agent.ts";
+import type { Means } from "../agent.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
+import type { Task } from "../task.ts";
 import { createTeller } from "./event-sender.ts";
 import { type Call, type Result, shortened, spec } from "./tool.ts";
 

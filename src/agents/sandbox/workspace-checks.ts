@@ -1,7 +1,8 @@
 import { cpSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Means, Task } from "../agent.ts";
+import type { Means } from "../agent.ts";
+import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 
 const commandSeconds = 120;

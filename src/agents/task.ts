@@ -1,0 +1,61 @@
+/**
+ * A condition that a program can verify, given with the prompt: an HTTP request to `url`, a command in the workspace, or a file in it.
+ * Exactly one of the three is set. `invariant`: it may pass before the run; any other check counts only if it failed before the run.
+ */
+export type DeclaredCheck = {
+  url?: string;
+  command?: string;
+  file?: string;
+  status?: number;
+  exitCode?: number;
+  contains?: string;
+  invariant?: boolean;
+};
+
+/** What the workspace of an agent holds when it starts, given with the prompt. At most one of `archive` and `repository` is set. */
+export type WorkspaceSetup = {
+  /** ID of an uploaded archive whose files are unpacked. */
+  archive?: string;
+  /** Git repository whose files are checked out at a branch, tag or commit. */
+  repository?: { url: string; ref: string };
+  /** Shell command that runs in the workspace before the agent. */
+  setup?: string;
+  /** Environment variables of the commands; not secret. */
+  env?: Record<string, string>;
+  /** Content of AGENTS.md. */
+  instructions?: string;
+};
+
+/** A task that is ready to run: variables are filled in and limits are set. */
+export type Task = {
+  text: string;
+  endGoal: string | null;
+  /** Where to start, best first, without duplicates; never empty. */
+  startUrls: string[];
+  /** URL of the product, as opposed to its docs. */
+  productUrl: string | null;
+  urlMap: Record<string, string>;
+  declaredChecks: DeclaredCheck[];
+  workspace?: WorkspaceSetup;
+  limits: TaskLimits;
+};
+
+export type TaskLimits = {
+  wallClockMs: number;
+  idleMs: number;
+  maxPages: number;
+  maxRequests: number;
+  memoryBytes: number;
+  /** For agents with a model. */
+  maxToolCalls: number;
+  maxBytesOut: number;
+  workspaceBytes: number;
+  /** `costUsd` null: no limit beyond the other two. */
+  model: { calls: number; tokens: number; costUsd: number | null };
+};
+
+/** The URLs that determine which hosts a run may reach. */
+export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
+  docsAddresses: startUrls,
+  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.flatMap(({ url }) => url ?? [])],
+});

@@ -1,0 +1,64 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { PathId } from "../schema.ts";
+import { checkArchive } from "./archive-check.ts";
+import type { Archives } from "./archives.ts";
+import { Archive } from "./schema.ts";
+
+const path = Type.Object({ archiveId: PathId("ID of the archive") });
+
+export const archiveRoutes = (archives: Archives, orgOf: OrgOf) =>
+  new Elysia({ name: "archives" })
+    .get(
+      "/api/v1/archives",
+      ({ request, query, set }) => {
+        const { limit, offset } = pageOf(query);
+        const all = archives.listArchives(orgOf(request));
+        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+      },
+      {
+        query: Type.Object(pageQuery),
+        ...operation("Prompts", "listArchives", "List archives, newest first", {
+          200: listOf(Archive, "Archives, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/archives",
+      async ({ request, set }) => {
+        const org = orgOf(request);
+        const archive = await checkArchive(new Uint8Array(await request.arrayBuffer()));
+        set.status = 201;
+        return archives.createArchive(org, archive);
+      },
+      {
+        // The body is not parsed, whatever its content type.
+        parse: () => null,
+        ...operation(
+          "Prompts",
+          "createArchive",
+          "Upload the starting files of workspaces, a tar.gz of at most 5 MiB",
+          { 201: Archive, ...errors(400, 409, 413) },
+          {
+            requestBody: {
+              required: true,
+              content: { "application/gzip": { schema: { type: "string", format: "binary" } } },
+            },
+          },
+        ),
+      },
+    )
+    .delete(
+      "/api/v1/archives/:archiveId",
+      ({ request, params }) => archives.deleteArchive(orgOf(request), params.archiveId),
+      {
+        params: path,
+        ...operation("Prompts", "deleteArchive", "Delete an archive that no prompt uses", {
+          200: Archive,
+          ...errors(404, 409),
+        }),
+      },
+    );

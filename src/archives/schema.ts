@@ -1,0 +1,28 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { Id, Time } from "../schema.ts";
+
+export const digestPattern = "^[0-9a-f]{64}$";
+
+export const Archive = Type.Object(
+  {
+    id: Id,
+    digest: Type.String({ pattern: digestPattern, description: "SHA-256 of the file, in hexadecimal" }),
+    bytes: Type.Integer({ minimum: 1, description: "Size of the compressed file" }),
+    files: Type.Integer({ minimum: 1, description: "Number of files in it" }),
+    createdAt: Time,
+  },
+  {
+    title: "Archive",
+    description: "Files that a workspace starts with",
+    examples: [
+      {
+        id: "0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70",
+        digest: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+        bytes: 20_480,
+        files: 14,
+        createdAt: "2026-11-21T09:30:00.000Z",
+      },
+    ],
+  },
+);
+export type Archive = Static<typeof Archive>;
