@@ -11,6 +11,11 @@ const weights = {
   Autonomy: 5,
 };
 
+const aider = {
+  ...{ id: "aider", command: "aider", args: ["--model", "{model}"], env: { OPENAI_API_KEY: "{token}" } },
+  ...({ stream: "none", provider: "openai" } as const),
+};
+
 test("without an environment every setting has its default", () => {
   expect(readConfig({ PATH: "/bin" })).toEqual({
     dataDir: "./data",
@@ -19,16 +24,16 @@ test("without an environment every setting has its default", () => {
     baseUrl: null,
     basePath: "",
     concurrency: 4,
-    runTimeoutMs: 600_000,
+    runTimeoutMs: 1_800_000,
     idleTimeoutMs: 300_000,
     runsPerOrg: 64,
     runsADay: null,
     runsPerHost: 4,
-    keepSessionsMs: 90 * 24 * 3600_000,
+    keepSessionsMs: 90 * 24 * 3_600_000,
     maxPages: 25,
     maxRequests: 400,
     agentMemoryBytes: 1024 ** 3,
-    modelLimits: { calls: 60, tokens: 1_000_000, costUsd: 2 },
+    modelLimits: { calls: 200, tokens: 5_000_000, costUsd: 2 },
     maxToolCalls: 200,
     maxBytesOut: 50 * 1024 ** 2,
     workspaceBytes: 1024 ** 3,
@@ -36,6 +41,7 @@ test("without an environment every setting has its default", () => {
     agentModel: null,
     judgeModels: [],
     modelPrices: {},
+    customAgents: [],
     methodology: null,
     secretKey: null,
     modelPlaces: {
@@ -81,6 +87,7 @@ test("every setting is read", () => {
       EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free, openai/gpt-5",
       EVALD_MODEL_PRICES:
         '{"openai-compatible/llama3": {"in": 0.2, "out": 0.6}, "openai/x": {"in": 1, "out": 2, "cached": 0}}',
+      EVALD_AGENTS: JSON.stringify([aider]),
       EVALD_METHODOLOGY: JSON.stringify({ id: "acme-1", weights }),
       EVALD_SECRET_KEY: "07".repeat(32),
       ANTHROPIC_API_KEY: " sk-ant-1\n",
@@ -136,6 +143,7 @@ test("every setting is read", () => {
       "openai-compatible/llama3": { in: 0.2, out: 0.6, cached: 0.2 },
       "openai/x": { in: 1, out: 2, cached: 0 },
     },
+    customAgents: [aider],
     methodology: { id: "acme-1", weights },
     secretKey: new Uint8Array(32).fill(7),
     modelPlaces: {
@@ -204,6 +212,10 @@ test.each([
   ["EVALD_ALLOW_PRIVATE", "[::1::]:80", "::1:: "],
   ["EVALD_MODEL_PRICES", '{"openai/x": {"in": "1", "out": 2}}', "openai/x"],
   ["EVALD_MODEL_PRICES", "/nowhere/prices.json", "ENOENT"],
+  ["EVALD_AGENTS", "/nowhere/agents.json", "ENOENT"],
+  ["EVALD_AGENTS", JSON.stringify([{ ...aider, provider: "nobody" }]), "/0/provider"],
+  ["EVALD_AGENTS", JSON.stringify([{ ...aider, cwd: "/" }]), "/0/cwd"],
+  ["EVALD_AGENTS", JSON.stringify([aider, aider]), "used twice"],
   ["EVALD_METHODOLOGY", "/nowhere/weights.json", "ENOENT"],
   ["EVALD_METHODOLOGY", "null", "ENOENT"],
   ["EVALD_METHODOLOGY", JSON.stringify({ id: "1", weights }), "[a-z]"],

@@ -63,5 +63,5 @@ test("an agent without a model costs nothing", async () => {
   const app = testApp();
   const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
   const { body } = await app.send("GET", `/api/v1/prompts/${id}/estimate`);
-  expect(body).toMatchObject({ agent: "explorer", model: null, seconds: { high: 600 }, costUsd: { high: 0 } });
+  expect(body).toMatchObject({ agent: "explorer", model: null, seconds: { high: 1800 }, costUsd: { high: 0 } });
 });

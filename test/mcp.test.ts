@@ -267,7 +267,7 @@ describe("request_eval", () => {
     const { estimate } = again.result;
     expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
     expect([first.result.estimate, estimate]).toEqual([
-      "a run takes at most 10 min, at no cost, based on its limits",
+      "a run takes at most 30 min, at no cost, based on its limits",
       expect.stringMatching(/^a run takes about .*, based on 2 earlier runs$/),
     ]);
     await app.service.runner.stop(0);

@@ -243,7 +243,7 @@ describe("Run now", () => {
     await person.post("/prompts", { text: `Look. ${docs}` });
     const { id } = newest(app);
     const { body } = await person.get(`/prompts/${id}`);
-    expect(body).toMatch(/name="agreed"[^>]*> [^<]*openai\/gpt-5[^<]*10 min[^<]*\$3\.00/);
+    expect(body).toMatch(/name="agreed"[^>]*> [^<]*openai\/gpt-5[^<]*30 min[^<]*\$3\.00/);
     const refused = await person.post(`/prompts/${id}/run`, { runs: "1" });
     expect([refused.status, app.service.runs.countRuns(app.a.org)]).toEqual([400, 0]);
     expect((await person.post(`/prompts/${id}/run`, { runs: "1", agreed: "on" })).status).toBe(303);

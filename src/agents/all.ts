@@ -1,10 +1,23 @@
 import { version } from "../../package.json" with { type: "json" };
+import { customAgentsSetting } from "../config/custom-agents.ts";
+import { ConfigError } from "../errors.ts";
 import type { Agent } from "./agent.ts";
 import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
+import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
 
 type Env = Record<string, string | undefined>;
+
+/** The coding agents that evald knows, then those of EVALD_AGENTS. Throws ConfigError. */
+export function listPresets(env: Env): Preset[] {
+  const own = customAgentsSetting(env.EVALD_AGENTS ?? "").map(toPreset);
+  const taken = own.find(({ id }) => reserved.has(id));
+  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is the one of a built-in agent`);
+  return [...presets, ...own];
+}
+
+const reserved = new Set(["explorer", "llm", ...presets.map(({ id }) => id)]);
 
 /** All agents of this executable by ID, running in this process. Coding agents are searched for on the PATH of `env`. */
 export const ownAgents = (env: Env): Record<string, Agent> => ({
@@ -16,7 +29,9 @@ export const ownAgents = (env: Env): Record<string, Agent> => ({
     const { createModelAgent } = await import("./llm/llm.ts");
     return createModelAgent({ version });
   }),
-  ...Object.fromEntries(presets.map((preset) => [preset.id, createCodingAgent(preset, { path: env.PATH ?? "" })])),
+  ...Object.fromEntries(
+    listPresets(env).map((preset) => [preset.id, createCodingAgent(preset, { path: env.PATH ?? "" })]),
+  ),
 });
 
 /**

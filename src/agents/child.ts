@@ -19,7 +19,7 @@ type Options = {
 };
 
 /** Variables passed on: the program path and the operator's trusted certificates. */
-const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
+const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "EVALD_AGENTS"];
 
 /**
  * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`

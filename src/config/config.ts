@@ -1,5 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { type AllowRule, allowRule, allowSyntax } from "./allow-rules.ts";
+import { type CustomAgent, customAgentsSetting } from "./custom-agents.ts";
 import {
   type ModelPlace,
   type ModelProvider,
@@ -61,7 +62,7 @@ const settings = {
   EVALD_PORT: setting("3000", "Port to listen on; 0 picks a free port and prints it", integer(0, 65535)),
   EVALD_BASE_URL: setting("", "Public URL of the service, with its path; default: the address it listens on", baseUrl),
   EVALD_CONCURRENCY: setting("4", "Maximum concurrent runs", integer(1, 64)),
-  EVALD_RUN_TIMEOUT_SECONDS: setting("600", "Maximum duration of a run, in seconds", integer(1, 86_400)),
+  EVALD_RUN_TIMEOUT_SECONDS: setting("1800", "Maximum duration of a run, in seconds", integer(1, 86_400)),
   EVALD_IDLE_TIMEOUT_SECONDS: setting(
     "300",
     "How long an agent may be idle before its run is stopped, in seconds",
@@ -90,8 +91,8 @@ const settings = {
     "Memory limit of an agent's process, and of each of its commands, in MiB",
     integer(128, 65_536),
   ),
-  EVALD_MAX_MODEL_CALLS: setting("60", "Maximum model calls per run", integer(1, 100_000)),
-  EVALD_MAX_TOKENS: setting("1000000", "Maximum input and output tokens per run", integer(1, 999_999_999)),
+  EVALD_MAX_MODEL_CALLS: setting("200", "Maximum model calls per run", integer(1, 100_000)),
+  EVALD_MAX_TOKENS: setting("5000000", "Maximum input and output tokens per run", integer(1, 999_999_999)),
   EVALD_MAX_COST_USD: setting("2", "Maximum model cost per run, in USD; 0: unlimited", usd),
   EVALD_MAX_TOOL_CALLS: setting("200", "Maximum tool calls per run", integer(1, 100_000)),
   EVALD_MAX_UPLOAD_MB: setting("50", "Maximum data an agent may upload per run, in MiB", integer(1, 100_000)),
@@ -113,6 +114,11 @@ const settings = {
     "",
     "Prices of models that evald has no price for, in USD per million tokens: JSON, or the path of a JSON file",
     pricesSetting,
+  ),
+  EVALD_AGENTS: setting(
+    "",
+    "Further coding agents: a JSON list, or the path of a JSON file; see Coding agents",
+    customAgentsSetting,
   ),
   EVALD_METHODOLOGY: setting(
     "",
@@ -187,6 +193,7 @@ export type Config = Readonly<{
   /** In order of preference; empty: sessions are not judged. */
   judgeModels: readonly string[];
   modelPrices: Prices;
+  customAgents: readonly CustomAgent[];
   /** null: the built-in weights. */
   methodology: OwnWeights | null;
   /** 32 bytes; null: organizations cannot store model keys. */
@@ -246,6 +253,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
     modelPrices: read("EVALD_MODEL_PRICES", settings.EVALD_MODEL_PRICES),
+    customAgents: read("EVALD_AGENTS", settings.EVALD_AGENTS),
     methodology: read("EVALD_METHODOLOGY", settings.EVALD_METHODOLOGY),
     secretKey: read("EVALD_SECRET_KEY", settings.EVALD_SECRET_KEY),
     modelPlaces: readModelPlaces(env),

@@ -8,7 +8,7 @@ import type { Scope } from "./grade.ts";
 import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
 import { clamp } from "./methodology.ts";
-import { lineOrNull, sameAddress } from "./text.ts";
+import { line, lineOrNull, sameAddress } from "./text.ts";
 
 /** The latest result of a check, with its event. */
 export type SeenCheck = Check & {
@@ -30,6 +30,10 @@ export type Facts = {
   starts: string[];
   /** Tools that the agent didn't have, and why. */
   missing: string[];
+  /** ID and version of a coding agent that evald was not tested with; null otherwise. */
+  untestedAgent: string | null;
+  /** The cost in USD that the agent itself reports; null if it doesn't. */
+  claimedUsd: number | null;
   hosts: Hosts;
   /** A change to the product or its machine succeeded. */
   hasActed: boolean;
@@ -105,6 +109,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
   const milestone = (name: string) => milestones.findLast((each) => each.name === name);
   const started = milestone("started")?.detail ?? {};
   const end = of("end").at(-1);
+  const claimed = numberOr(milestone("agent_usage")?.detail.costUsd, -1);
   const http = of("http");
   const checks = lastChecks(of("tool_result"));
   const read = milestones.filter((each) => each.name === "page_read" && typeof each.detail.url === "string");
@@ -125,6 +130,8 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     goal: stringOrNull(started.goal),
     starts,
     missing: strings(started.missing),
+    untestedAgent: started.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
+    claimedUsd: claimed >= 0 ? claimed : null,
     hosts,
     hasActed: of("tool_call").some((call) => isAct(call, hosts) && !failures.some(({ id }) => id === call.id)),
     outcome,

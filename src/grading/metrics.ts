@@ -61,7 +61,10 @@ function toolCalls({ calls }: Facts) {
   return { toolCalls: calls.length, toolCallsDetail: calls.length === 0 ? "No tool calls." : `${breakdown}.` };
 }
 
-function cost({ kind, usage }: Facts) {
+/** Difference between two costs, relative to the first, from which it is mentioned. */
+const notableDifference = 0.05;
+
+function cost({ kind, usage, claimedUsd }: Facts) {
   const tokens = usage.reduce((sum, each) => sum + each.inputTokens + each.outputTokens, 0);
   const models = [...new Set(usage.map((each) => line(each.model, 60)))].sort();
   const used = `${count(usage.length, "model call")} to ${list(models)}, ${count(tokens, "token")}`;
@@ -73,5 +76,7 @@ function cost({ kind, usage }: Facts) {
   if (unpriced > 0)
     return { cost: "unknown", costDetail: `${used}; ${unpriced} of them have no known price.`, costUsd: null };
   const usd = usage.reduce((sum, each) => sum + each.costUsd!, 0);
-  return { cost: dollars(usd), costDetail: `${used}.`, costUsd: Math.round(usd * 1e6) / 1e6 };
+  const differs = claimedUsd !== null && Math.abs(claimedUsd - usd) > notableDifference * usd;
+  const claim = differs ? ` The agent itself reports ${dollars(claimedUsd)}.` : "";
+  return { cost: dollars(usd), costDetail: `${used}.${claim}`, costUsd: Math.round(usd * 1e6) / 1e6 };
 }

@@ -105,9 +105,12 @@ function worked(facts: Facts, { dimensions }: Measured): string {
   );
 }
 
-function describeFailures(frictions: Friction[], { missing }: Facts): string {
-  const without =
+function describeFailures(frictions: Friction[], { missing, untestedAgent }: Facts): string {
+  const lacks =
     missing.length === 0 ? "" : ` Not available to the agent: ${list(missing.map((each) => line(each, 200)))}.`;
+  const untested =
+    untestedAgent === null ? "" : ` evald was not tested with ${untestedAgent}, so events may be missing.`;
+  const without = lacks + untested;
   if (frictions.length === 0) return `No friction found.${without}`;
   const bySeverity = [...Map.groupBy(frictions, (each) => each.severity)].map(
     ([severity, of]) => `${of.length} ${severity}`,

@@ -9,7 +9,7 @@ import { EvalRequest, evalStatuses, idempotencyKeyShape, RunRequest } from "./sc
 
 type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: Prompts };
 
-const { urlMap, templateArgs, agent, model } = RunRequest.properties;
+const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
@@ -26,8 +26,8 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
       promptId: Type.String({ description: "From list_prompts" }),
       urlMap: Type.Optional(urlMap),
       templateArgs,
-      agent,
-      model,
+      agent: Type.Optional(Type.String()),
+      model: Type.Optional(Type.String({ description: "provider/model" })),
       runs: Type.Optional(
         Type.Integer({
           minimum: 1,

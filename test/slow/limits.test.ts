@@ -133,8 +133,8 @@ describe("limits of a prompt over REST", () => {
   test.each([
     [{ toolCalls: 51 }, "Invalid limits.toolCalls: 51 exceeds the server's maximum of 50 (EVALD_MAX_TOOL_CALLS)."],
     [
-      { wallClockSeconds: 601 },
-      "Invalid limits.wallClockSeconds: 601 exceeds the server's maximum of 600 (EVALD_RUN_TIMEOUT_SECONDS).",
+      { wallClockSeconds: 1801 },
+      "Invalid limits.wallClockSeconds: 1801 exceeds the server's maximum of 1800 (EVALD_RUN_TIMEOUT_SECONDS).",
     ],
     [{ toolCalls: 0 }, "Invalid limits.toolCalls: must be"],
     [{ costUsd: -1 }, "Invalid limits.costUsd: must be"],

@@ -20,7 +20,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
   const describe = () => {
     const found = look();
     // A changed preset may change what the agent does, as a new version may.
-    const version = "missing" in found ? "none" : `${found.version}+preset.${revision}`;
+    const version = "missing" in found ? "none" : `${found.version}+${revision}`;
     const known = Object.keys(providers) as ModelProvider[];
     return { id, version, model: null, kind: "model", providers: known, memoryBytes: memoryMb * mib } as const;
   };

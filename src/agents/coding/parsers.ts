@@ -1,4 +1,4 @@
-import type { StreamFormat } from "./preset.ts";
+import type { StreamFormat } from "../../config/custom-agents.ts";
 import { createClaudeParser } from "./streams/claude.ts";
 import { createCodexParser } from "./streams/codex.ts";
 import { createCopilotParser } from "./streams/copilot.ts";

@@ -1,8 +1,5 @@
+import type { CustomAgent, StreamFormat } from "../../config/custom-agents.ts";
 import type { ModelProvider } from "../../config/model-settings.ts";
-
-/** Formats of what an agent writes to stdout. `acp`: the Agent Client Protocol over stdio. `none`: text for people; the last of it is the answer. */
-export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
-export type StreamFormat = (typeof streamFormats)[number];
 
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `fill`. */
 export type Template = string | number | boolean | null | Template[] | { [name: string]: Template };
@@ -12,8 +9,8 @@ export type Preset = {
   id: string;
   /** As its makers write it. */
   name: string;
-  /** Increased whenever a change here may change what the agent does. */
-  revision: number;
+  /** Changes with everything here that may change what the agent does. */
+  revision: string;
   /** Versions that a full session was seen to work with. */
   triedVersions: readonly string[];
   /** Name of the program on PATH, or its absolute path. */
@@ -58,3 +55,13 @@ export const toText = (template: Template, values: Values): string => {
 /** Whether a session with this version was seen to work. Custom agents name no versions. */
 export const isTried = ({ triedVersions, packageName }: Preset, version: string): boolean =>
   packageName === null || triedVersions.includes(version);
+
+/** The preset of an agent that the operator added. */
+export function toPreset({ id, command, args = [], env = {}, stream, provider }: CustomAgent): Preset {
+  const digest = new Bun.CryptoHasher("sha256").update(JSON.stringify([command, args, env, stream, provider]));
+  return {
+    ...{ id, name: id, command, args, env, stream, providers: { [provider]: {} } },
+    revision: `custom.${digest.digest("hex").slice(0, 8)}`,
+    ...{ triedVersions: [], packageName: null, install: null, files: {}, memoryMb: 1024 },
+  };
+}

@@ -41,7 +41,7 @@ export const presets: readonly Preset[] = [
   {
     id: "claude",
     name: "Claude Code",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["2.1.330"],
     command: "claude",
     packageName: "@anthropic-ai/claude-code",
@@ -70,7 +70,7 @@ export const presets: readonly Preset[] = [
   {
     id: "codex",
     name: "Codex",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["0.169.0"],
     command: "codex",
     packageName: "@openai/codex",
@@ -89,7 +89,7 @@ export const presets: readonly Preset[] = [
   {
     id: "gemini",
     name: "Gemini CLI",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["0.61.0"],
     command: "gemini",
     packageName: "@google/gemini-cli",
@@ -122,7 +122,7 @@ export const presets: readonly Preset[] = [
   {
     id: "opencode",
     name: "opencode",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["1.18.33"],
     command: "opencode",
     packageName: "opencode-ai",
@@ -164,7 +164,7 @@ export const presets: readonly Preset[] = [
   {
     id: "qwen",
     name: "Qwen Code",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["0.24.4"],
     command: "qwen",
     packageName: "@qwen-code/qwen-code",
@@ -192,7 +192,7 @@ export const presets: readonly Preset[] = [
   {
     id: "copilot",
     name: "GitHub Copilot CLI",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["1.0.102"],
     command: "copilot",
     packageName: "@github/copilot",
@@ -218,7 +218,7 @@ export const presets: readonly Preset[] = [
   {
     id: "pi",
     name: "pi",
-    revision: 1,
+    revision: "preset.1",
     triedVersions: ["0.73.1"],
     command: "pi",
     packageName: "@mariozechner/pi-coding-agent",

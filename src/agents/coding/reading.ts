@@ -1,17 +1,13 @@
+import type { StreamFormat } from "../../config/custom-agents.ts";
 import type { AgentEvent } from "../agent.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
 import { linesOf } from "./lines.ts";
 import { parsers } from "./parsers.ts";
-import type { StreamFormat } from "./preset.ts";
 import type { ModelRecord } from "./record.ts";
-import { exitCodeIn, type Fields, type StreamEnd, type StreamParser, toResult } from "./streams/stream.ts";
-import type { createTelling } from "./telling.ts";
+import { exitCodeIn, type Fields, type Said, type StreamParser, toResult } from "./streams/stream.ts";
+import type { Telling } from "./telling.ts";
 
-type Telling = ReturnType<typeof createTelling>;
-
-/** What came of an agent's process. `isEnded`: the agent itself said that it had ended. */
-export type Said = StreamEnd & { isEnded: boolean };
 export type Outcome = Said & { exitCode: number; limit: LimitHit | null; stderr: string };
 
 /** How long a result waits for the agent's next call of its model, which holds the whole of it. */
@@ -26,7 +22,10 @@ export async function readStream(
   telling: Telling,
   record: ModelRecord,
 ): Promise<Said> {
-  if (format === "acp") throw new Error("not yet");
+  if (format === "acp") {
+    const { converse } = await import("./acp.ts");
+    return converse(box, prompt, telling, createFilling(record));
+  }
   try {
     box.stdin.write(prompt);
     await box.stdin.end();
@@ -74,22 +73,21 @@ function fieldsIn(line: string): Fields | null {
 }
 
 /** Adds to results what the model was told and the stream leaves out: the exit code of a command, the text of a page. */
-function createFilling(record: ModelRecord) {
+export function createFilling(record: ModelRecord) {
   const counts = new Map<string, number>();
   return async (event: AgentEvent): Promise<AgentEvent> => {
     if (event.type !== "tool_result") return event;
-    const name = event.ownName ?? event.tool;
+    const { id, tool, ownName: name = event.tool } = event;
     const nth = (counts.get(name) ?? 0) + 1;
     counts.set(name, nth);
-    const lacksCode = event.tool === "run_command" && event.output.exitCode === undefined;
-    const lacksText = event.tool === "fetch_page" && event.ok;
+    const lacksCode = tool === "run_command" && event.output.exitCode === undefined;
+    const lacksText = tool === "fetch_page" && event.ok;
     if (!lacksCode && !lacksText) return event;
-    const find = () => record.findResult(event.id, name, nth);
+    const find = () => record.findResult(id, name, nth);
     if (find() === null) await record.next(fillMs);
     const said = find();
     if (said === null) return event;
-    if (lacksCode)
-      return toResult({ id: event.id, name, ok: event.ok, said }, exitCodeIn(said) ?? (event.ok ? 0 : null));
-    return said.length > String(event.output.text).length ? toResult({ id: event.id, name, ok: true, said }) : event;
+    if (lacksCode) return toResult({ id, name, ok: event.ok, said }, exitCodeIn(said) ?? (event.ok ? 0 : null), tool);
+    return said.length > String(event.output.text).length ? toResult({ id, name, ok: true, said }, null, tool) : event;
   };
 }

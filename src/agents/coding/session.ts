@@ -9,7 +9,7 @@ import { isTried, type Preset, toText, type Values } from "./preset.ts";
 import { findProgram, type Installed, insideBin } from "./program.ts";
 import { type Outcome, readStream } from "./reading.ts";
 import { type ModelRecord, startRecord } from "./record.ts";
-import { createTelling } from "./telling.ts";
+import { createTelling, type Telling } from "./telling.ts";
 
 const home = "/workspace/.home";
 const processes = 1024;
@@ -97,7 +97,7 @@ function open(preset: Preset, { argv, binds }: Installed, values: Values, terms:
   }
 }
 
-type Following = { task: Task; record: ModelRecord; telling: ReturnType<typeof createTelling> };
+type Following = { task: Task; record: ModelRecord; telling: Telling };
 
 /** Gives the agent its prompt and reads what it writes until it says that it has ended, or exits. Then kills everything it started. */
 async function follow(preset: Preset, box: Sandboxed, { task, record, telling }: Following): Promise<Outcome> {

@@ -6,6 +6,8 @@ import { object, text, toCall, toResult } from "./streams/stream.ts";
 const questions = /^(AskUserQuestion|ask_user(_question)?|question|request_user_input)$/;
 const maxShown = 200;
 
+export type Telling = ReturnType<typeof createTelling>;
+
 /** Tells the events of a session, and notes what is in progress. */
 export function createTelling({ name, stream }: Preset, send: (event: AgentEvent) => void) {
   const open = new Set<string>();

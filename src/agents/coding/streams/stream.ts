@@ -11,6 +11,9 @@ export type StreamEnd = {
   claimedUsd: number | null;
 };
 
+/** What an agent's stream came to. `isEnded`: the agent itself said that it had ended. */
+export type Said = StreamEnd & { isEnded: boolean };
+
 /** Turns what one agent writes into events. A parser never throws for what it does not know. */
 export type StreamParser = {
   /** The events of one line. */
@@ -43,13 +46,12 @@ function toolOf(name: string): string {
   return lists.has(name) ? "list_files" : name;
 }
 
-const ownName = (name: string) => (toolOf(name) === name ? {} : { ownName: name });
+const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName: name });
 
-/** A call of a tool by the agent's own name for it. */
-export function toCall(id: string, name: string, given: unknown): AgentEvent {
+/** A call of a tool by the agent's own name for it. `tool`: evald's name, if the agent says what kind of tool it is. */
+export function toCall(id: string, name: string, given: unknown, tool = toolOf(name)): AgentEvent {
   const input = object(given);
-  const tool = toolOf(name);
-  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name) };
+  return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name, tool) };
 }
 
 function inputOf(tool: string, input: Fields): Fields {
@@ -67,8 +69,8 @@ function inputOf(tool: string, input: Fields): Fields {
 export function toResult(
   { id, name, ok, said }: { id: string; name: string; ok: boolean; said: string },
   exitCode: number | null = null,
+  tool = toolOf(name),
 ): AgentEvent {
-  const tool = toolOf(name);
   const worked = ok && (exitCode === null || exitCode === 0);
   const reason = exitCode ? `exit code ${exitCode}` : "failed";
   const last = said.trim().split("\n").at(-1)?.slice(0, 300);
@@ -77,7 +79,7 @@ export function toResult(
     ...(exitCode === null ? {} : { exitCode }),
     text: shortened(said, maxOutputChars),
   };
-  return { type: "tool_result", id, tool, ok: worked, output, ...ownName(name) };
+  return { type: "tool_result", id, tool, ok: worked, output, ...ownName(name, tool) };
 }
 
 /** The command that a shell is called with, as in `/bin/sh -lc 'ls'`. */

@@ -1,0 +1,46 @@
+import { readFileSync } from "node:fs";
+import { type Static, Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { ConfigError } from "../errors.ts";
+import { modelProviders } from "./model-settings.ts";
+
+/** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
+export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
+export type StreamFormat = (typeof streamFormats)[number];
+
+/** A coding agent that the operator adds. `{gateway}`, `{token}`, `{model}`, `{provider}` and `{home}` in args and env are replaced for each run. */
+const CustomAgent = Type.Object(
+  {
+    id: Type.String({ pattern: "^[a-z0-9][a-z0-9-]{0,62}$" }),
+    command: Type.String({ minLength: 1 }),
+    args: Type.Optional(Type.Array(Type.String())),
+    env: Type.Optional(Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]*$" }), Type.String())),
+    stream: Type.Union(streamFormats.map((format) => Type.Literal(format))),
+    provider: Type.Union(modelProviders.map((provider) => Type.Literal(provider))),
+  },
+  { additionalProperties: false },
+);
+export type CustomAgent = Static<typeof CustomAgent>;
+
+const syntax =
+  'a JSON list of agents, or the path of a file with one, such as [{"id": "aider", "command": "aider", "args": ["--model", "{model}"], "env": {"OPENAI_API_BASE": "{gateway}/openai/v1", "OPENAI_API_KEY": "{token}"}, "stream": "none", "provider": "openai"}]';
+
+/** Parses EVALD_AGENTS; empty: none. Throws ConfigError. */
+export function customAgentsSetting(value: string): CustomAgent[] {
+  if (value === "") return [];
+  let agents: unknown;
+  try {
+    agents = JSON.parse(value.trimStart().startsWith("[") ? value : readFileSync(value, "utf8"));
+  } catch (error) {
+    throw new ConfigError(`${syntax}: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  const list = Type.Array(CustomAgent);
+  if (Value.Check(list, agents)) {
+    const ids = agents.map(({ id }) => id);
+    const twice = ids.find((id, i) => ids.indexOf(id) !== i);
+    if (twice !== undefined) throw new ConfigError(`${syntax}: the id ${twice} is used twice`);
+    return agents;
+  }
+  const wrong = Value.Errors(list, agents).First();
+  throw new ConfigError(`${syntax}: ${wrong?.path || "it"}: ${wrong?.message}`);
+}

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Agent } from "../../src/agents/agent.ts";
+import { createCodingAgent } from "../../src/agents/coding/coding.ts";
+import { type Preset, toPreset } from "../../src/agents/coding/preset.ts";
+import { presets } from "../../src/agents/coding/presets.ts";
+import type { CustomAgent } from "../../src/config/custom-agents.ts";
+import { testApp } from "../support/app.ts";
+import { emptyFolder } from "../support/executable.ts";
+import { serveFakeModel } from "../support/fake-model.ts";
+import { until } from "../support/until.ts";
+
+const key = "sk-the-real-key-0123456789";
+const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
+const path = process.env.PATH ?? "";
+let fake: ReturnType<typeof serveFakeModel>;
+
+beforeAll(() => {
+  const answer = { text: "The model says so.", usage: { input: 100, output: 20 } };
+  const fail = (status: number, headers = {}) => ({ turns: [{ fail: { status, message: "no", headers } }] });
+  fake = serveFakeModel({
+    key,
+    scenarios: {
+      fine: { turns: [answer] },
+      unauthorized: fail(401),
+      payment: fail(402),
+      limited: fail(429, { "retry-after-ms": "1" }),
+    },
+  });
+});
+afterAll(() => fake.stop());
+
+/** The fake agent in one of its modes, as an operator adds an agent. */
+const custom = (mode: string, more: Partial<CustomAgent> = {}): Preset =>
+  toPreset({
+    ...{ id: "fake", command: program, args: [mode], stream: mode.startsWith("acp") ? "acp" : "claude" },
+    env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },
+    provider: "openai-compatible",
+    ...more,
+  });
+
+type Options = { model?: string; env?: Record<string, string>; agent?: Agent; limits?: object };
+
+function appOf(
+  preset: Preset,
+  { model = "fine", env = {}, agent = createCodingAgent(preset, { path }) }: Options = {},
+) {
+  return testApp({
+    agents: { [preset.id]: agent },
+    env: {
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      OPENAI_COMPATIBLE_API_KEY: key,
+      OPENAI_API_KEY: key,
+      EVALD_AGENT_MODEL: `openai-compatible/${model}`,
+      EVALD_MODEL_PRICES: `{"openai-compatible/${model}": {"in": 10, "out": 100}}`,
+      ...env,
+    },
+  });
+}
+
+/** One run, with what is to be read of it; a crash is not tried again, to see it as it was. */
+async function runOf(preset: Preset, { limits, ...options }: Options = {}) {
+  const { send, runJobs, service } = appOf(preset, options);
+  const { body: prompt } = await send("POST", "/api/v1/prompts", {
+    body: { text: "See https://docs.test/", agent: preset.id, limits },
+  });
+  const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+  await runJobs();
+  const { body: run } = await send("GET", `/api/v1/runs/${asked.runId}`);
+  const slug = run.report?.slug;
+  const trace = slug ? await send("GET", `/api/v1/reports/${slug}/trace?limit=500`) : null;
+  await service.stop(0);
+  const events: { type: string; [name: string]: unknown }[] = trace?.body.events ?? [];
+  return { run, report: run.report, events, of: (type: string) => events.filter((event) => event.type === type) };
+}
+
+const running = (mark: string): number =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes(mark);
+    } catch {
+      return false;
+    }
+  }).length;
+
+describe("a coding agent", () => {
+  test("that says that it has ended is ended, with its calls, its answer and its claim of the cost", async () => {
+    const { run, report, of } = await runOf(custom("fine"));
+    expect(run.failureReason).toBeNull();
+    expect(run.agent).toMatchObject({ id: "fake", version: expect.stringMatching(/\+custom\.[0-9a-f]{8}$/) });
+    expect(of("tool_call")).toMatchObject([
+      { id: "c1", tool: "run_command", ownName: "Bash", input: { command: "echo hello" } },
+    ]);
+    expect(of("tool_result")).toMatchObject([{ ok: true, ownName: "Bash", output: { exitCode: 0, text: "hello" } }]);
+    expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "All done." }]);
+    expect(report).toMatchObject({ scope: "conduct_only", metrics: { toolCalls: 1, errors: 0 } });
+    expect(running(program)).toBe(0);
+  });
+
+  test("that reports another cost than the gateway's has the difference shown", async () => {
+    const { report } = await runOf(custom("model"));
+    expect(report.metrics).toMatchObject({ costUsd: 0.003 });
+    expect(report.metrics.costDetail).toContain("$0.50");
+  });
+
+  test("that leaves processes behind is killed with all of them", async () => {
+    const { run } = await runOf(custom("children"));
+    expect([run.status, running("4321.5")]).toEqual(["completed", 0]);
+  });
+
+  test("that writes no JSON goes on, and the lines are reported", async () => {
+    const { run, of } = await runOf(custom("garbage"));
+    expect(run.status).toBe("completed");
+    expect(of("message").at(-1)?.text).toMatch(/2 lines.*this is not JSON/);
+  });
+
+  test("that writes a line of 3 MB is read", async () => {
+    const { run, of } = await runOf(custom("long"));
+    expect([run.status, of("message").length, of("end")[0]?.reason]).toEqual(["completed", 1, "All done."]);
+  });
+
+  test("whose output is cut with exit code 0 has its answer from the model's record", async () => {
+    const { run, of } = await runOf(custom("cut"));
+    expect(run.failureReason).toBeNull();
+    expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "The model says so." }]);
+  });
+
+  test("that asks a question goes on without an answer, which counts as an interruption", async () => {
+    const { report, of } = await runOf(custom("question"));
+    expect(of("interruption")).toMatchObject([{ question: "Which color?" }]);
+    expect(report.metrics.interruptions).toBe(1);
+  });
+
+  test("that loops is stopped by the limit of tool calls", async () => {
+    const { report, of } = await runOf(custom("loop"), { env: { EVALD_MAX_TOOL_CALLS: "20" } });
+    expect(report.outcome).toBe("goal_not_met");
+    expect(of("limit").at(-1)).toMatchObject({ limit: "tool_calls", value: 20 });
+    expect(running(program)).toBe(0);
+  });
+
+  test("without a stream that evald knows has its calls from the model's record", async () => {
+    const { of } = await runOf(custom("cut", { stream: "none" }));
+    expect(of("end")).toMatchObject([{ outcome: "not_judged" }]);
+  });
+
+  test.each([
+    ["crash", {}, /^agent_crashed: fake exited with code 3 in mid-session; stderr: Segmentation fault of my own/],
+    ["hang", { limits: { idleSeconds: 2 } }, /^timeout: /],
+    ["empty", {}, /^agent_crashed: fake ended without an answer/],
+    ["silent", {}, /^agent_crashed: fake exited with code 0 without an answer/],
+    [
+      "memory",
+      { env: { EVALD_AGENT_MEMORY_MB: "1024" } },
+      /^budget: fake reached its limit of 1073741824 bytes \(memory\)/,
+    ],
+    ["model", { model: "unauthorized" }, /^credentials: openai-compatible rejected the API key \(401\)/],
+    ["model", { model: "payment" }, /^credentials: openai-compatible requires payment \(402\)/],
+    ["model", { model: "limited" }, /^infrastructure: .*(429|no)/],
+    ["acp-crash", {}, /^agent_crashed: fake exited with code 4/],
+  ] as const)("%s %j fails with its cause", async (mode, options, reason) => {
+    const { run } = await runOf(custom(mode), options);
+    expect(run.status).toBe("failed");
+    expect(run.failureReason).toMatch(reason);
+    expect(running(program)).toBe(0);
+  });
+
+  test("that uses up its model budget has a session that ended by a limit", async () => {
+    const { report, of } = await runOf(custom("budget"), { env: { EVALD_MAX_MODEL_CALLS: "3" } });
+    expect(report.outcome).toBe("goal_not_met");
+    expect(of("limit").at(-1)).toMatchObject({ limit: "model_calls", value: 3 });
+  });
+
+  test("that is canceled in mid-turn is gone within a second", async () => {
+    const { send, service, a } = appOf(custom("hang"));
+    const { body: prompt } = await send("POST", "/api/v1/prompts", {
+      body: { text: "See https://docs.test/", agent: "fake" },
+    });
+    const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
+    await service.runner.start();
+    await until("the agent works", () => running(program) > 0);
+    await service.endings.cancelRun(a.org, asked.runId, "a test");
+    await until("the agent is gone", () => running(program) === 0, 1_000);
+    expect((await send("GET", `/api/v1/runs/${asked.runId}`)).body.failureReason).toBe("cancelled: by a test");
+    await service.stop(0);
+  });
+
+  test("over ACP is given every permission, asked no question, and told of in whole messages", async () => {
+    const { run, of } = await runOf(custom("acp"));
+    expect(run.failureReason).toBeNull();
+    expect(of("thought")).toMatchObject([{ text: "Let me see." }]);
+    expect(of("tool_call")).toMatchObject([{ tool: "run_command", input: { command: "echo hello" } }]);
+    expect(of("tool_result")).toMatchObject([{ ok: true, output: { text: "hello" } }]);
+    expect(of("end")).toMatchObject([{ reason: "All done." }]);
+  });
+});
+
+describe("an installation", () => {
+  /** A package of Codex in some version whose program is the fake agent. */
+  function installed(name: string, version: string): string {
+    const folder = emptyFolder();
+    const home = join(folder, "node_modules", "@openai", "codex");
+    const bin = join(folder, "node_modules", ".bin");
+    for (const each of [home, bin]) mkdirSync(each, { recursive: true });
+    writeFileSync(join(home, "package.json"), JSON.stringify({ name, version }));
+    const said = [
+      { type: "item.completed", item: { id: "i1", type: "agent_message", text: "All done." } },
+      { type: "turn.completed", usage: {} },
+    ].map((line) => JSON.stringify(line));
+    writeFileSync(join(home, "codex.js"), `#!/usr/bin/env node\nconsole.log(${JSON.stringify(said.join("\n"))});\n`);
+    chmodSync(join(home, "codex.js"), 0o755);
+    symlinkSync("../@openai/codex/codex.js", join(bin, "codex"));
+    return `${bin}:${path}`;
+  }
+  const codex = presets.find(({ id }) => id === "codex") as Preset;
+  const model = { EVALD_AGENT_MODEL: "openai/gpt-5" };
+
+  test("of an unknown version works, and the report warns", async () => {
+    const agent = createCodingAgent(codex, { path: installed("@openai/codex", "9.9.9") });
+    const { run, report, events } = await runOf(codex, { agent, env: model });
+    expect(run.agent.version).toBe("9.9.9+preset.1");
+    expect(events[0]).toMatchObject({ name: "started", detail: { isTried: false } });
+    expect(report.summary.whatDidnt).toContain("codex 9.9.9");
+  });
+
+  test.each([
+    ["another package", () => installed("codex-of-others", "1.0.0"), /belongs to codex-of-others/],
+    ["none", () => "/nowhere", /not installed; install it with: npm install -g @openai\/codex@/],
+  ])("%s: a prompt that names the agent is refused", async (_, pathOf, detail) => {
+    const agent = createCodingAgent(codex, { path: pathOf() });
+    const { send } = appOf(codex, { agent, env: model });
+    const { status, body } = await send("POST", "/api/v1/prompts", {
+      body: { text: "See https://docs.test/", agent: "codex" },
+    });
+    expect([status, body.error]).toEqual([400, "bad_request"]);
+    expect(body.detail).toMatch(detail);
+  });
+});

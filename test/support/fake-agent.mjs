@@ -1,0 +1,165 @@
+#!/usr/bin/env node
+// A coding agent that misbehaves: `fake-agent MODE`. It writes the stream of Claude Code, or speaks ACP in modes that start with "acp".
+import { spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+
+const [mode = "fine"] = process.argv.slice(2);
+const { GATEWAY, TOKEN, MODEL } = process.env;
+const write = (text) => new Promise((resolve) => process.stdout.write(text, resolve));
+const say = (line) => write(`${JSON.stringify(line)}\n`);
+const block = (role, content) => say({ type: role, message: { role, content: [content] } });
+const text = (said) => block("assistant", { type: "text", text: said });
+const use = (id, name, input) => block("assistant", { type: "tool_use", id, name, input });
+const result = (id, content, is_error = false) =>
+  block("user", { type: "tool_result", tool_use_id: id, content, is_error });
+const done = (said, more = {}) =>
+  say({ type: "result", subtype: "success", is_error: false, result: said, total_cost_usd: 0.5, ...more });
+const forever = () => new Promise(() => setInterval(() => {}, 1000));
+
+async function work() {
+  await say({ type: "system", subtype: "init" });
+  await use("c1", "Bash", { command: "echo hello" });
+  await result("c1", "hello");
+}
+
+/** Calls the model, with a tool on offer. */
+async function ask() {
+  const response = await fetch(`${GATEWAY}/openai-compatible/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      model: MODEL,
+      messages: [{ role: "user", content: "Go on." }],
+      tools: [{ type: "function", function: { name: "Bash", parameters: { type: "object" } } }],
+    }),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+const modes = {
+  async fine() {
+    await work();
+    await text("All done.");
+    await done("All done.");
+    await forever();
+  },
+  async crash() {
+    await work();
+    process.stderr.write("Segmentation fault of my own\n");
+    process.exit(3);
+  },
+  async hang() {
+    await work();
+    await forever();
+  },
+  async garbage() {
+    await write("this is not JSON\n[1, 2\n");
+    await modes.fine();
+  },
+  async long() {
+    await work();
+    await text("x".repeat(3_000_000));
+    await done("All done.");
+  },
+  async cut() {
+    await ask();
+    await work();
+    await write('{"type":"result","subtype":"succ');
+  },
+  async question() {
+    await work();
+    await use("q1", "AskUserQuestion", { questions: [{ question: "Which color?" }] });
+    await result("q1", "the tool is not available", true);
+    await done("I chose red.");
+  },
+  async loop() {
+    for (let i = 0; ; i++) {
+      await use(`c${i}`, "Bash", { command: "echo again" });
+      await result(`c${i}`, "again");
+    }
+  },
+  async children() {
+    spawn("setsid", ["sleep", "4321.5"], { stdio: "ignore", detached: true }).unref();
+    spawn("sleep", ["4321.5"], { stdio: "inherit" });
+    await modes.fine();
+  },
+  async empty() {
+    await say({ type: "system", subtype: "init" });
+    await done("");
+  },
+  async silent() {},
+  async model() {
+    await work();
+    const { status, body } = await ask();
+    const failed = status >= 400;
+    const said = failed ? body.error.message : body.choices[0].message.content;
+    await done(said, failed ? { is_error: true, api_error_status: status } : {});
+    process.exit(failed ? 1 : 0);
+  },
+  async budget() {
+    await work();
+    for (;;) {
+      const { status, body } = await ask();
+      if (status < 400) continue;
+      // As some do: a call that was refused is an answer like any other.
+      await done(body.error.message);
+      return;
+    }
+  },
+  async memory() {
+    await work();
+    const kept = [];
+    for (;;) kept.push(Buffer.alloc(16 * 1024 * 1024, 1));
+  },
+  async acp() {
+    const lines = createInterface({ input: process.stdin });
+    const send = (message) => say({ jsonrpc: "2.0", ...message });
+    const update = (sessionUpdate, fields) =>
+      send({ method: "session/update", params: { sessionId: "s1", update: { sessionUpdate, ...fields } } });
+    let promptId;
+    for await (const line of lines) {
+      const { id, method, params, result: answer } = JSON.parse(line);
+      if (method === "initialize") {
+        const authMethods = [{ id: "key", name: "API key" }];
+        await send({ id, result: { protocolVersion: 1, agentCapabilities: {}, authMethods } });
+      } else if (method === "session/new") await send({ id, result: { sessionId: "s1" } });
+      else if (method === "session/prompt") {
+        promptId = id;
+        await write("not a message\n");
+        const call = { toolCallId: "t1", title: "Run echo", kind: "execute", rawInput: { command: "echo hello" } };
+        await update("agent_thought_chunk", { content: { type: "text", text: "Let me " } });
+        await update("agent_thought_chunk", { content: { type: "text", text: "see." } });
+        await update("tool_call", { ...call, rawInput: {}, status: "pending" });
+        const options = [
+          { optionId: "no", name: "No", kind: "reject_once" },
+          { optionId: "yes", name: "Yes", kind: "allow_once" },
+        ];
+        await send({
+          id: "p1",
+          method: "session/request_permission",
+          params: { sessionId: "s1", toolCall: call, options },
+        });
+        await send({ id: "e1", method: "elicitation/create", params: { sessionId: "s1", mode: "form", message: "?" } });
+        if (params.prompt[0].text === "") process.exit(1);
+      } else if (id === "p1") {
+        const status = answer?.outcome?.optionId === "yes" ? "completed" : "failed";
+        const content = [{ type: "content", content: { type: "text", text: "hello" } }];
+        await update("tool_call_update", { toolCallId: "t1", status, content });
+      } else if (id === "e1") {
+        await update("agent_message_chunk", { content: { type: "text", text: "All " } });
+        await update("agent_message_chunk", { content: { type: "text", text: "done." } });
+        await send({ id: promptId, result: { stopReason: "end_turn" } });
+      } else if (id !== undefined) await send({ id, error: { code: -32601, message: "Method not found" } });
+    }
+  },
+  async "acp-crash"() {
+    for await (const line of createInterface({ input: process.stdin })) {
+      const { id, method } = JSON.parse(line);
+      if (method === "session/new") process.exit(4);
+      await say({ jsonrpc: "2.0", id, result: { protocolVersion: 1, agentCapabilities: {}, authMethods: [] } });
+    }
+  },
+};
+
+await modes[mode]();
+process.exit(0);
