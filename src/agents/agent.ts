@@ -173,11 +173,14 @@ export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; 
 /** A unix socket of the service that accepts the requests of one run. */
 type WayOut = { path: string; token: string };
 
+/** The means for commands. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
+export type SandboxMeans = { workspace: string; folder: string; egress: WayOut };
+
 /** What the service provides to one run of an agent with a model. The tokens expire with the run. */
 export type Means = {
   model: { id: string; provider: ModelProvider; name: string; socketPath: string; token: string };
   /** The sandbox for commands; `missing` says why there is none. */
-  sandbox: { workspace: string; egress: WayOut } | { missing: string };
+  sandbox: SandboxMeans | { missing: string };
   /** The browser, with its own proxy session. */
   browser: { program: string; egress: WayOut } | { missing: string };
   /** Hosts that the operator allows for every run. */

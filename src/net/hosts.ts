@@ -19,6 +19,8 @@ const registries = [
 /** The hosts that a run may reach. */
 export type HostList = {
   permits(hostname: string): boolean;
+  /** Whether the host is one of the run's own URLs, or below one of its docs. */
+  isOwn(hostname: string): boolean;
   /** The error message for a host that is not permitted. */
   objection(hostname: string): string;
 };
@@ -36,16 +38,15 @@ export type HostListOptions = {
 export function createHostList({ addresses, docsAddresses, operatorHosts }: HostListOptions): HostList {
   const own = [...docsAddresses, ...addresses].flatMap((address) => hostOf(address) ?? []);
   const docs = docsAddresses.flatMap((address) => hostOf(address) ?? []);
-  const exact = new Set([...own, ...registries, ...operatorHosts.map(plain)]);
-  const above = [
-    ...docs.map((host) => `.${host}`),
-    ...operatorHosts.filter((host) => host.startsWith("*.")).map((host) => plain(host.slice(1))),
-  ];
+  const exact = new Set([...registries, ...operatorHosts.map(plain)]);
+  const above = [...operatorHosts.filter((host) => host.startsWith("*.")).map((host) => plain(host.slice(1)))];
+  const isOwn = (host: string) => own.includes(host) || docs.some((above) => host.endsWith(`.${above}`));
   return {
     permits(hostname) {
       const host = plain(hostname);
-      return exact.has(host) || above.some((end) => host.endsWith(end));
+      return isOwn(host) || exact.has(host) || above.some((end) => host.endsWith(end));
     },
+    isOwn: (hostname) => isOwn(plain(hostname)),
     objection: (hostname) =>
       `${plain(hostname)} is not allowed in this run. Allowed hosts: ${[...new Set(own)].join(", ") || "none of its own"} and the package registries; the operator can add hosts with EVALD_EGRESS_ALLOW`,
   };

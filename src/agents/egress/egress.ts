@@ -11,7 +11,8 @@ import { createSlots } from "../../net/slots.ts";
 import type { AgentEvent } from "../agent.ts";
 import type { EgressLimits, Passage } from "./connection.ts";
 import { forward } from "./forward.ts";
-import { rawAnswer, tunnel } from "./tunnel.ts";
+import { rawAnswer } from "./raw-answer.ts";
+import { tunnel } from "./tunnel.ts";
 
 export type EgressRun = {
   /** Product URL and start URLs: exactly these hosts are allowed. */

@@ -7,23 +7,10 @@ import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { resolve } from "../../net/resolve.ts";
 import { keepText } from "./answer-text.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
+import { failureHeader, ofOneMessage, schemeHeader } from "./headers.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
-/**
- * Set by the browser for a request that was https. The proxy can only see an https URL through a tunnel, so the browser
- * sends it as http.
- */
-export const schemeHeader = "evald-scheme";
-
-/** Marks responses that the proxy itself generated, with the kind of failure. */
-export const failureHeader = "evald-failure";
-
-/** Hop-by-hop headers, which must not be forwarded. */
-const ofOneConnection =
-  `${schemeHeader} ${failureHeader} connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding upgrade expect host`.split(
-    " ",
-  );
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
 const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
@@ -139,7 +126,6 @@ function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string
 }
 
 function toKept(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const named = (headers.connection ?? "").toLowerCase().split(/\s*,\s*/);
-  const dropped = new Set([...ofOneConnection, ...named]);
-  return Object.fromEntries(Object.entries(headers).filter(([name]) => !dropped.has(name)));
+  const { [schemeHeader]: _scheme, [failureHeader]: _failure, ...kept } = ofOneMessage(headers);
+  return kept;
 }

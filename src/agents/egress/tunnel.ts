@@ -1,10 +1,11 @@
-import http from "node:http";
+import type http from "node:http";
 import net from "node:net";
 import { GuardError } from "../../net/failure.ts";
 import type { CheckedAddress } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { resolve } from "../../net/resolve.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
+import { rawAnswer } from "./raw-answer.ts";
 
 /** Opens a tunnel (CONNECT) to a host that the run may reach and that its urlMap doesn't map. */
 export async function tunnel(
@@ -122,10 +123,4 @@ async function join(
   } finally {
     proxied.signal.removeEventListener("abort", stop);
   }
-}
-
-/** A raw HTTP response to a CONNECT request. */
-export function rawAnswer(status: number, text: string, headers = ""): string {
-  const length = Buffer.byteLength(text) + 1;
-  return `HTTP/1.1 ${status} ${http.STATUS_CODES[status]}\r\n${headers}Content-Type: text/plain; charset=utf-8\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n${text}\n`;
 }

@@ -1,5 +1,5 @@
 import type { Browser, HTTPRequest, HTTPResponse, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
-import { schemeHeader } from "../egress/forward.ts";
+import { schemeHeader } from "../egress/headers.ts";
 import type { Chromium } from "../sandbox/chromium.ts";
 
 /** The last URL that the page itself navigated to, with its result. */

@@ -71,6 +71,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     egress ??= listen();
     const proxy = await egress;
     const workspace = makeWorkspace(proxy.home);
+    const own = mkdtempSync(resolve(proxy.home, "agent-"));
     const terms = {
       ...addressesOf(task),
       urlMap: task.urlMap,
@@ -83,13 +84,13 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     const ofPages = "program" in found ? proxy.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
     const accessOf = ({ token }: { token: string }) => ({ path: proxy.egress.socketPath, token });
     return {
-      sandbox: { workspace, egress: accessOf(session) },
+      sandbox: { workspace, folder: own, egress: accessOf(session) },
       browser: "program" in found && ofPages ? { program: found.program, egress: accessOf(ofPages) } : missing,
       secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
       async close() {
         session.close();
         ofPages?.close();
-        await remove(workspace);
+        await Promise.all([remove(workspace), remove(own)]);
       },
     };
   }

@@ -1,6 +1,7 @@
 import { isStepCount, type ModelMessage, streamText } from "ai";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
+import type { Relay } from "../relay/relay.ts";
 import type { Task } from "../task.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
@@ -65,10 +66,14 @@ async function work(
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
   const { sandbox, browser } = means;
+  let relay: Promise<Relay> | undefined;
+  await using _ = { [Symbol.asyncDispose]: async () => (await relay?.catch(() => null))?.[Symbol.asyncDispose]() };
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, context),
-    ...("workspace" in sandbox ? workspaceTools(sandbox, task.limits) : {}),
+    ...("workspace" in sandbox
+      ? workspaceTools(sandbox.workspace, () => (relay ??= startRelay(sandbox, task, context)), task.limits)
+      : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
       finished = ending;
@@ -152,6 +157,19 @@ async function work(
     }
   }
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
+}
+
+/** Loads the relay with the first command, because many runs need none. */
+async function startRelay(sandbox: SandboxMeans, task: Task, { now }: AgentContext): Promise<Relay> {
+  try {
+    const { openRelay } = await import("../relay/relay.ts");
+    return await openRelay({ ...sandbox, task, now });
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new AgentFailure("infrastructure", `the proxy for commands could not be started: ${reason}`, {
+      retryable: true,
+    });
+  }
 }
 
 /**

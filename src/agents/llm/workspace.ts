@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Means } from "../agent.ts";
+import type { Relay } from "../relay/relay.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
 import type { Task } from "../task.ts";
 import { createTeller } from "./event-sender.ts";
@@ -10,7 +10,6 @@ const fileChars = 20_000;
 const defaultSeconds = 120;
 const maxSeconds = 240;
 
-type Place = Extract<Means["sandbox"], { workspace: string }>;
 type Job = { argv: string[]; stdin?: string; seconds?: number; online?: boolean; isStreamed?: boolean };
 /** `stopped`: why it was stopped. */
 type Done = { exitCode: number; out: string; err: string; stopped: string | null };
@@ -48,7 +47,8 @@ const outside = (path: string): Result => {
 
 /** The tools for commands and files. Each call runs a command in its own sandbox on the directory of the run. */
 export function workspaceTools(
-  { workspace, egress }: Place,
+  workspace: string,
+  openRelay: () => Promise<Relay>,
   { memoryBytes, workspaceBytes }: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
 ) {
   let isNearlyFull = false;
@@ -69,7 +69,7 @@ export function workspaceTools(
         stdin,
         workspace,
         seconds,
-        sockets: online ? { egress: { ...egress, user: id } } : {},
+        sockets: online ? { egress: (await openRelay()).wayOut(id) } : {},
         limits: { memoryBytes, workspaceBytes },
         onOutput: (bytes, stream) => tellers?.[stream].take(bytes),
         onNear: (limit) => {

@@ -9,7 +9,9 @@ export type BridgePort = {
   /** Added to the first request of each connection, so that programs in the sandbox need no credentials. */
   proxyToken?: string;
   /** The user name that goes with the token: the ID of the tool call. */
-  proxyUser?: string;
+  proxyUser?: string | undefined;
+  /** The host to which each connection gets a tunnel, at the same port, so that programs need not know the proxy. */
+  hostname?: string;
 };
 
 const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
@@ -53,7 +55,7 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */
-async function open({ port, socket, proxyToken, proxyUser = "run" }: BridgePort): Promise<() => void> {
+async function open({ port, socket, proxyToken, proxyUser = "run", hostname }: BridgePort): Promise<() => void> {
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (inner) => {
     connections.add(inner);
@@ -63,13 +65,20 @@ async function open({ port, socket, proxyToken, proxyUser = "run" }: BridgePort)
     outer.on("error", () => inner.destroy());
     inner.on("close", () => outer.destroy());
     outer.on("close", () => inner.destroy());
+    const userAndToken = `${proxyUser}:${proxyToken}`;
+    if (hostname !== undefined) {
+      connectTo(`${hostname}:${port}`, inner, outer, userAndToken);
+      return;
+    }
     carry(outer, inner);
     if (proxyToken === undefined) carry(inner, outer);
-    else introduce(inner, outer, `${proxyUser}:${proxyToken}`);
+    else introduce(inner, outer, userAndToken);
   });
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   server.once("error", reject);
-  server.listen(port, "127.0.0.1", resolve);
+  // Without an address: programs may look up localhost as either.
+  if (hostname === undefined) server.listen(port, "127.0.0.1", resolve);
+  else server.listen(port, resolve);
   await promise;
   return () => {
     server.close();
@@ -95,13 +104,35 @@ function introduce(inner: net.Socket, outer: net.Socket, userAndToken: string): 
       inner.destroy();
       return;
     }
-    const credentials = Buffer.from(userAndToken).toString("base64");
     outer.write(head.subarray(0, end + 2));
-    outer.write(`Proxy-Authorization: Basic ${credentials}\r\n`);
+    outer.write(authorization(userAndToken));
     outer.write(head.subarray(end + 2));
     carry(inner, outer);
   };
   inner.on("data", take);
+}
+
+const authorization = (userAndToken: string) =>
+  `Proxy-Authorization: Basic ${Buffer.from(userAndToken).toString("base64")}\r\n`;
+
+/** Pipes through a tunnel; disconnects if the proxy refuses it. */
+function connectTo(place: string, inner: net.Socket, outer: net.Socket, userAndToken: string): void {
+  outer.write(`CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\n${authorization(userAndToken)}\r\n`);
+  let head = Buffer.alloc(0);
+  const take = (chunk: Buffer) => {
+    head = Buffer.concat([head, chunk]);
+    const end = head.indexOf("\r\n\r\n");
+    if (end < 0 && head.length <= maxRequestLine) return;
+    outer.off("data", take);
+    if (!/^HTTP\/1\.1 200 /.test(head.toString("latin1"))) {
+      inner.destroy();
+      return;
+    }
+    inner.write(head.subarray(end + 4));
+    carry(outer, inner);
+    carry(inner, outer);
+  };
+  outer.on("data", take);
 }
 
 /** The variables in which programs look for a proxy; Java tools have none of their own. */

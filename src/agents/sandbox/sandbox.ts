@@ -1,8 +1,9 @@
-import { chownSync, closeSync, lstatSync, readdirSync, readFileSync, realpathSync, writeSync } from "node:fs";
+import { chownSync, closeSync, readdirSync, readFileSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
 import { type BridgePort, bridgePorts, bridgeVariable } from "./bridge.ts";
+import { commonVariables, etcFiles, trustBinds } from "./surroundings.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
 export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
@@ -10,6 +11,20 @@ export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
 /** How to run this executable inside a sandbox: the files to mount and the command. */
 type Program = { binds: Bind[]; argv: string[] };
 type Bind = { from: string; to: string; writable?: boolean };
+
+/** The network access of a sandbox: a proxy, and what programs need in order to use it. */
+export type SandboxProxy = {
+  path: string;
+  token: string;
+  /** ID of the tool call that the sandbox runs for. */
+  user?: string | undefined;
+  /** PEM file with the certificate authorities that programs trust, in place of the machine's. */
+  certificates?: string;
+  /** Host names that programs can look up; they are reached through the proxy only. */
+  hosts?: string[];
+  /** Ports on the sandbox's loopback that lead to the same host and port through the proxy. */
+  loopback?: { port: number; hostname: string }[];
+};
 
 export type SandboxRun = {
   argv: string[];
@@ -23,7 +38,7 @@ export type SandboxRun = {
   /** Further files and folders to show, read-only unless `writable`. */
   binds?: Bind[];
   /** Unix sockets of the service, reachable as 127.0.0.1:8801 and, for the proxy, 127.0.0.1:3128. */
-  sockets?: { gateway?: string; egress?: { path: string; token: string; user?: string } };
+  sockets?: { gateway?: string; egress?: SandboxProxy };
   limits?: Partial<SandboxLimits>;
   /** Called once when the workspace is nearly full. */
   onNear?: (limit: LimitHit) => void;
@@ -57,21 +72,12 @@ const defaultLimits: SandboxLimits = {
 
 /** The user nobody. On every Linux it has no privileges without its own user namespace. */
 const nobody = 65534;
-/** The system's certificates, for programs that bring their own list. */
-const certificates = "/etc/ssl/certs/ca-certificates.crt";
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.
 const etcShown =
   "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
     " ",
   );
-const etcMade = {
-  passwd: "agent:x:1000:1000:agent:/home/agent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-  group: "agent:x:1000:\nnogroup:x:65534:\n",
-  hosts: "127.0.0.1 localhost\n::1 localhost\n",
-  "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-};
-
 /** Detects it by running bubblewrap. */
 export async function detectSandbox(): Promise<Sandbox> {
   const bwrap = Bun.which("bwrap");
@@ -105,6 +111,8 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const program = ports.length > 0 ? (run.program ?? ownProgram()) : null;
   const binds: Bind[] = [...(program?.binds ?? []), ...(run.binds ?? [])];
   for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
+  const { hosts, certificates } = run.sockets?.egress ?? {};
+  binds.push(...trustBinds(certificates));
   if (run.workspace !== undefined) binds.push({ from: realpathSync(run.workspace), to: "/workspace", writable: true });
   // Sockets are read-only inside: a program that could change their mode could lock out other runs.
   const used = [
@@ -115,12 +123,12 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const cgroup = createCgroup(limits);
 
   // Options are passed through a pipe, because every user on the machine can read command lines.
-  const etc = Object.entries(etcMade);
+  const etc = Object.entries(etcFiles(hosts));
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
     ...etc.flatMap(([name], i) => ["--ro-bind-data", String(4 + i), `/etc/${name}`]),
     ...Object.entries({
-      ...commonVariables(),
+      ...commonVariables(certificates !== undefined),
       ...run.env,
       ...(ports.length > 0 && { [bridgeVariable]: JSON.stringify(ports) }),
     }).flatMap(([name, value]) => ["--setenv", name, value]),
@@ -228,9 +236,15 @@ function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): 
     ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: inside.gateway }]),
     ...(egress === undefined
       ? []
-      : [{ port: bridgePorts.egress, socket: inside.egress, proxyToken: egress.token, proxyUser: egress.user }]),
+      : [{}, ...(egress.loopback ?? []).filter(isFree)].map((place) => ({
+          ...{ port: bridgePorts.egress, ...place, socket: inside.egress },
+          ...{ proxyToken: egress.token, proxyUser: egress.user },
+        }))),
   ];
 }
+
+/** Programs inside cannot listen on a port below 1024, and the bridge has ports of its own. */
+const isFree = ({ port }: { port: number }) => port >= 1024 && !Object.values(bridgePorts).includes(port);
 
 /** Compiled, it is one file; from source, it is Bun and the sources. */
 function ownProgram(): Program {
@@ -251,19 +265,6 @@ export const compiledProgram = (path: string): Program => ({
   binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
   argv: ["/run/evald/evald", "__bridge", "--"],
 });
-
-function commonVariables(): Record<string, string> {
-  const trusted = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PIP_CERT"];
-  return {
-    PATH: "/usr/local/bin:/usr/bin:/bin",
-    HOME: "/home/agent",
-    USER: "agent",
-    LANG: "C.UTF-8",
-    TMPDIR: "/tmp",
-    ...(lstatSync(certificates, { throwIfNoEntry: false }) &&
-      Object.fromEntries(trusted.map((name) => [name, certificates]))),
-  };
-}
 
 /** Writes a whole text to a pipe; throws if it doesn't fit. */
 function hand(pipe: unknown, text: string): void {

@@ -1,0 +1,76 @@
+import { chmodSync } from "node:fs";
+import http from "node:http";
+import type net from "node:net";
+import { join } from "node:path";
+import type { SandboxProxy } from "../sandbox/sandbox.ts";
+import type { Task } from "../task.ts";
+import { createAuthority } from "./authority.ts";
+import { writeCertificates } from "./certificates.ts";
+import { createForwarding } from "./forwarding.ts";
+import { runHostsOf } from "./run-hosts.ts";
+import { createTunnels } from "./tunnels.ts";
+
+type Options = {
+  /** Private to the run. The relay writes its socket and the certificates to it; its owner removes it. */
+  folder: string;
+  /** The run's session at the egress proxy. */
+  egress: { path: string; token: string };
+  task: Task;
+  now: () => number;
+};
+
+export type Relay = {
+  /**
+   * Everything that a sandbox needs for its network access, as its `sockets.egress`: the proxy, the certificates that programs must trust, host
+   * names that resolve, and the run's ports on loopback. `callId`: the ID of the tool call that the sandbox runs for; the requests made
+   * inside are recorded under it.
+   */
+  wayOut(callId?: string): SandboxProxy;
+  /** Disconnects every program. */
+  [Symbol.asyncDispose](): Promise<void>;
+};
+
+/**
+ * Starts the HTTP proxy between the sandboxes of one run and the egress proxy. It decrypts connections to the run's own hosts with a
+ * certificate authority that exists only in this process and is trusted only in these sandboxes, and forwards each request with its absolute
+ * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
+ */
+export async function openRelay({ folder, egress, task, now }: Options): Promise<Relay> {
+  const socketPath = join(folder, "relay");
+  const authority = await createAuthority(now);
+  const certificates = await writeCertificates(folder, authority.certificate);
+  const hosts = runHostsOf(task);
+  const { forward, upgrade } = createForwarding(egress.path);
+  const server = http.createServer({ maxHeaderSize: 64 * 1024 });
+  const tunnels = createTunnels({
+    egressPath: egress.path,
+    authority,
+    hosts,
+    accept: (socket) => void server.emit("connection", socket),
+  });
+  server.on("request", (request, response) => forward(tunnels.callOf(request), request, response));
+  server.on("upgrade", (request, socket: net.Socket, head) => upgrade(tunnels.callOf(request), request, socket, head));
+  server.on("connect", (request, socket: net.Socket, head) => tunnels.open(request, socket, head));
+  server.requestTimeout = 0;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(socketPath, resolve);
+  await promise;
+  chmodSync(socketPath, 0o600);
+
+  return {
+    wayOut: (callId) => ({
+      path: socketPath,
+      token: egress.token,
+      user: callId,
+      certificates,
+      hosts: hosts.names,
+      loopback: hosts.loopback,
+    }),
+    async [Symbol.asyncDispose]() {
+      tunnels.close();
+      server.closeAllConnections();
+      await new Promise<void>((done) => server.close(() => done()));
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import { createHostList } from "../../net/hosts.ts";
+import { createMapping, parseUrlMap } from "../../net/mapping.ts";
+import { addressesOf, type Task } from "../task.ts";
+
+export type RunHosts = {
+  /** Whether a tunnel to the host is the run's own business: one of its hosts, or one that its urlMap maps. */
+  owns(hostname: string, port: number): boolean;
+  /** Host names that programs may look up. */
+  names: string[];
+  /** Ports of the run's URLs on the machine's loopback, with the host that a URL gives for each. */
+  loopback: { port: number; hostname: string }[];
+};
+
+const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
+
+/** Whether programs reach a host without a proxy, on their own loopback. `hostname` as a URL spells it. */
+export const isLoopback = (hostname: string): boolean =>
+  loopbackNames.includes(hostname) || hostname.endsWith(".localhost");
+
+const isAddress = (hostname: string) => /^\[|^[\d.]+$/.test(hostname);
+
+/** The default port of a URL is left out of it. */
+export const portOf = ({ port, protocol }: URL): number => Number(port) || (protocol === "https:" ? 443 : 80);
+
+/** The hosts of a run: of its docs, product and checks, and the keys of its urlMap. */
+export function runHostsOf(task: Task): RunHosts {
+  const { docsAddresses, addresses } = addressesOf(task);
+  const hosts = createHostList({ docsAddresses, addresses, operatorHosts: [] });
+  const mapping = createMapping(task.urlMap);
+  const mapped = parseUrlMap(task.urlMap).map(({ origin }) => origin);
+  const urls = [...docsAddresses, ...addresses, ...mapped].flatMap((address) => URL.parse(address) ?? []);
+  const ports = new Map(
+    urls.filter(({ hostname }) => isLoopback(hostname)).map((url) => [portOf(url), url.hostname] as const),
+  );
+  return {
+    owns: (hostname, port) =>
+      hosts.isOwn(hostname) ||
+      ["http", "https"].some((scheme) => mapping.toReal(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
+    names: [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isAddress(name)),
+    loopback: [...ports].map(([port, hostname]) => ({ port, hostname })),
+  };
+}

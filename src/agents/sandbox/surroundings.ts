@@ -1,0 +1,53 @@
+import { existsSync, realpathSync } from "node:fs";
+
+/** The certificate authorities that the machine trusts. */
+export const systemCertificates = "/etc/ssl/certs/ca-certificates.crt";
+const ownCertificates = "/run/evald/ca-certificates.crt";
+
+/** Programs with a list of their own read one of these. */
+const certificateVariables =
+  "SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE PIP_CERT CURL_CA_BUNDLE GIT_SSL_CAINFO CARGO_HTTP_CAINFO AWS_CA_BUNDLE DENO_CERT CODEX_CA_CERTIFICATE".split(
+    " ",
+  );
+
+/**
+ * Where host names lead: a public address, because programs refuse to fetch from private ones. Nothing can be sent to it, for the sandbox
+ * has no route.
+ */
+const proxiedAddress = "93.184.215.14";
+
+const isLocal = (name: string) => /(^|\.)localhost$/.test(name);
+
+/** The files in /etc that differ from the machine's. `hosts`: names that resolve besides localhost. */
+export function etcFiles(hosts: string[] = []): Record<string, string> {
+  const lines = hosts
+    .filter((name) => name !== "localhost")
+    .map((name) => `${isLocal(name) ? "127.0.0.1" : proxiedAddress} ${name}\n`);
+  return {
+    passwd: "agent:x:1000:1000:agent:/home/agent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    group: "agent:x:1000:\nnogroup:x:65534:\n",
+    hosts: `127.0.0.1 localhost\n::1 localhost\n${lines.join("")}`,
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+  };
+}
+
+/** Where a sandbox shows a PEM file of trusted authorities: at a path of its own, and over the machine's for programs that read no variable. */
+export function trustBinds(certificates: string | undefined): { from: string; to: string }[] {
+  if (certificates === undefined) return [];
+  const places = [ownCertificates, ...(existsSync(systemCertificates) ? [realpathSync(systemCertificates)] : [])];
+  return places.map((to) => ({ from: certificates, to }));
+}
+
+/** The variables of every program. `hasOwnCertificates`: whether the sandbox has a list of trusted authorities of its own. */
+export function commonVariables(hasOwnCertificates: boolean): Record<string, string> {
+  const trusted = hasOwnCertificates ? ownCertificates : systemCertificates;
+  return {
+    PATH: "/usr/local/bin:/usr/bin:/bin",
+    HOME: "/home/agent",
+    USER: "agent",
+    LANG: "C.UTF-8",
+    TMPDIR: "/tmp",
+    ...((hasOwnCertificates || existsSync(systemCertificates)) &&
+      Object.fromEntries(certificateVariables.map((name) => [name, trusted]))),
+  };
+}
