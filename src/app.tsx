@@ -202,7 +202,7 @@ function offerOf(service: Service): Parameters<typeof toSurface>[0] {
 }
 
 const Whoami = Type.Object({
-  organisation: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
+  organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
   key: Type.Object({
     id: Type.String({ format: "uuid" }),
     name: Type.String(),
@@ -213,7 +213,7 @@ const Whoami = Type.Object({
 function whoami({ orgs }: Service, caller: Caller | undefined) {
   if (!caller) throw notFound("Not found.");
   const { id, name, timeZone } = orgs.getOrg(caller.org);
-  return { organisation: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name, scopes: caller.scopes } };
+  return { organization: { id, name, timeZone }, key: { id: caller.keyId, name: caller.name, scopes: caller.scopes } };
 }
 
 const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });

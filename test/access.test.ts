@@ -43,7 +43,7 @@ const isPublic = (path: string) =>
   );
 /** What goes on until the browser leaves. */
 const isStream = (path: string) => path.endsWith("/live");
-/** Pages of a person, whatever organisation they are in. */
+/** Pages of a person, whatever organization they are in. */
 const isOwn = (path: string) => /^\/account\b/.test(path);
 
 /** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
@@ -80,7 +80,7 @@ beforeAll(async () => {
 const names = (routes: { path: string }[]) => routes.map(({ path }) => [path] as const);
 
 describe.each(names(reads))("GET %s", (path) => {
-  test("is for people of the organisation", async () => {
+  test("is for people of the organization", async () => {
     const stranger = await browse(app).get(pathOf(path));
     expect([stranger.status, stranger.location]).toEqual([303, expect.stringMatching(/^\/sign-in(\?next=|$)/)]);
     for (const who of ["owner", "admin", "member"] as const)
@@ -127,7 +127,7 @@ describe.each(names(forms))("POST %s", (path) => {
     expect(key.status).toBe(403);
   });
 
-  test("takes the role that it needs, and finds nothing of another organisation", async () => {
+  test("takes the role that it needs, and finds nothing of another organization", async () => {
     if (isOwn(path)) return;
     const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {

@@ -113,7 +113,7 @@ describe("cancelling", () => {
     await service.runner.stop(0);
   });
 
-  test("a run that has ended stays as it is; one of another organisation does not exist", async () => {
+  test("a run that has ended stays as it is; one of another organization does not exist", async () => {
     const { send, run, get, runJobs, b } = await setUp();
     const runId = await run();
     await runJobs();
@@ -290,7 +290,7 @@ describe("limits", () => {
     for (let i = 0; i < n; i++) await work();
   };
 
-  test("runs at once of one organisation, from the configuration or its own", async () => {
+  test("runs at once of one organization, from the configuration or its own", async () => {
     expect(await most({ EVALD_RUNS_PER_ORG: "3" }, ({ run }) => times(12, run))).toBe(3);
     const own = await most({ EVALD_RUNS_PER_ORG: "3" }, async ({ run, service, a }) => {
       service.orgs.updateOrg(a.org, { maxRunsAtOnce: 2 });
@@ -308,7 +308,7 @@ describe("limits", () => {
     expect(both).toBe(4);
   });
 
-  test("runs that one organisation begins within 24 hours: the rest wait, and are not lost", async () => {
+  test("runs that one organization begins within 24 hours: the rest wait, and are not lost", async () => {
     const { run, get, service } = await setUp(undefined, { EVALD_RUNS_A_DAY: "2" });
     const ids = [await run(), await run(), await run()];
     await service.runner.start();

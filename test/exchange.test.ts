@@ -90,7 +90,7 @@ beforeAll(async () => {
 afterAll(() => source.stop());
 
 describe("an export as JSON lines", () => {
-  test("holds everything of the organisation that has ended, and nothing of another one or of a secret", () => {
+  test("holds everything of the organization that has ended, and nothing of another one or of a secret", () => {
     const rows = rowsIn(text);
     const counts: Record<string, number | undefined> = Object.fromEntries(
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
@@ -105,7 +105,7 @@ describe("an export as JSON lines", () => {
       type: "evald export",
       version: 1,
       evald: expect.any(String),
-      organisation: "A",
+      organization: "A",
       exportedAt: expect.any(String),
     });
     expect(rest.at(-2)).toMatchObject({ type: "end", rows: rows.length });
@@ -392,7 +392,7 @@ describe("a file that is refused stores nothing", () => {
     ["something behind the end", () => `${text}{}\n`, /unexpected data after the end/],
     ["a path in a slug", () => at("report", { slug: "../../etc/passwd-0123abcd" }), /report: Invalid slug: /],
     ["an id that is none", () => at("run", { id: "1' or 1" }), /run: Invalid id: /],
-    ["an organisation in a row", () => at("prompt", { orgId: source.b.org }), /prompt: Invalid orgId/],
+    ["an organization in a row", () => at("prompt", { orgId: source.b.org }), /prompt: Invalid orgId/],
     [
       "a run that would be executed",
       () => at("run", { status: "pending", completedAt: null }),
@@ -490,7 +490,7 @@ describe("a file that is refused stores nothing", () => {
     [
       "a gate of a foreign head",
       () => at("gate", { headRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }),
-      /its eval request 0199f3a2-.* must come earlier in the file/,
+      /its evaluation 0199f3a2-.* must come earlier in the file/,
     ],
     [
       "a regrade that would be done",
@@ -503,7 +503,7 @@ describe("a file that is refused stores nothing", () => {
     expect(refused(testApp(), body())).toMatch(expected);
   });
 
-  test("a file of ids that another organisation has", async () => {
+  test("a file of ids that another organization has", async () => {
     const app = testApp();
     importInto(app, text, app.b.org);
     const before = await exported(app, "", app.b.key);

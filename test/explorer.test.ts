@@ -224,7 +224,7 @@ describe("a site where everything is in order", () => {
       { status: "pass", group: "contract", weight: 7 },
     ]);
     expect(ofType(events, "error")).toEqual([]);
-    expect(events.at(-1)).toEqual({ type: "end", outcome: "succeeded", reason: "The declared check passed." });
+    expect(events.at(-1)).toEqual({ type: "end", outcome: "succeeded", reason: "The success check passed." });
   });
 
   test("gives the same decisions and checks every time, asks for nothing twice, and keeps events small", async () => {
@@ -586,11 +586,11 @@ describe("checks of single things", () => {
   });
 
   test.each([
-    [{ path: "/", status: 200 }, "pass", "succeeded", "The declared check passed."],
-    [{ path: "/gone", status: 404 }, "pass", "succeeded", "The declared check passed."],
-    [{ path: "/gone" }, "fail", "goal_not_met", "1 of 1 declared checks failed."],
-    [{ path: "/", contains: "no such words" }, "fail", "goal_not_met", "1 of 1 declared checks failed."],
-  ])("the declared check %p: %s, %s", async ({ path, ...declared }, status, outcome, reason) => {
+    [{ path: "/", status: 200 }, "pass", "succeeded", "The success check passed."],
+    [{ path: "/gone", status: 404 }, "pass", "succeeded", "The success check passed."],
+    [{ path: "/gone" }, "fail", "goal_not_met", "1 of 1 success checks failed."],
+    [{ path: "/", contains: "no such words" }, "fail", "goal_not_met", "1 of 1 success checks failed."],
+  ])("the success check %p: %s, %s", async ({ path, ...declared }, status, outcome, reason) => {
     const site = open({ "/": page("Home", prose("home")) });
     const events = await explore({
       text: "home",

@@ -298,7 +298,7 @@ describe("a gate", () => {
     expect(gate.spentUsd).toEqual(costUsd === null ? null : expect.closeTo(costUsd * runs, 9));
   });
 
-  test("is accepted once for one Idempotency-Key, and belongs to its organisation", async () => {
+  test("is accepted once for one Idempotency-Key, and belongs to its organization", async () => {
     const app = setUp(steady(80, 80));
     const headers = { "idempotency-key": "commit-1" };
     const one = (await app.ask({ urlMap: preview, minScore: 60 }, headers)).body;

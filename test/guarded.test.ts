@@ -492,7 +492,7 @@ describe("limits", () => {
     const off = {
       kind: "aborted",
       url: "http://127.0.0.1:PORT/",
-      message: "The request to 127.0.0.1:PORT was canceled",
+      message: "The request to 127.0.0.1:PORT was cancelled",
     };
     expect(await outcome(guard(), url, { signal: controller.signal })).toEqual(off);
     expect(await outcome(guard(), url, { signal: AbortSignal.abort() })).toEqual(off);

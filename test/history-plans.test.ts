@@ -30,7 +30,7 @@ async function statementsOf(work: () => unknown): Promise<string[]> {
 }
 
 test("trends, friction, docs map and what was marked done read no large table from end to end, with and without what the planner knows", async () => {
-  // The planner has its statistics here: of a table that is all one organisation's it may think that an index is of no use.
+  // The planner has its statistics here: of a table that is all one organization's it may think that an index is of no use.
   const { key, promptIds, providerId, slugs } = seedHistory(folder, 3000);
   let app: ReturnType<typeof testApp> | undefined;
   const statements = await statementsOf(async () => {

@@ -194,7 +194,7 @@ describe("the states of a job", () => {
     expect([history("job-2"), claim(), queue.holds(lease)]).toEqual([[], null, false]);
   });
 
-  test("an organisation and a host have no more at once than they may, and nobody waits behind them", () => {
+  test("an organization and a host have no more at once than they may, and nobody waits behind them", () => {
     const { enqueue, claimAll, putBack } = openQueue({
       ofOrg: (org) => (org === "small" ? { atOnce: 1, aDay: null } : nothing),
       host: 2,
@@ -205,7 +205,7 @@ describe("the states of a job", () => {
     const { leases } = claimAll(10);
     expect(leases.map(({ subject }) => subject)).toEqual(["small x 1", "big x 1", "big z 1"]);
     expect(claimAll(10).leases).toEqual([]);
-    // Room on the host and in the organisation.
+    // Room on the host and in the organization.
     putBack(leases[0] as Lease, { delayMs: 1000 });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["small x 2"]);
   });
@@ -216,7 +216,7 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a", "b", "c"]);
   });
 
-  test("the organisation with the fewest running comes first, however much another has queued before", () => {
+  test("the organization with the fewest running comes first, however much another has queued before", () => {
     const { enqueue, claimAll } = openQueue();
     enqueue(...Array.from({ length: 5 }, (_, n) => ({ subject: `many ${n}`, orgId: "many" })));
     enqueue({ subject: "few 0", orgId: "few" }, { subject: "few 1", orgId: "few" });
@@ -237,7 +237,7 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["c"]);
   });
 
-  test("a clock that ran ahead and was set back leaves an organisation its day", () => {
+  test("a clock that ran ahead and was set back leaves an organization its day", () => {
     const { enqueue, claimAll, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 1 }) });
     enqueue("a", "b", "c");
     pass(30 * 24 * 3600_000);

@@ -119,9 +119,9 @@ describe("who judges", () => {
       { agent: "anthropic/claude-x", env: { OPENAI_API_KEY: "", GOOGLE_GENERATIVE_AI_API_KEY: "" } },
       "anthropic/judge",
     ],
-    ["the organisation's own", { agent: "anthropic/claude-x", own: ["google/judge"] }, "google/judge"],
+    ["the organization's own", { agent: "anthropic/claude-x", own: ["google/judge"] }, "google/judge"],
     [
-      "the organisation's own of another family",
+      "the organization's own of another family",
       { agent: "google/gemini-x", own: ["google/judge", "openai/judge"] },
       "openai/judge",
     ],
@@ -215,42 +215,39 @@ describe("the outcome", () => {
   test.each([
     ["pass", "succeeded", 100, [part(1, "no", [7], "E404 acme"), part(2, "no", [7], "E404 acme")]],
     ["fail", "goal_not_met", 0, answer().parts],
-  ] as const)(
-    "follows a declared check that says %s, whatever the judge says",
-    async (status, outcome, goal, parts) => {
-      const check = {
-        id: "declared",
-        group: "declared",
-        subject: "x",
-        url: "https://api.acme.dev/",
-        line: null,
-      } as const;
-      const made = {
-        ...check,
-        status,
-        share: status === "pass" ? 1 : 0,
-        weight: 10,
-        message: "m",
-        fix: null,
-        quote: null,
-      };
-      const before = { ...made, status: "fail", share: 0 } as const;
-      const more: AgentEvent[] = [
-        {
-          type: "tool_result",
-          id: "c",
-          tool: "check_declared",
-          ok: true,
-          output: { when: "before" },
-          checks: [before],
-        },
-        { type: "tool_result", id: "d", tool: "check_declared", ok: true, output: {}, checks: [made] },
-      ];
-      const { report } = await runOnce(answer({ parts: [...parts] }), modelSession({ more }));
-      expect(report.outcome).toBe(outcome);
-      expect(dimension(report, "Goal achievement")?.score).toBe(goal);
-    },
-  );
+  ] as const)("follows a success check that says %s, whatever the judge says", async (status, outcome, goal, parts) => {
+    const check = {
+      id: "declared",
+      group: "declared",
+      subject: "x",
+      url: "https://api.acme.dev/",
+      line: null,
+    } as const;
+    const made = {
+      ...check,
+      status,
+      share: status === "pass" ? 1 : 0,
+      weight: 10,
+      message: "m",
+      fix: null,
+      quote: null,
+    };
+    const before = { ...made, status: "fail", share: 0 } as const;
+    const more: AgentEvent[] = [
+      {
+        type: "tool_result",
+        id: "c",
+        tool: "check_declared",
+        ok: true,
+        output: { when: "before" },
+        checks: [before],
+      },
+      { type: "tool_result", id: "d", tool: "check_declared", ok: true, output: {}, checks: [made] },
+    ];
+    const { report } = await runOnce(answer({ parts: [...parts] }), modelSession({ more }));
+    expect(report.outcome).toBe(outcome);
+    expect(dimension(report, "Goal achievement")?.score).toBe(goal);
+  });
 
   test("of an agent by rules is not judged", async () => {
     const app = judged({ turns: [says(answer())], kind: "rules" });

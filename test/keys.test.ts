@@ -78,7 +78,7 @@ test("a revoked key is refused on the next request, the other keys are not", asy
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
-test("another organisation's key cannot be revoked", async () => {
+test("another organization's key cannot be revoked", async () => {
   const { send, service, a, b } = testApp();
   expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`not_found: No API key has the ID ${a.apiKey.id}.`);
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
@@ -111,16 +111,16 @@ test("the last use of a key is written at most once a minute, and at the end", a
   expect(lastUse()).toBe(new Date(1_790_000_179_000).toISOString());
 });
 
-test("whoami tells the organisation and the key", async () => {
+test("whoami tells the organization and the key", async () => {
   const { send, a, b } = testApp();
   expect((await send("GET", "/api/v1/whoami")).body).toEqual({
-    organisation: { id: a.org, name: "A", timeZone: "UTC" },
+    organization: { id: a.org, name: "A", timeZone: "UTC" },
     key: { id: a.apiKey.id, name: "test", scopes: null },
   });
-  expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organisation.name).toBe("B");
+  expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organization.name).toBe("B");
 });
 
-describe("what another organisation has", async () => {
+describe("what another organization has", async () => {
   const { send, a, b, runJobs, service } = testApp();
   const asB = withKey(b.key);
   const text = "CANARY-B at https://canary.test/";

@@ -19,7 +19,7 @@ const nine = [
 const unknownId = "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20";
 const moment = Date.UTC(2026, 10, 21, 9, 30);
 
-/** An organisation with one prompt and two reports of it, at a moment that stands still, and what a caller of it can name. */
+/** An organization with one prompt and two reports of it, at a moment that stands still, and what a caller of it can name. */
 function furnished() {
   const app = testApp({ now: () => moment });
   const { runId, slug } = runWithReport(app, niceGrade);
@@ -91,7 +91,7 @@ describe("what is not there", () => {
     ["list_reports", { promptId }, { promptId: unknownId }],
     ["list_eval_requests", { promptId }, { promptId: unknownId }],
     ["request_eval", { promptId }, { promptId: unknownId }],
-  ])("%s: what is another organisation's is told apart from nothing by nothing", async (name, foreign, unknown) => {
+  ])("%s: what is another organization's is told apart from nothing by nothing", async (name, foreign, unknown) => {
     const own = await world.call(name, foreign);
     expect(own.error).toBeUndefined();
     const answer = await asB.call(name, foreign);
@@ -114,7 +114,7 @@ describe("what is not there", () => {
     },
   );
 
-  test("lists of another organisation are empty", async () => {
+  test("lists of another organization are empty", async () => {
     expect((await asB.call("list_reports")).total).toBe(0);
     expect((await asB.call("list_prompts")).total).toBe(0);
     expect((await asB.call("list_eval_requests")).total).toBe(0);

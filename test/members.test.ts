@@ -104,7 +104,7 @@ describe("members", () => {
     expect((await bea.get("/account")).status).toBe(200);
   });
 
-  test("an organisation keeps an owner, even when two step down at once", async () => {
+  test("an organization keeps an owner, even when two step down at once", async () => {
     const app = testApp();
     const [ada, bea] = [await signedIn(app), await signedIn(app)];
     const down = (who: Browser, whose: Browser) =>
@@ -121,16 +121,16 @@ describe("members", () => {
     expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
   });
 
-  test("somebody leaves by themselves, and chooses among the organisations that they are in", async () => {
+  test("somebody leaves by themselves, and chooses among the organizations that they are in", async () => {
     const app = testApp();
     await signedIn(app);
     const bea = await signedIn(app, { role: "member" });
     join(app, app.b.org, "owner", bea.email);
     const shown = async () => /<summary>(.)<\/summary>/.exec((await bea.get("/")).body)?.[1];
     expect(await shown()).toBe("A");
-    expect((await bea.post("/account/organisation", { org: app.b.org })).status).toBe(303);
+    expect((await bea.post("/account/organization", { org: app.b.org })).status).toBe(303);
     expect(await shown()).toBe("B");
-    expect((await bea.post("/account/organisation", { org: crypto.randomUUID() })).status).toBe(404);
+    expect((await bea.post("/account/organization", { org: crypto.randomUUID() })).status).toBe(404);
     expect((await bea.post("/account/leave", { org: app.a.org })).location).toBe("/account?done=left");
     expect((await bea.get("/")).body).toContain('<p class="org">B</p>');
   });
@@ -183,17 +183,17 @@ describe("an account", () => {
     ]);
   });
 
-  test("makes an organisation only where the operator allows it", async () => {
+  test("makes an organization only where the operator allows it", async () => {
     const closed = await signedIn(testApp());
-    expect((await closed.get("/account")).body).not.toContain("/account/create-organisation");
-    expect((await closed.post("/account/create-organisation", { orgName: "Mine" })).status).toBe(403);
+    expect((await closed.get("/account")).body).not.toContain("/account/create-organization");
+    expect((await closed.post("/account/create-organization", { orgName: "Mine" })).status).toBe(403);
     const open = await signedIn(testApp({ env: { EVALD_PEOPLE_MAKE_ORGS: "1" } }), { role: "member" });
-    expect((await open.post("/account/create-organisation", { orgName: "Mine" })).location).toBe("/");
+    expect((await open.post("/account/create-organization", { orgName: "Mine" })).location).toBe("/");
     expect((await open.get("/")).body).toContain("<summary>Mine</summary>");
     expect((await open.post("/settings/members/invite", { email: "bea@example.com", role: "member" })).status).toBe(
       303,
     );
-    expect((await open.post("/account/create-organisation", { orgName: "Mine" })).status).toBe(409);
+    expect((await open.post("/account/create-organization", { orgName: "Mine" })).status).toBe(409);
   });
 });
 
@@ -220,7 +220,7 @@ describe("a new password", () => {
     expect((await browse(app).get(late)).status).toBe(404);
   });
 
-  test("is no way into an organisation where the one who asks is no owner", async () => {
+  test("is no way into an organization where the one who asks is no owner", async () => {
     const app = testApp();
     const [owner, bea] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
     await bea.post(await inviteLink(owner, bea.email));

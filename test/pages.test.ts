@@ -20,7 +20,7 @@ describe("reports and runs", () => {
   const paths = [`/reports/${slug}`, `/reports/${slug}.md`, `/reports/${slug}/session`, `/runs/${runId}`];
 
   test.each(paths.map((path) => [path.replace(slug, "SLUG").replace(runId, "RUN"), path]))(
-    "%s is for its organisation",
+    "%s is for its organization",
     async (_, path) => {
       for (const authorization of ["", "Bearer nothing", "Bearer evals_wrong", `Basic ${btoa(`me:${app.a.key}`)}`]) {
         const { status, headers, body } = await get(app, path, { authorization });

@@ -316,7 +316,7 @@ describe("pages of prompts", () => {
     expect(decode(body)).toContain(`-d '{"urlMap":{},"templateArgs":{"x":"it'\\''s"}}'`);
   });
 
-  test("are for their organisation, and forms for people who may and who sit before a page of this service", async () => {
+  test("are for their organization, and forms for people who may and who sit before a page of this service", async () => {
     const app = testApp();
     const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const [own, foreign] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
@@ -350,7 +350,7 @@ describe("pages of prompts", () => {
   });
 });
 
-test("a new organisation is shown how to begin", async () => {
+test("a new organization is shown how to begin", async () => {
   const app = testApp();
   const { body } = await app.send("GET", "/");
   expect(body).toContain('class="first"');

@@ -344,7 +344,7 @@ test.each([
   ["declaredChecks.0.file", { file: "/etc/passwd" }],
   ["declaredChecks.0.file", { file: "a/../../b" }],
   ["declaredChecks.0.command", { command: " " }],
-])("a declared check that can't be right is refused at %s: %j", async (field, check) => {
+])("a success check that can't be right is refused at %s: %j", async (field, check) => {
   const input = { text: "x", declaredChecks: [check] };
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: input });
   expect([status, body.detail]).toEqual([400, expect.stringContaining(field)]);

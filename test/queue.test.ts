@@ -77,7 +77,7 @@ const histories = fc.array(fc.oneof(...weighted.map(([weight, arbitrary]) => ({ 
 });
 
 const past: Step[][] = [
-  // An organisation with a day limit was blocked by what it had begun before the clock was set back.
+  // An organization with a day limit was blocked by what it had begun before the clock was set back.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
@@ -86,7 +86,7 @@ const past: Step[][] = [
     { do: "pass", ms: -dayMs },
     { do: "claim", most: 1, owner: "me" },
   ],
-  // A job that was begun and given back waited for a day when its organisation had begun as many as it may.
+  // A job that was begun and given back waited for a day when its organization had begun as many as it may.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },

@@ -157,7 +157,7 @@ test("a few runs of a model that miss it decide nothing where luck may be why, n
   expect(last()).toMatchObject({ status: "verified", before: { runs: 3 }, delta: { value: 0 } });
 });
 
-test("what nobody met cannot be marked done, nor another organisation's", async () => {
+test("what nobody met cannot be marked done, nor another organization's", async () => {
   const { app, prompt, dead } = await evaluated();
   const mark = async (fingerprint: string, key = app.a.key) => {
     const headers = { authorization: `Bearer ${key}` };

@@ -122,7 +122,7 @@ describe("another methodology", () => {
     expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("2");
   });
 
-  test("only what was asked for is graded again: one prompt, one time, one organisation", async () => {
+  test("only what was asked for is graded again: one prompt, one time, one organization", async () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
@@ -230,7 +230,7 @@ describe("another judge", () => {
       expect((await get(app, `/api/v1/reports/${report.slug}`)).methodology.judge).toBe(judge);
   });
 
-  test("what it costs is a part of the organisation's month, and bounded by that too", async () => {
+  test("what it costs is a part of the organization's month, and bounded by that too", async () => {
     const app = judged({ again: [says(answer()), says(answer())] });
     await app.run();
     await app.run();

@@ -76,7 +76,7 @@ describe("the list of reports", () => {
     expect([status, slugsOf(body)]).toEqual([200, slugs]);
   });
 
-  test("says what is wrong with a filter, and is empty for another organisation", async () => {
+  test("says what is wrong with a filter, and is empty for another organization", async () => {
     expect((await app.send("GET", "/reports?best=Z")).status).toBe(400);
     expect((await app.send("GET", "/reports", { headers: { authorization: "" } })).status).toBe(401);
     const { body } = await app.send("GET", "/reports", { headers: asB(app) });
@@ -273,7 +273,7 @@ describe("a session", () => {
     }
   });
 
-  test("of another organisation, or an event that is none, is not there", async () => {
+  test("of another organization, or an event that is none, is not there", async () => {
     const paths = [`${path}/10`, `${path}/x`, `${path}/-1`, `${path}/1.5`, "/reports/none-00000000/session/1"];
     for (const each of paths) expect([each, (await app.send("GET", each)).status]).toEqual([each, 404]);
     for (const each of [path, `${path}/1`])
@@ -439,7 +439,7 @@ describe("reports side by side", () => {
     expect(body).toContain('id="differences"');
   });
 
-  test("are 2 to 10 of the own organisation", async () => {
+  test("are 2 to 10 of the own organization", async () => {
     const eleven = Array.from({ length: 11 }, (_, i) => `r-${i}`).join();
     const asked = ["", `?slugs=${a}`, `?slugs=${a},${a}`, `?slugs=${eleven}`, `?slugs=${a},none-00000000`];
     const statuses = await Promise.all(asked.map(async (query) => (await app.send("GET", `/compare${query}`)).status));
@@ -495,7 +495,7 @@ describe("trends", () => {
     expect(body).toContain("methodology</strong> 0 00000000 → 1 3f9c0a17");
   });
 
-  test("of a time without runs, or of another organisation, are empty and say what to do", async () => {
+  test("of a time without runs, or of another organization, are empty and say what to do", async () => {
     for (const [query, headers] of [
       ["?until=2026-01-01", {}],
       ["", asB(app)],

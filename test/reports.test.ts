@@ -98,7 +98,7 @@ test.each([
   expect([status, body]).toEqual([400, { error: "bad_request", detail: expect.stringContaining(detail) }]);
 });
 
-test("a person publishes, withdraws and archives; another organisation's report is not there", async () => {
+test("a person publishes, withdraws and archives; another organization's report is not there", async () => {
   const { app, slugs } = listed();
   const path = `/api/v1/reports/${slugs[0]}`;
   const patch = (body: unknown, headers = {}) => app.send("PATCH", path, { body, headers });

@@ -168,7 +168,7 @@ test("the top level holds nothing else", async () => {
   ]);
 });
 
-test("every table is strict, and every reference between two rows of organisations bears the organisation", () => {
+test("every table is strict, and every reference between two rows of organizations bears the organization", () => {
   const { $client } = openDb(":memory:");
   const tables = $client
     .query<{ name: string; strict: number }, []>(
@@ -183,7 +183,7 @@ test("every table is strict, and every reference between two rows of organisatio
     const byKey = Map.groupBy(keys, ({ id }) => id);
     return (
       [...byKey.values()]
-        // People stand above organisations.
+        // People stand above organizations.
         .filter(([key]) => key?.table !== "orgs" && key?.table !== "people")
         .filter((columns) => !columns.some(({ from }) => from === "org_id"))
         .map((columns) => `${name} → ${columns[0]?.table}`)

@@ -83,7 +83,7 @@ describe("progress over REST", () => {
     await app.service.stop(0);
   });
 
-  test("is for the organisation of the run", async () => {
+  test("is for the organization of the run", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
     const foreign = { authorization: `Bearer ${app.b.key}` };

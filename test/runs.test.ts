@@ -80,7 +80,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("build-2")).status).toBe(409);
   });
 
-  test("keys of two organisations are apart", async () => {
+  test("keys of two organizations are apart", async () => {
     const { trigger, send, b } = await setUp();
     const headers = { authorization: `Bearer ${b.key}` };
     const theirs = (await send("POST", "/api/v1/prompts", { body: { text: "x" }, headers })).body.id;

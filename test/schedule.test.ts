@@ -92,7 +92,7 @@ describe("when a schedule falls due", () => {
 });
 
 describe("what becomes of a slot", () => {
-  test("it has one row, with the eval request and the runs that it asked for; they go by the prompt as it is then", async () => {
+  test("it has one row, with the evaluation and the runs that it asked for; they go by the prompt as it is then", async () => {
     const { create, change, tickAt, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({
       text: "Use {{language}}",
@@ -307,7 +307,7 @@ describe("a schedule that is changed", () => {
     expect(await outcomes(id)).toEqual(ran.map((time) => `${time} ran`));
   });
 
-  test("moves with its organisation's time zone; a slot that is due already stays", async () => {
+  test("moves with its organization's time zone; a slot that is due already stays", async () => {
     const { create, nextRuns, service, a, tickAt, outcomes, clock } = scheduledApp("2026-01-01T00:00:00Z");
     const id = await create({ frequency: "0 6 * * *" });
     service.orgs.updateOrg(a.org, { timeZone: "America/New_York" });
@@ -367,7 +367,7 @@ describe("a schedule that is changed", () => {
     }
   });
 
-  test("has its slots listed by pages, newest first, to its own organisation alone", async () => {
+  test("has its slots listed by pages, newest first, to its own organization alone", async () => {
     const { create, tickAt, send, b } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     await create({ frequency: "0 * * * *" });

@@ -187,7 +187,7 @@ describe("every lost point has an owner", () => {
   });
 });
 
-describe("declared checks", () => {
+describe("success checks", () => {
   const check = (status: Check["status"], invariant?: true): Check => ({
     ...{ id: "declared", group: "declared", status, share: status === "pass" ? 1 : 0, weight: 10 },
     ...{ subject: `${api}/v1/jobs 200`, url: `${api}/v1/jobs`, line: null, message: "", fix: null, quote: null },

@@ -9,7 +9,7 @@ const settings = async (env: Record<string, string> = {}) => {
   return { ...app, post, get: async (path: string) => (await get(path)).body as string };
 };
 
-describe("the organisation", () => {
+describe("the organization", () => {
   test("gets another name, zone and limits; empty is the service's", async () => {
     const { post, get, service, a } = await settings();
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
@@ -79,7 +79,7 @@ describe("API keys", () => {
     expect(service.keys.listKeys(a.org).length).toBe(2);
   });
 
-  test("another organisation's key is not found", async () => {
+  test("another organization's key is not found", async () => {
     const { post, service, b } = await settings();
     expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, {})).status).toBe(404);
     expect(service.keys.listKeys(b.org)[0]?.revokedAt).toBeNull();

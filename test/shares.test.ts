@@ -45,7 +45,7 @@ describe("share links over REST", () => {
     expect(stored).toEqual({ revoked_at: now - 2000 });
   });
 
-  test("take a key that may write, a time that is offered and a report of its organisation", async () => {
+  test("take a key that may write, a time that is offered and a report of its organization", async () => {
     for (const body of [{}, { days: 2 }, { days: 0.5 }, { days: "7" }, { days: 7, withSession: "yes" }, []])
       expect([body, (await app.send("POST", path, { body })).status]).toEqual([body, 400]);
     const { body: link } = await app.send("POST", path, { body: { days: 30 } });

@@ -81,7 +81,7 @@ describe("a month's money", () => {
     // An agent without a model costs nothing.
     const { id: free } = (await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } })).body;
     expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
-    // Of the organisation's own month: in Tokyo December has begun.
+    // Of the organization's own month: in Tokyo December has begun.
     at = Date.UTC(2026, 10, 30, 15, 0);
     expect(await spendingOf(app)).toEqual({
       from: "2026-11-30T15:00:00.000Z",
@@ -144,7 +144,7 @@ test("a run that is cancelled frees its place at once; what its last call used i
 }, 30_000);
 
 describe("money of one run", () => {
-  test("is the least of the organisation's, the prompt's and the operator's", async () => {
+  test("is the least of the organization's, the prompt's and the operator's", async () => {
     const { run, report, events } = await modelRuns(fake).runOf("short", capped({ maxUsdARun: 0.005 }));
     expect([run.status, report.outcome]).toEqual(["completed", "goal_not_met"]);
     const hits = events.filter(({ type, near }: { type: string; near?: true }) => type === "limit" && !near);
@@ -152,8 +152,8 @@ describe("money of one run", () => {
   }, 30_000);
 
   test.each([
-    ["an organisation's cap of a run", { maxUsdARun: 1 }, {}],
-    ["an organisation's cap of a month", { maxUsdAMonth: 1 }, {}],
+    ["an organization's cap of a run", { maxUsdARun: 1 }, {}],
+    ["an organization's cap of a month", { maxUsdAMonth: 1 }, {}],
     ["a prompt's limit", { maxRunsAtOnce: 4 }, { limits: { costUsd: 1 } }],
   ])("%s refuses a model whose price nobody states, for it could not hold", async (_, patch, prompt) => {
     const { run } = await modelRuns(fake).runOf("short", {

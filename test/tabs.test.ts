@@ -20,13 +20,13 @@ const hiddenOf = (page: string): Record<string, string> =>
 
 const orgShown = (page: string) => /<summary>([^<]+)<\/summary>/.exec(page)?.[1];
 
-test("a form acts in the organisation whose page it stood on, whatever another tab shows by then", async () => {
+test("a form acts in the organization whose page it stood on, whatever another tab shows by then", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   const settings = await ada.get("/settings");
   const fields = hiddenOf(settings.body);
   expect([orgShown(settings.body), fields.madeFor]).toEqual(["A", app.a.org]);
-  await ada.post("/account/organisation", { org: app.b.org });
+  await ada.post("/account/organization", { org: app.b.org });
   expect(orgShown((await ada.get("/")).body)).toBe("B");
 
   const saved = await ada.post("/settings", { ...fields, name: "A and more", timeZone: "Asia/Tokyo" });
@@ -35,7 +35,7 @@ test("a form acts in the organisation whose page it stood on, whatever another t
   expect(app.service.orgs.getOrg(app.b.org)).toMatchObject({ name: "B", timeZone: "UTC" });
 
   // Whoever is not in it any more does nothing with it, and nothing elsewhere.
-  await ada.post("/account/organisation", { org: app.b.org });
+  await ada.post("/account/organization", { org: app.b.org });
   app.db.delete(members).where(eq(members.orgId, app.a.org)).run();
   const late = await ada.post("/settings/keys", { ...fields, name: "late", scope: "read", days: "" });
   expect([late.status, late.body]).toEqual([403, expect.stringContaining('data-error="forbidden"')]);
@@ -43,7 +43,7 @@ test("a form acts in the organisation whose page it stood on, whatever another t
     expect(app.service.keys.listKeys(org).map(({ name }) => name)).toEqual(["test"]);
 });
 
-test("the address of a page leads to it whichever of their organisations a person looks at", async () => {
+test("the address of a page leads to it whichever of their organizations a person looks at", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   const { id } = app.service.prompts.createPrompt(app.b.org, { title: "Of B", text: "See https://docs.test/" });
@@ -51,7 +51,7 @@ test("the address of a page leads to it whichever of their organisations a perso
   expect([found.status, orgShown(found.body)]).toEqual([200, "B"]);
   expect(orgShown((await ada.get("/prompts")).body)).toBe("B");
   // A part of a page of B that is still open does not lead back.
-  await ada.post("/account/organisation", { org: app.a.org });
+  await ada.post("/account/organization", { org: app.a.org });
   expect((await ada.get(`/prompts/${id}`, { "hx-request": "true" })).status).toBe(200);
   expect(orgShown((await ada.get("/prompts")).body)).toBe("A");
   // For whoever is in A alone it is not there.
@@ -136,13 +136,13 @@ test("an open stream ends with the sign-in or the membership behind it", async (
   }
 });
 
-test("a live list goes on in the organisation that its page is of", async () => {
+test("a live list goes on in the organization that its page is of", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   app.service.prompts.createPrompt(app.a.org, { title: "Of A", text: "See https://docs.test/" });
   const home = (await ada.get("/")).body;
   const stream = /hx-sse:connect="([^"]+)"/.exec(home)?.[1] ?? "";
-  await ada.post("/account/organisation", { org: app.b.org });
+  await ada.post("/account/organization", { org: app.b.org });
   const listen = async (path: string) => {
     const answer = await app.app.handle(
       new Request(app.baseUrl + path, { headers: { cookie: ada.cookie(), accept: "text/event-stream" } }),
@@ -157,7 +157,7 @@ test("a live list goes on in the organisation that its page is of", async () => 
     return seen.includes("Of A");
   };
   expect(await listen(stream)).toBe(true);
-  // An organisation of others is none.
+  // An organization of others is none.
   const [stranger] = app.db.select().from(people).where(eq(people.email, "ada@example.com")).all();
   app.db
     .delete(members)

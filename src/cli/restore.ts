@@ -15,7 +15,7 @@ import type { Command } from "commander";
 import { secretFile } from "../auth/links.ts";
 import type { Config } from "../config/config.ts";
 import { codeOf } from "../db/fault.ts";
-import { lockData, readMigrations } from "../db/open.ts";
+import { type AppliedMigration, lockData, originOf } from "../db/open.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type Contents, checkIntegrity, copyDatabase, readDatabase, refuseOwnFile, syncPath } from "./backup.ts";
@@ -72,13 +72,13 @@ function restore(dataDir: string, file: string): Contents & { database: string; 
 
 /** Throws unless the database is an intact backup of this version of evald or an older one. */
 function checkBackup(db: Database): void {
-  const known = new Set(readMigrations().map(({ hash }) => hash));
   const ofEvald = db.query("select 1 from sqlite_schema where name = '__drizzle_migrations'").get() !== null;
   const applied = ofEvald
-    ? db.query<{ hash: string }, []>("select hash from __drizzle_migrations order by created_at").all()
+    ? db.query<AppliedMigration, []>("select hash, created_at createdAt from __drizzle_migrations").all()
     : [];
-  if (!applied[0] || !known.has(applied[0].hash)) throw badRequest(`${db.filename} is not an evald database.`);
-  if (applied.some(({ hash }) => !known.has(hash)))
+  const origin = originOf(applied);
+  if (applied.length === 0 || origin === "unknown") throw badRequest(`${db.filename} is not an evald database.`);
+  if (origin === "newer")
     throw badRequest(`${db.filename} was made by a newer version of evald. Restore it with that version.`);
   checkIntegrity(db, db.filename);
 }

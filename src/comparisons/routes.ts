@@ -21,7 +21,7 @@ const sideQuery = (side: "base" | "head", description: string) => ({
 const CompareQuery = Type.Object({
   ...sideQuery(
     "base",
-    "Comma-separated report slugs, eval request IDs or prompt IDs (their last ten published runs); or baseline, for the baseline of the head",
+    "Comma-separated report slugs, evaluation IDs or prompt IDs (their last ten published runs); or baseline, for the baseline of the head",
   ),
   ...sideQuery(
     "head",

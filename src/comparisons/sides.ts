@@ -58,7 +58,7 @@ export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, base
           .get() !== undefined;
       if (isIn(evalRequests)) evals.push(id);
       else if (isIn(prompts)) named.push(...latestVariantOf(org, id, filter));
-      else throw notFound(`No eval request or prompt has the ID ${ref}.`);
+      else throw notFound(`No evaluation or prompt has the ID ${ref}.`);
     }
     const side = evals.length === 0 ? { unfinished: 0, runs: [] } : sideOfEvals(org, evals);
     const found = new Map([...side.runs, ...named].map((run) => [run.runId, run]));

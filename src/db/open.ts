@@ -49,6 +49,17 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
 /** The migrations of this version, oldest first, as recorded in a database. */
 export const readMigrations = () => readMigrationFiles({ migrationsFolder });
 
+export type AppliedMigration = { hash: string; createdAt: number };
+
+/** Whether this version can use a database with these migrations. `unknown`: it was not made by a release of evald. */
+export function originOf(applied: AppliedMigration[]): "known" | "newer" | "unknown" {
+  const migrations = readMigrations();
+  const latest = Math.max(...migrations.map(({ folderMillis }) => folderMillis));
+  if (applied.some(({ createdAt }) => createdAt > latest)) return "newer";
+  const known = new Set(migrations.map(({ hash }) => hash));
+  return applied.every(({ hash }) => known.has(hash)) ? "known" : "unknown";
+}
+
 /**
  * Applies pending migrations in one transaction. If two processes start at once, the second waits and finds nothing to do.
  * Compatible with the records of Drizzle's `migrate`, which checks outside its transaction and so could apply everything twice.
@@ -58,18 +69,19 @@ function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenO
   tx(db, (t) => {
     t.run(sql`create table if not exists __drizzle_migrations
       (id serial primary key, hash text not null, created_at numeric)`);
-    const last = t.values<[number | null]>(sql`select max(created_at) from __drizzle_migrations`)[0]?.[0] ?? 0;
-    if (last > Math.max(...migrations.map((one) => one.folderMillis)))
+    const applied = t.all<AppliedMigration>(sql`select hash, created_at createdAt from __drizzle_migrations`);
+    const origin = originOf(applied);
+    if (origin === "newer")
       throw new AppError(
         "conflict",
         "The database was written by a newer version of evald. Use that version, or restore an older backup.",
       );
-    const known = new Set(migrations.map(({ hash }) => hash));
-    if (t.values<[string]>(sql`select hash from __drizzle_migrations`).some(([hash]) => !known.has(hash)))
+    if (origin === "unknown")
       throw new AppError(
         "conflict",
         `${db.$client.filename} was written by a development version of evald and can't be upgraded. Use that version, or start with an empty data directory: choose one with --data.`,
       );
+    const last = Math.max(0, ...applied.map(({ createdAt }) => createdAt));
     const missing = migrations.filter((one) => one.folderMillis > last);
     const isUpgrade = last > 0 && missing.length > 0;
     if (isUpgrade) {

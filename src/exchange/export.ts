@@ -18,17 +18,17 @@ import type { Span } from "./span.ts";
 type Parts = { reports: Reports; models: Pick<Models, "secretsOf">; toMarkdown: (report: Report) => string };
 export type Exports = ReturnType<typeof createExports>;
 
-/** Exports an organisation's data as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
+/** Exports an organization's data as a stream of lines, so memory use stays constant and concurrent writes do no harm. */
 export function createExports(deps: Pick<Deps, "db" | "now">, { reports: ofReports, models, toMarkdown }: Parts) {
   const { db, now } = deps;
   const readRows = createRowReader(deps);
   const formats = createFormats(deps, ofReports, toMarkdown);
 
   /** Yields a header line, a line per row, and an end line with the row count and checksum. */
-  function* lines(span: Span, organisation: string): Generator<string> {
+  function* lines(span: Span, organization: string): Generator<string> {
     const secrets = models.secretsOf(span.org).map((secret) => JSON.stringify(secret).slice(1, -1));
     const exportedAt = toIso(span.endedBy);
-    yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organisation, exportedAt })}\n`;
+    yield `${JSON.stringify({ type: "evald export", version: formatVersion, evald: version, organization, exportedAt })}\n`;
     const hash = createHash("sha256");
     let rows = 0;
     const columns = new Map(rowTypes.map((type) => [type, columnsOf(type).map(([name]) => name)]));

@@ -21,10 +21,10 @@ type Row = Line["row"];
 /** Rows stored together: a single row, or a run with everything that belongs to it. */
 type Bundle = Line[];
 
-/** Counts of imported rows by type, or with `check` of rows that would be imported. `there`: rows the organisation already has, left unchanged. */
+/** Counts of imported rows by type, or with `check` of rows that would be imported. `there`: rows the organization already has, left unchanged. */
 export type Imported = { rows: Partial<Record<RowType, number>>; there: number; scheduled: number };
 
-/** Imports an export file into an organisation. The whole file is validated before the first row is stored. */
+/** Imports an export file into an organization. The whole file is validated before the first row is stored. */
 export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: CountReport) {
   const insertOf = new Map<RowType, (row: never) => void>();
   const insert = (type: RowType) => {
@@ -45,7 +45,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
   );
   const slugOwner = owner("reports", "slug");
 
-  /** Whether the organisation already has the row. Throws conflict with the line number if it belongs to another organisation. */
+  /** Whether the organization already has the row. Throws conflict with the line number if it belongs to another organization. */
   function isThere(org: OrgId, { n, type, row }: Line): boolean {
     if (type === "named_page") return named.get(org, String(row.promptId), String(row.page)) !== null;
     const found = owners.get(type)?.get(row.id)?.org;
@@ -117,7 +117,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
     },
   };
 
-  /** Passes each bundle that the organisation does not have yet to `keep`. */
+  /** Passes each bundle that the organization does not have yet to `keep`. */
   function add(org: OrgId, bundles: Iterable<Bundle>, keep: (bundle: Bundle) => void): Imported {
     const imported: Imported = { rows: {}, there: 0, scheduled: 0 };
     for (const bundle of bundles) {

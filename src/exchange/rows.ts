@@ -255,4 +255,6 @@ export const findReserved = (row: Record<string, unknown>): string | undefined =
   reserved.find((name) => Object.hasOwn(row.data as object, name));
 
 /** A row type in words. */
-export const labelOf = (type: RowType): string => type.replaceAll("_", " ");
+export const labelOf = (type: RowType): string => labels[type] ?? type.replaceAll("_", " ");
+
+const labels: Partial<Record<RowType, string>> = { eval_request: "evaluation" };

@@ -55,10 +55,10 @@ export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Part
       },
       {
         params: Type.Object({
-          fingerprint: Type.String({ description: "Fingerprint of a friction point that the recommendation fixes" }),
+          fingerprint: Type.String({ description: "Fingerprint of a friction point that the recommended fix removes" }),
         }),
         ...jsonBody(DoneInput),
-        ...operation("Friction", "markDone", "Mark a recommendation as done and verify the fix", {
+        ...operation("Friction", "markDone", "Mark a recommended fix as done and verify it", {
           201: Fix,
           ...errors(400, 404, 409, 413),
         }),
@@ -73,9 +73,9 @@ export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Part
         ...operation(
           "Friction",
           "listDone",
-          "List the recommendations of a prompt that were marked as done, newest first",
+          "List the recommended fixes of a prompt that were marked as done, newest first",
           {
-            200: listOf(Fix, "Recommendations with the result of their verification"),
+            200: listOf(Fix, "Recommended fixes with the result of their verification"),
             ...errors(400, 404),
           },
         ),

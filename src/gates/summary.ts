@@ -23,7 +23,7 @@ export function gateMarkdown(gate: Gate): string {
     `${progress.ended} of ${progress.of} runs finished${spentUsd === null ? "" : `, $${spentUsd.toFixed(2)} spent`}`,
     ...prompts.map(
       ({ title, id, headRequestId, baseRequestId }) =>
-        `${prompts.length === 1 ? "" : `${title ?? id}: `}head eval request ${headRequestId}${baseRequestId === null ? "" : `, base eval request ${baseRequestId}`}`,
+        `${prompts.length === 1 ? "" : `${title ?? id}: `}head evaluation ${headRequestId}${baseRequestId === null ? "" : `, base evaluation ${baseRequestId}`}`,
     ),
   ];
   return [

@@ -25,7 +25,7 @@ export const scopes = ["goal", "conduct_only", "docs_only"] as const;
 
 /** All parts of dimensions. */
 export const partNames = [
-  "Declared checks",
+  "Success checks",
   "Goal parts",
   "Path to the goal",
   "Failed page requests",

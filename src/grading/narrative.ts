@@ -67,7 +67,7 @@ function verdictOf(facts: Facts, { score, coverage, dimensions }: Measured): str
   const goal = {
     succeeded:
       byRules || facts.declared.some((check) => check.status === "pass")
-        ? "The goal counts as reached because the declared checks passed"
+        ? "The goal counts as reached because the success checks passed"
         : "The goal was reached: every part is proven",
     goal_not_met: `The goal was not reached, so the score is at most ${table.notMetCap}`,
     not_judged: "Whether the goal can be reached was not judged",
@@ -96,7 +96,7 @@ function worked(facts: Facts, { dimensions }: Measured): string {
       facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
       passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
       alive > 0 && `${alive} of ${count(weights(links), "link")} tested work`,
-      declared > 0 && `${declared} of ${count(inGroup("declared").length, "declared check")} passed`,
+      declared > 0 && `${declared} of ${count(inGroup("declared").length, "success check")} passed`,
       good.length > 0 && `90 points or more: ${list(good)}`,
     ]
       .filter((each) => typeof each === "string")

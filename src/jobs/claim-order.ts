@@ -35,7 +35,7 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
     "select org_id org, host from jobs where state = 'running'",
   );
   // Only runs count towards the limit.
-  // Ignore starts in the future: after a fast clock is corrected they would block the organisation.
+  // Ignore starts in the future: after a fast clock is corrected they would block the organization.
   const countStarted = $client.prepare<{ n: number }, [org: string, since: number, at: number]>(
     "select count(*) n from jobs where org_id = ? and started_at > ? and started_at <= ? and kind = 'run'",
   );
@@ -46,7 +46,7 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
 
   /**
    * Yields the queued jobs within the limits in the order to start them: due jobs first, then those of the
-   * organisation with the fewest running jobs, then the oldest. Pulling the next job means that the last one was started.
+   * organization with the fewest running jobs, then the oldest. Pulling the next job means that the last one was started.
    */
   return function* candidates(at: number, limits: Limits): Generator<Candidate, undefined> {
     const ofOrg = new Map<string, number>();
@@ -57,7 +57,7 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
       ofHost.set(host, (ofHost.get(host) ?? 0) + 1);
     };
     for (const each of running.all()) count(each);
-    /** Organisations at their daily limit. Their requeued jobs may still run, since they are already counted. */
+    /** Organizations at their daily limit. Their requeued jobs may still run, since they are already counted. */
     const spentDay = new Set<string>();
     let heads = oldestOfEach.all();
     for (let first = best(); first; first = best()) {

@@ -9,7 +9,7 @@ import { createSettlement, type SettlementOptions } from "./settlement.ts";
 
 /** Maximum delay until jobs of another process, or free disk space, are noticed. */
 const pollMs = 2_000;
-/** Maximum delay until a job canceled by another process is stopped. */
+/** Maximum delay until a job cancelled by another process is stopped. */
 const watchMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
@@ -152,7 +152,7 @@ export function createRunner(options: RunnerOptions) {
       poll.start();
     },
     wake: poll.wake,
-    /** Stops jobs that are no longer held. Call it after the transaction that canceled them. */
+    /** Stops jobs that are no longer held. Call it after the transaction that cancelled them. */
     dropLost,
     /** Why no jobs are claimed: `draining`, `idle` before the start, or a database error; null if they are. */
     findProblem: (): string | null => (state === "serving" ? problem : state),

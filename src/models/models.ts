@@ -20,7 +20,7 @@ import { seal, unseal } from "./seal.ts";
 /** A model provider of an organization. `key` is its last four characters, or why it can't be used. */
 export type ModelSource = {
   provider: ModelProvider;
-  source: "organisation" | "environment" | "none";
+  source: "organization" | "environment" | "none";
   key: string;
   baseUrl: string | null;
 };
@@ -52,7 +52,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
   /** null: neither the organization nor the environment configures the provider. */
   function accessOf(org: OrgId, provider: ModelProvider) {
     const row = rowOf(org, provider);
-    if (row) return { source: "organisation" as const, baseUrl: row.baseUrl, key: keyOf(row) };
+    if (row) return { source: "organization" as const, baseUrl: row.baseUrl, key: keyOf(row) };
     const { key, baseUrl } = config.modelPlaces[provider];
     if (baseUrl === null || (key === null && provider !== "openai-compatible")) return null;
     return { source: "environment" as const, baseUrl, key: key ?? "" };
@@ -107,7 +107,7 @@ export function createModels({ db, config, now }: Pick<Deps, "db" | "config" | "
         .values({ orgId: org, provider, ...row })
         .onConflictDoUpdate({ target: [modelKeys.orgId, modelKeys.provider], set: row })
         .run();
-      return { provider, source: "organisation", key: toDisplay(bare), baseUrl: address };
+      return { provider, source: "organization", key: toDisplay(bare), baseUrl: address };
     },
 
     /** Throws not_found. */

@@ -222,7 +222,7 @@ function inTermsOfCaller(error: GuardError, url: URL): GuardError {
   return new GuardError(error.kind, url.href, `${error.message} (urlMap maps ${url.host} to it)`);
 }
 
-const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was canceled`);
+const aborted = (url: URL) => new GuardError("aborted", url.href, `The request to ${url.host} was cancelled`);
 
 function toSent(headers: Record<string, string>, userAgent: string): Record<string, string> {
   const given = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));

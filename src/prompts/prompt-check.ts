@@ -115,7 +115,7 @@ export function createPromptCheck(
     if ((scored?.n ?? 0) < least)
       throw invalidField(
         "baselineRequestId",
-        `eval request ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
+        `evaluation ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
       );
   }
 

@@ -155,7 +155,7 @@ const choices = {
     Type.String({
       format: "uuid",
       description:
-        "Eval request used as the baseline, with at least two scored runs; null: the last ten comparable published runs",
+        "Evaluation used as the baseline, with at least two scored runs; null: the last ten comparable published runs",
     }),
   ),
 };

@@ -105,7 +105,7 @@ export function createRegrades({ db, config, now, newId, baseUrl }: Deps, parts:
       };
     },
 
-    /** Cancels an unfinished regrade; its results are kept. `by` names who canceled it. Throws not_found, and conflict if it has ended. */
+    /** Cancels an unfinished regrade; its results are kept. `by` names who cancelled it. Throws not_found, and conflict if it has ended. */
     async cancelRegrade(org: OrgId, id: string, by: string): Promise<Regrade> {
       await commit((t) => {
         const row = getRow(org, id);

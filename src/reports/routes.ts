@@ -57,7 +57,7 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
       {
         params: path,
         query: methodologyQuery,
-        ...operation("Reports", "getReport", "Get a report with scores, friction points and recommendations", {
+        ...operation("Reports", "getReport", "Get a report with scores, friction points and recommended fixes", {
           200: Report,
           ...errors(400, 404),
         }),

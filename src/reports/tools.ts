@@ -73,7 +73,7 @@ export function reportTools({ reports, friction, prompts, deps }: Parts): Tool[]
       name: "get_report",
       title: "Get a report",
       description:
-        "Get a full report: score, dimensions, metrics, friction points with the events that prove them, and recommendations ordered by expected gain. For the evidence of a friction point, call get_session_trace with its events; for friction across runs, get_friction_points.",
+        "Get a full report: score, dimensions, metrics, friction points with the events that prove them, and recommended fixes ordered by expected gain. For the evidence of a friction point, call get_session_trace with its events; for friction across runs, get_friction_points.",
       input: Type.Object({ slug: slugArgument }),
       output: BriefReport,
       annotations: readOnly,

@@ -52,7 +52,7 @@ export function workPrompts({ reports, friction, prompts, resources }: Parts) {
         return {
           slug,
           text: `Investigate the evald report ${slug}, which follows. ${data}
-1. List the three recommendations with the highest expected gain, and the friction points behind each.
+1. List the three recommended fixes with the highest expected gain, and the friction points behind each.
 2. For each of these friction points, call get_session_trace with slug ${slug} and fromSeq set to its first event, and explain what the agent saw and did.
 3. Find the affected pages in this workspace and propose the smallest change that removes each cause. Only change what the report has evidence for.
 ${afterwards(report)}`,

@@ -121,7 +121,7 @@ export function createAttempt(
         // Closing takes time that does not count as the agent's.
         bounds.stop();
         const closed = equipment?.close();
-        // A canceled run frees its slot at once; the cost of its last call is counted when known.
+        // A cancelled run frees its slot at once; the cost of its last call is counted when known.
         if (!stop.aborted || queue.holds(lease)) await closed;
       }
       for (const event of bounds.ending()) writer.append(event, "runner");

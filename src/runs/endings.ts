@@ -39,7 +39,7 @@ export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, co
   return {
     onEnded,
 
-    /** Cancels an unfinished run, which becomes failed; `by` names who canceled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
+    /** Cancels an unfinished run, which becomes failed; `by` names who cancelled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
     async cancelRun(org: OrgId, id: string, by: string): Promise<void> {
       await commit((t) => {
         const run = getRunRow(t, org, id);

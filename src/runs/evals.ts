@@ -22,7 +22,7 @@ const status = sql<EvalStatus>`(select case
 
 export type Evals = ReturnType<typeof createEvals>;
 
-/** Reads eval requests with their runs and results. */
+/** Reads evaluations with their runs and results. */
 export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   function select(where: SQL | undefined, { limit, offset }: Page): EvalRequest[] {
     const rows = db
@@ -82,7 +82,7 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   function getEvalRequest(org: OrgId, id: string): EvalRequest {
     const own = and(eq(evalRequests.orgId, org), eq(evalRequests.id, id.toLowerCase()));
     const [found] = select(own, { limit: 1, offset: 0 });
-    if (!found) throw notFound(`No eval request has the ID ${id}.`);
+    if (!found) throw notFound(`No evaluation has the ID ${id}.`);
     return found;
   }
 

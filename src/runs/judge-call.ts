@@ -112,7 +112,7 @@ export function createJudgeCall(
       return { reason: "the judge was not called" };
     } finally {
       const closed = gatewaySession.close();
-      // A canceled job ends at once; the cost of its last call is counted when known.
+      // A cancelled job ends at once; the cost of its last call is counted when known.
       if (!stop.aborted || queue.holds(lease)) await closed;
     }
   };

@@ -167,7 +167,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
     listUnfinished: (org: OrgId, limit: number): RunLine[] =>
       select(and(eq(runs.orgId, org), isNull(runs.completedAt)), limit),
 
-    /** Runs that failed within the last `withinMs`, without canceled ones, newest first. */
+    /** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
     listBroken: (org: OrgId, { limit, withinMs }: { limit: number; withinMs: number }): RunLine[] =>
       select(
         and(

@@ -74,7 +74,7 @@ export function createRequests(
   const insertRun = preparedInsert(db, runs);
 
   /**
-   * Accepts an evaluation of a prompt within a transaction: its eval request, runs and jobs become visible together.
+   * Accepts an evaluation of a prompt within a transaction: its evaluation, runs and jobs become visible together.
    * Throws not_found, conflict (archived, monthly budget spent, or idempotency key reused), missing_template_vars, bad_request (urlMap,
    * templateArgs, agent, model).
    */
@@ -158,7 +158,7 @@ export function createRequests(
   function addRun(t: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
     const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
     const first = t.select().from(runs).where(own).orderBy(asc(runs.id)).limit(1).get();
-    if (!first) throw notFound(`No eval request has the ID ${evalRequestId}.`);
+    if (!first) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
     insertPending(t, {
       ...first,
       id: newId(now()),

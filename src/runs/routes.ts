@@ -228,15 +228,15 @@ const evalRoutes = ({ evals }: Parts, orgOf: OrgOf) =>
             Type.Integer({ minimum: 1, maximum: 100, default: 20, description: "Maximum number of items to return" }),
           ),
         }),
-        ...operation("Runs", "listEvalRequests", "List eval requests with their runs and results, newest first", {
-          200: listOf(EvalRequest, "Eval requests, newest first"),
+        ...operation("Runs", "listEvalRequests", "List evaluations with their runs and results, newest first", {
+          200: listOf(EvalRequest, "Evaluations, newest first"),
           ...errors(400),
         }),
       },
     )
     .get("/api/v1/eval-requests/:id", ({ request, params }) => evals.getEvalRequest(orgOf(request), params.id), {
-      params: Type.Object({ id: PathId("ID of the eval request") }),
-      ...operation("Runs", "getEvalRequest", "Get an eval request with its runs and results", {
+      params: Type.Object({ id: PathId("ID of the evaluation") }),
+      ...operation("Runs", "getEvalRequest", "Get an evaluation with its runs and results", {
         200: EvalRequest,
         ...errors(404),
       }),

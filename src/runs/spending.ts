@@ -21,7 +21,7 @@ export type Grant = { agentUsd: number | null; totalUsd: number | null; isCapped
 export type Money = ReturnType<typeof createSpending>;
 
 /**
- * Model spending and budgets of an organisation. The maximum cost of an active run is reserved, so that concurrent runs
+ * Model spending and budgets of an organization. The maximum cost of an active run is reserved, so that concurrent runs
  * cannot spend the same money. A run waits while the budget is reserved, and fails when it is spent.
  */
 export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" | "now">) {
@@ -104,7 +104,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
       if (problem !== null) throw conflict(problem);
     },
 
-    /** The limits of an organisation, reduced while active runs reserve the rest of the monthly budget. */
+    /** The limits of an organization, reduced while active runs reserve the rest of the monthly budget. */
     limitsOf(org: string, limits: OrgLimits): OrgLimits {
       if (caps.get({ org })?.month == null) return limits;
       const { row, freeUsd, reserved, usd } = monthly(org);
@@ -144,7 +144,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
       };
     },
 
-    /** Model spending and budget of an organisation in the current month of its time zone. */
+    /** Model spending and budget of an organization in the current month of its time zone. */
     getSpending(org: OrgId): Spending {
       const { row, month, usd, unpriced, reservedUsd } = monthly(org);
       return {

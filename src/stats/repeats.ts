@@ -117,7 +117,7 @@ function successesOf(runs: Ended[]): { successes: number; judged: number } {
   return { successes, judged: successes + count("goal_not_met") + unsuccessfulOf(runs) };
 }
 
-/** How a run counts for its goal; null: it failed or was canceled. */
+/** How a run counts for its goal; null: it failed or was cancelled. */
 export function endOf({ report, failureCause }: Ended): "met" | "missed" | "unclear" | "unfinished" | null {
   if (report === null) return isUnsuccessful({ failureCause }) ? "unfinished" : null;
   const ends: Partial<Record<Outcome, "met" | "missed" | "unclear">> = {

@@ -24,7 +24,7 @@ const takes = {
   keys: "admin",
   models: "admin",
   members: "owner",
-  organisation: "owner",
+  organization: "owner",
   share: "owner",
 } as const satisfies Record<string, Role>;
 

@@ -36,7 +36,7 @@ function evald(dataDir: string): Contestant {
   };
 }
 
-/** The least that can be durable: three statements on the same table, without limits, order among organisations, or history. */
+/** The least that can be durable: three statements on the same table, without limits, order among organizations, or history. */
 function floor(dataDir: string): Contestant {
   const db = openDb(dataDir);
   const { $client } = db;
@@ -103,7 +103,7 @@ async function rate({ cycle }: Contestant, callers: number): Promise<number> {
   return (cycles / (performance.now() - begun)) * 1000;
 }
 
-/** Milliseconds of a durable claim out of `queued` jobs in so many lanes, which lie behind those of a blocked organisation if there is one. */
+/** Milliseconds of a durable claim out of `queued` jobs in so many lanes, which lie behind those of a blocked organization if there is one. */
 async function claims(dataDir: string, queued: number, lanes: number, isBlocked: boolean) {
   const { db, queue, commit } = openQueue(dataDir);
   const limits = { org: (id: string) => (id === "blocked" ? { atOnce: 1, aDay: null } : unlimited), host: 64 };

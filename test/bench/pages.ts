@@ -1,4 +1,4 @@
-// Time to the first byte of each page of an organisation with 100,000 runs, and what it weighs on the wire.
+// Time to the first byte of each page of an organization with 100,000 runs, and what it weighs on the wire.
 import { readConfig } from "../../src/config/config.ts";
 import { closeDb, openDb } from "../../src/db/open.ts";
 import { openSession } from "../../src/runs/session.ts";

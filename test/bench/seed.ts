@@ -11,7 +11,7 @@ type Options = {
   runsPerEval?: number;
 };
 
-/** Fills a data folder with one organisation, ten prompts and `count` completed runs. Answers with a key and the ids of what was made. */
+/** Fills a data folder with one organization, ten prompts and `count` completed runs. Answers with a key and the ids of what was made. */
 export function seed(dataDir: string, count: number, { withReport = 10_000, runsPerEval = 1 }: Options = {}) {
   const db = openDb(dataDir);
   const now = Date.now;

@@ -16,8 +16,7 @@ import {
 import { join } from "node:path";
 import { lockData, readMigrations } from "../../src/db/open.ts";
 import {
-  buildExecutable,
-  buildInstant,
+  buildExecutables,
   call,
   client,
   emptyFolder,
@@ -27,10 +26,7 @@ import {
   untilRun,
 } from "../support/executable.ts";
 
-beforeAll(async () => {
-  await buildExecutable();
-  await buildInstant();
-}, 120_000);
+beforeAll(buildExecutables, 120_000);
 
 /** The integrity check of a database file, and the numbers of its runs and its prompts. */
 function look(file: string) {

@@ -44,7 +44,7 @@ function docsSite(hold?: Promise<void>) {
   };
 }
 
-async function organisation(cwd: string): Promise<string> {
+async function organization(cwd: string): Promise<string> {
   await call(["org", "create", "Acme"], { cwd });
   return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
 }
@@ -59,7 +59,7 @@ test("from an empty folder: a key, a prompt, a run with a urlMap, and a report o
   const cwd = emptyFolder();
   const site = docsSite();
   const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
-  const key = await organisation(cwd);
+  const key = await organization(cwd);
   expect(key).toMatch(/^evals_[0-9A-Za-z]{36}$/);
   const ask = client(service.url, key);
   const prompt = await ask("POST", "/api/v1/prompts", uploadPrompt);
@@ -107,7 +107,7 @@ test("killed in the middle of a run and started again, it finishes the run", asy
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
   const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` };
   const first = await serve({ cwd, env });
-  const key = await organisation(cwd);
+  const key = await organization(cwd);
   const ask = client(first.url, key);
   const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
   const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
@@ -132,7 +132,7 @@ test("SIGTERM: not ready at once, the running run is given back unspent, exit 0"
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
   const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`, EVALD_DRAIN_SECONDS: "1" };
   const service = await serve({ cwd, env });
-  const key = await organisation(cwd);
+  const key = await organization(cwd);
   const ask = client(service.url, key);
   const prompt = await ask("POST", "/api/v1/prompts", { ...uploadPrompt, text: `Upload a file. Docs: ${site.url}/` });
   const { body } = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
@@ -243,13 +243,13 @@ test("a first start prints a key, once and alone on stdout, and tells a graded r
 
 test("a first start that is not finished, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
   const cwd = emptyFolder();
-  const organisations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
-  expect(await organisations()).toBe("[]\n");
+  const organizations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
+  expect(await organizations()).toBe("[]\n");
   const db = new Database(join(cwd, "data", "evald.db"));
   db.run("create trigger fault before insert on jobs begin select raise(abort, 'no room'); end");
   const failed = await call(["serve"], { cwd, env: { ...firstStart, EVALD_PORT: "0" } });
   expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^error: no room$/m) });
-  expect(await organisations()).toBe("[]\n");
+  expect(await organizations()).toBe("[]\n");
   db.run("drop trigger fault");
   // The job is the last row to be written: before it, holding the lock, the process counts to a billion and is killed.
   db.run(
@@ -271,7 +271,7 @@ test("a first start that is not finished, by a fault or a kill, leaves nothing; 
   while (!isCounting()) await new Promise((resolve) => setImmediate(resolve));
   await killed.stop("SIGKILL");
   expect(killed.stdout()).toBe("");
-  expect(await organisations()).toBe("[]\n");
+  expect(await organizations()).toBe("[]\n");
   db.run("drop trigger wait");
   db.close();
   const service = await serve({ cwd, env: firstStart });

@@ -196,7 +196,7 @@ describe("nothing is left of a process", () => {
   );
 });
 
-async function organisation(cwd: string): Promise<string> {
+async function organization(cwd: string): Promise<string> {
   await call(["org", "create", "Acme"], { cwd });
   return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
 }
@@ -208,7 +208,7 @@ async function served(url: string, count: number, env: Record<string, string> = 
     cwd,
     env: { EVALD_ALLOW_PRIVATE: new URL(url).host, EVALD_LOG_LEVEL: "warn", ...env },
   });
-  const ask = client(service.url, await organisation(cwd));
+  const ask = client(service.url, await organization(cwd));
   const body = { title: "Upload", text: `Upload a file. Docs: ${url}`, endGoal: "A file was uploaded with the SDK." };
   const prompt = await ask("POST", "/api/v1/prompts", body);
   const runIds: string[] = [];

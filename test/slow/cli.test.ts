@@ -8,7 +8,7 @@ beforeAll(buildExecutable, 120_000);
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-test("an organisation, a key, a provider and a prompt are made, listed and put away; ids on stdout, words on stderr", async () => {
+test("an organization, a key, a provider and a prompt are made, listed and put away; ids on stdout, words on stderr", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => await call(args, { cwd });
   const org = await run("org", "create", "Acme", "--time-zone", "Europe/Berlin");
@@ -129,7 +129,7 @@ test("an organisation, a key, a provider and a prompt are made, listed and put a
   expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
 });
 
-test("an organisation is changed; a scheduled prompt says when it runs", async () => {
+test("an organization is changed; a scheduled prompt says when it runs", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]): Promise<[code: number | null, stdout: string, stderr: string]> => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -261,7 +261,7 @@ test("commands that start at once on a new data folder all succeed", async () =>
   }
 }, 60_000);
 
-test("of commands that make one organisation at once, one makes it and the others say so", async () => {
+test("of commands that make one organization at once, one makes it and the others say so", async () => {
   const cwd = emptyFolder();
   const made = await Promise.all([1, 2, 3, 4].map(() => call(["org", "create", "Acme"], { cwd })));
   const refused = /^error: .*"Acme"/;

@@ -13,7 +13,7 @@ const codeOf = (markdown: string, language: string) =>
 const samples: Record<string, RegExp[]> = {
   "start.md": [
     /^$/,
-    /"organisation":\{"id":"[^"]+","name":"Test"/,
+    /"organization":\{"id":"[^"]+","name":"Test"/,
     /"title": "First report"/,
     /"statusUrl": "http/,
     /"status": "completed",\n {2}"score": \d/,

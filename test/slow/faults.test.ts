@@ -4,8 +4,7 @@ import { closeSync, mkdirSync, openSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { testApp } from "../support/app.ts";
 import {
-  buildExecutable,
-  buildInstant,
+  buildExecutables,
   call,
   client,
   emptyFolder,
@@ -15,10 +14,7 @@ import {
   untilRun,
 } from "../support/executable.ts";
 
-beforeAll(async () => {
-  await buildExecutable();
-  await buildInstant();
-}, 120_000);
+beforeAll(buildExecutables, 120_000);
 
 const recoveryMs = 5_000;
 

@@ -30,7 +30,7 @@ afterAll(() => {
 const env = { EVALD_ALLOW_PRIVATE: "127.0.0.1", EVALD_RUNS_PER_HOST: "8" };
 const worse = ["--url-map", `${live.url}=${preview.url}`];
 
-/** A data folder with an organisation, a key and the prompt `Upload`. */
+/** A data folder with an organization, a key and the prompt `Upload`. */
 async function furnished() {
   const cwd = emptyFolder();
   const run = (...args: string[]) => call(args, { cwd, env });

@@ -92,7 +92,7 @@ test("from the first start to a report that a stranger reads", async () => {
   await ada.waitForURL(at("/account"));
   await look(ada);
 
-  // A new organisation has nothing yet: its pages say how to begin. The switcher leads back.
+  // A new organization has nothing yet: its pages say how to begin. The switcher leads back.
   await ada.getByLabel("Organization name").fill("Acme");
   await press(ada, "Create organization");
   await ada.locator(".first h1").waitFor();

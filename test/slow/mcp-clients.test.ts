@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport as FirstTransport } from "@modelcontextpr
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 import { serveSite } from "../support/site.ts";
 
-// Programs of others against the executable, whose organisation holds real reports of a real, if small, site.
+// Programs of others against the executable, whose organization holds real reports of a real, if small, site.
 
 const site = serveSite({
   "/": {

@@ -6,9 +6,9 @@ import { serveFakeModel } from "../support/fake-model.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
 const envKey = "sk-ant-from-the-environment";
-const orgKey = "sk-ant-of-the-organisation";
+const orgKey = "sk-ant-of-the-organization";
 
-describe("keys of an organisation", () => {
+describe("keys of an organization", () => {
   const env = { EVALD_SECRET_KEY: secretKey, ANTHROPIC_API_KEY: envKey };
 
   test("its own goes before the environment's, and is forgotten again", () => {
@@ -29,7 +29,7 @@ describe("keys of an organisation", () => {
       key: orgKey,
       allow: [],
     });
-    // The other organisation has neither its key nor its address.
+    // The other organization has neither its key nor its address.
     expect(models.getModel(b.org, "anthropic/claude-opus-4-8")).toMatchObject({
       baseUrl: "https://api.anthropic.com/v1",
       key: envKey,
@@ -45,7 +45,7 @@ describe("keys of an organisation", () => {
     service.models.setKey(a.org, "openai", "sk-proj-0123456789abcd");
     expect(service.models.listModels(a.org)).toEqual([
       { provider: "anthropic", source: "environment", key: "…ment", baseUrl: "https://api.anthropic.com/v1" },
-      { provider: "openai", source: "organisation", key: "…abcd", baseUrl: "https://api.openai.com/v1" },
+      { provider: "openai", source: "organization", key: "…abcd", baseUrl: "https://api.openai.com/v1" },
       { provider: "google", source: "none", key: "", baseUrl: "https://generativelanguage.googleapis.com/v1beta" },
       { provider: "openai-compatible", source: "environment", key: "no key", baseUrl: "http://127.0.0.1:11434/v1" },
     ]);
@@ -87,7 +87,7 @@ describe("keys of an organisation", () => {
     (provider, key, baseUrl, settings, message) => {
       const { service, a } = testApp({ env: settings });
       expect(() => service.models.setKey(a.org, provider, key, baseUrl)).toThrow(message);
-      expect(service.models.listModels(a.org).filter(({ source }) => source === "organisation")).toEqual([]);
+      expect(service.models.listModels(a.org).filter(({ source }) => source === "organization")).toEqual([]);
     },
   );
 
@@ -175,7 +175,7 @@ describe("evald model", () => {
     const priced = await call(["model", "test", "anthropic/opus"], { cwd, env });
     expect(priced.stderr).toMatch(/^claude-opus-4-8 answered after \d+ ms: 1000 tokens in, 100 out, \$0\.005700\.\n$/);
     const list = await call(["model", "list"], { cwd, env });
-    expect(list.stdout).toMatch(/^PROVIDER +SOURCE +KEY +BASE URL\nanthropic +organisation +…tion +http:/);
+    expect(list.stdout).toMatch(/^PROVIDER +SOURCE +KEY +BASE URL\nanthropic +organization +…tion +http:/);
     const refused = await call(["model", "test", "openai/unauthorized"], { cwd, env });
     expect([refused.code, refused.stdout]).toEqual([1, ""]);
     expect(refused.stderr).toMatch(

@@ -40,7 +40,7 @@ type Options = {
   surface?: Surface;
 };
 
-/** A whole service on a real database, reached through its front door; two organisations, each with a key. */
+/** A whole service on a real database, reached through its front door; two organizations, each with a key. */
 export function testApp({
   agent = instantAgent,
   agents = {},

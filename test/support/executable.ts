@@ -27,6 +27,12 @@ export async function buildInstant(): Promise<void> {
   await build(instant, command.split(" ").slice(1), entry);
 }
 
+/** Builds both. */
+export async function buildExecutables(): Promise<void> {
+  await buildExecutable();
+  await buildInstant();
+}
+
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
 
 /** `file`: the executable, if it is not the usual one; `under`: the command that runs it, as strace. */
@@ -117,7 +123,7 @@ function follow(stream: ReadableStream<Uint8Array>, name: string) {
   return { said, text: () => text, ended };
 }
 
-/** An organisation, a key and a prompt in the data folder of `cwd`, whether it is served or not; answers with the ids and the key. */
+/** An organization, a key and a prompt in the data folder of `cwd`, whether it is served or not; answers with the ids and the key. */
 export async function furnish(cwd: string) {
   const ask = async (...args: string[]) => (await call(args, { cwd })).stdout.trim();
   await ask("org", "create", "Acme");

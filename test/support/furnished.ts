@@ -4,7 +4,7 @@ import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 /** A text that looks like an API key, as somebody may have pasted it into a prompt. */
 export const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
 
-/** An organisation with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
+/** An organization with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
 export async function furnished() {
   const env = {
     EVALD_METHODOLOGY: JSON.stringify({

@@ -4,7 +4,7 @@ import type { OrgId } from "../../src/deps.ts";
 import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 
-/** A service whose clock stands where it is put, with its first organisation in a time zone. */
+/** A service whose clock stands where it is put, with its first organization in a time zone. */
 export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: string; dataDir?: string } = {}) {
   const clock = { at: Date.parse(start) };
   const t = testApp({ now: () => clock.at, dataDir });

@@ -1,4 +1,4 @@
-/** `bun run screenshots [FOLDER]`: pictures of the main pages, from an organisation whose history is real runs of the explorer over Debian's docs. */
+/** `bun run screenshots [FOLDER]`: pictures of the main pages, from an organization whose history is real runs of the explorer over Debian's docs. */
 import { looking, openBrowser } from "./browser.ts";
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "./executable.ts";
 import { realDocs } from "./real-docs.ts";

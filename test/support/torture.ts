@@ -28,7 +28,7 @@ export function endAll(): void {
 type Member = { key: string; prompts: string[] };
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** A data folder in which two organisations have a key and a prompt for each text, made on the command line. */
+/** A data folder in which two organizations have a key and a prompt for each text, made on the command line. */
 export async function createWorld(...texts: string[]) {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
@@ -199,7 +199,7 @@ export function createLoad({ members }: World, random: () => number) {
     async settle(url: string): Promise<void> {
       for (let request = cutOff.pop(); request; request = cutOff.pop()) await send(url, request);
     },
-    /** Accepted runs that the lists of their organisations do not show as completed. */
+    /** Accepted runs that the lists of their organizations do not show as completed. */
     async missing(url: string): Promise<string[]> {
       const completed = new Set<string>();
       for (const { key } of members)

@@ -15,7 +15,7 @@ export async function* checkDeclared(session: Checker, when: "before" | "after" 
   if (declaredChecks.length === 0)
     return {
       outcome: "not_judged",
-      reason: "The prompt has no declared checks, and the explorer can't verify the goal without them.",
+      reason: "The prompt has no success checks, and the explorer can't verify the goal without them.",
     };
   return yield* useTool(session, "check_declared", { checks: declaredChecks.length }, async (log) => {
     const requests = declaredChecks.filter((declared): declared is RequestCheck => declared.url !== undefined);
@@ -42,11 +42,11 @@ export async function* checkDeclared(session: Checker, when: "before" | "after" 
 }
 
 function judge(all: number, failed: number, skipped: number): Verdict {
-  if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${all} declared checks failed.` };
-  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${all} declared checks could not run.` };
+  if (failed > 0) return { outcome: "goal_not_met", reason: `${failed} of ${all} success checks failed.` };
+  if (skipped > 0) return { outcome: "not_judged", reason: `${skipped} of ${all} success checks could not run.` };
   return {
     outcome: "succeeded",
-    reason: all === 1 ? "The declared check passed." : `All ${all} declared checks passed.`,
+    reason: all === 1 ? "The success check passed." : `All ${all} success checks passed.`,
   };
 }
 

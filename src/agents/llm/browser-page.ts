@@ -95,7 +95,7 @@ export function createBrowsing({ urlMap, signal, ...options }: Options) {
         const isLost = error instanceof BrowserLost || isUnanswered(error) || isCut(error);
         if (!isLost) throw error;
         opened = null;
-        tab?.lose("the action was canceled");
+        tab?.lose("the action was cancelled");
         throw error instanceof BrowserLost || !tab ? error : await tab.gone.catch((lost: unknown) => lost);
       } finally {
         clearTimeout(timer);

@@ -82,7 +82,7 @@ const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number
 
 /** Success checks take precedence over a judge. If a part of the goal couldn't be judged, the goal isn't measured. */
 function goal(facts: Facts): Measure | null {
-  const declared = checkedPart(facts.declared, "Declared checks", 1);
+  const declared = checkedPart(facts.declared, "Success checks", 1);
   const parts = facts.judgement?.verdict?.parts ?? [];
   if (declared.exact !== null) return dimension("Goal achievement", [declared]);
   if (facts.outcome === "not_judged" || facts.kind !== "model") return null;

@@ -43,7 +43,7 @@ const share =
     `${percent(value)} ${words}`;
 
 const sentences: Record<PartName, Sentence> = {
-  "Declared checks": share("of the declared checks passed, by weight"),
+  "Success checks": share("of the success checks passed, by weight"),
   "Goal parts": (part) => {
     const open = at("unclear")(part);
     return `${at("met")(part)} of ${count(at("parts")(part), "part")} of the goal proven${open > 0 ? `, ${open} unclear` : ""}`;

@@ -169,8 +169,8 @@ export function entryOf(check: SeenCheck): Entry {
   const found = Object.hasOwn(known, check.id) ? known[check.id] : undefined;
   if (found !== undefined) return found;
   const kind = byGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };
-  const title = check.group === "declared" ? "Declared check failed" : `Check failed: ${check.id}`;
-  const remedy = check.group === "declared" ? "Make the declared check pass" : `Fix ${check.id}`;
+  const title = check.group === "declared" ? "Success check failed" : `Check failed: ${check.id}`;
+  const remedy = check.group === "declared" ? "Make the success check pass" : `Fix ${check.id}`;
   return { ...kind, title, remedy };
 }
 

@@ -215,7 +215,7 @@ const Switcher = ({ base, viewer }: { base: string; viewer: Viewer }) =>
   ) : (
     <details class="org">
       <summary>{viewer.orgName}</summary>
-      <form method="post" action={`${base}/account/organisation`}>
+      <form method="post" action={`${base}/account/organization`}>
         {viewer.orgs.map(({ id, name }) => (
           <button type="submit" key={id} name="org" value={id} aria-current={id === viewer.org ? "true" : undefined}>
             {name}

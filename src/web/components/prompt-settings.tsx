@@ -1,6 +1,7 @@
 import type { Limits } from "../../config/limits.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import type { Site } from "../site.ts";
+import { CopyableId } from "./copyable-id.tsx";
 import { Fact } from "./figures.tsx";
 import { Outside } from "./layout.tsx";
 import { limitLabels } from "./prompt-fields.tsx";
@@ -74,12 +75,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
       </>
     )}
     <h3>API</h3>
-    <p class="copy">
-      <code id="prompt-id">{prompt.id}</code>
-      <button type="button" data-copy="#prompt-id">
-        Copy ID
-      </button>
-    </p>
+    <CopyableId name="prompt-id" value={prompt.id} />
     <pre class="wrapped">
       <code id="prompt-curl">{curlOf(baseUrl, prompt)}</code>
     </pre>

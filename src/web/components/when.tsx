@@ -1,3 +1,5 @@
+import { formatTime } from "../../reports/labels.ts";
+
 const units = [
   ["day", 24 * 3600_000],
   ["hour", 3600_000],
@@ -31,7 +33,7 @@ export function formatZoned(at: number, timeZone: string): string {
 
 /** A relative time with the absolute time and zone on hover. */
 export const When = ({ at, now }: { at: string; now: number }) => (
-  <time dateTime={at} title={`${at.slice(0, 10)} ${at.slice(11, 19)} UTC`}>
+  <time dateTime={at} title={formatTime(at)}>
     {formatRelative(Date.parse(at), now)}
   </time>
 );

@@ -78,7 +78,7 @@ export function AccountPage(props: Props) {
           ))}
         </ul>
         {mayCreateOrgs && (
-          <form class="narrow" method="post" action={to("create-organisation")}>
+          <form class="narrow" method="post" action={to("create-organization")}>
             <Field name="orgName" label="Organization name" autocomplete="off" />
             <button type="submit">Create organization</button>
           </form>

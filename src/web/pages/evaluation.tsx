@@ -2,6 +2,7 @@ import type { EndCause } from "../../agents/failure.ts";
 import { dollars, duration, line, percent } from "../../grading/text.ts";
 import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
+import { CopyableId } from "../components/copyable-id.tsx";
 import { GradeMark, Heads } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Status } from "../components/run-table.tsx";
@@ -125,12 +126,7 @@ export function EvalPart({ site: { base }, request, failures, now }: Part) {
         </table>
       </div>
       <h2>API</h2>
-      <p class="copy">
-        <code id="eval-id">{request.id}</code>
-        <button type="button" data-copy="#eval-id">
-          Copy ID
-        </button>
-      </p>
+      <CopyableId name="eval-id" value={request.id} />
     </>
   );
 }

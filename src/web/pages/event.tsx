@@ -1,7 +1,7 @@
 import { renderToString } from "preact-render-to-string";
 import type { Artefact } from "../../agents/agent.ts";
 import { line } from "../../grading/text.ts";
-import { formatBytes, plain } from "../../reports/labels.ts";
+import { formatBytes, formatTime, plain } from "../../reports/labels.ts";
 import type { Trace } from "../../reports/trace-schema.ts";
 import { toEventHref } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
@@ -40,7 +40,7 @@ export function EventRow({ event, sinceMs, here, names, report, files, isInline 
       <td>
         <a href={toEventHref("", seq)}>{seq}</a>
       </td>
-      <td title={at}>{(tMs / 1000).toFixed(2)}</td>
+      <td title={formatTime(at)}>{(tMs / 1000).toFixed(2)}</td>
       <td class={durationMs !== null && durationMs >= 1000 ? "slow" : undefined}>
         {durationMs === null ? "" : formatMs(durationMs)}
       </td>

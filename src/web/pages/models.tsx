@@ -83,7 +83,7 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
                 Server key from <code>{providerVariables[provider].key}</code> ({key}).
               </>
             )}
-            {source === "organisation" && <>Organization key ({key}).</>}{" "}
+            {source === "organization" && <>Organization key ({key}).</>}{" "}
             {baseUrl && (
               <>
                 Requests go to <code>{baseUrl}</code>.
@@ -92,7 +92,7 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
           </p>
           {mayChange && canStore && (
             <details open={typed?.get("provider") === provider}>
-              <summary>{source === "organisation" ? "Replace or remove" : "Set organization key"}</summary>
+              <summary>{source === "organization" ? "Replace or remove" : "Set organization key"}</summary>
               <form method="post" action={`${base}/settings/models`}>
                 <input type="hidden" name="provider" value={provider} />
                 <p class="field">
@@ -119,7 +119,7 @@ export function ModelsPage({ models, judges, config, typed, mayChange, ...frame 
                   Save key
                 </button>
               </form>
-              {source === "organisation" && (
+              {source === "organization" && (
                 <form method="post" action={`${base}/settings/models/forget`}>
                   <input type="hidden" name="provider" value={provider} />
                   <button class="bad" type="submit">

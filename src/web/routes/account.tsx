@@ -83,7 +83,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
       hidden,
     )
     .post(
-      "/account/organisation",
+      "/account/organization",
       ({ request }) =>
         change(request, (signedIn, form) => {
           people.chooseOrg(signedIn, form.get("org") ?? "");
@@ -103,7 +103,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
       hidden,
     )
     .post(
-      "/account/create-organisation",
+      "/account/create-organization",
       ({ request }) =>
         change(request, async (signedIn, form) => {
           if (!deps.config.people.canCreateOrgs)

@@ -21,7 +21,7 @@ import type { Viewer } from "../viewer.ts";
 
 const perPage = 50;
 const params = Type.Object({ runId: Type.String({ description: "ID of the run" }) });
-const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the eval request" }) });
+const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 const Filter = Type.Object({
   promptId: Type.Optional(Id),

@@ -24,7 +24,7 @@ export const settingsPages = ({ deps, orgs, money }: Service, pages: PageRequest
           org={orgs.getOrg(viewer.org)}
           spentUsd={money.getSpending(viewer.org).spentUsd}
           defaults={{ runsAtOnce: config.runsPerOrg, runsADay: config.runsADay }}
-          mayChange={may(viewer, "organisation")}
+          mayChange={may(viewer, "organization")}
         />,
       ),
       status,
@@ -38,7 +38,7 @@ export const settingsPages = ({ deps, orgs, money }: Service, pages: PageRequest
     .post(
       "/settings",
       ({ request }) =>
-        act(request, "organisation", orgPage, (viewer, form, site) => {
+        act(request, "organization", orgPage, (viewer, form, site) => {
           orgs.updateOrg(viewer.org, {
             name: form.get("name") ?? undefined,
             timeZone: form.get("timeZone") ?? undefined,
