@@ -7,10 +7,21 @@ import {
   median,
   pairedInterval,
   predictionInterval,
+  stratifiedWelch,
   welch,
   wilson,
 } from "../src/stats/estimates.ts";
-import { fisherTest, holm, permutationTest, signFlipTest } from "../src/stats/hypothesis-tests.ts";
+import {
+  type Ends,
+  endsTest,
+  fisherTest,
+  holm,
+  pairedTest,
+  permutationTest,
+  type Stratum,
+  signFlipTest,
+  stratifiedPermutationTest,
+} from "../src/stats/hypothesis-tests.ts";
 import { looks, powerOf, runsToShow, smallestChange } from "../src/stats/power.ts";
 import { normal, randomOf } from "./support/random.ts";
 
@@ -161,12 +172,15 @@ test("the median and the standard deviation", () => {
   expect([deviation([1]), deviation([2, 4])]).toEqual([null, Math.SQRT2]);
 });
 
-type Oracle = Record<string, Record<string, number & number[]>[]> & { looks: number[] };
+type Cell = number & number[];
+type Oracle = Record<string, Record<string, Cell>[]> & { looks: number[] };
 const file = join(import.meta.dir, "oracle", "stats.json");
 const oracle: Oracle = await Bun.file(file).json();
 
+const strataIn = (cell: Cell | undefined) => cell as unknown as Stratum[];
+
 /** Each number of ours beside that of R. */
-const ours: Record<string, (row: Record<string, number & number[]>) => [number | null, number | undefined][]> = {
+const ours: Record<string, (row: Record<string, Cell>) => [number | null, number | undefined][]> = {
   welch: ({ a, b, level, low, high }) => {
     const interval = welch(a!, b!, level);
     return [
@@ -202,6 +216,37 @@ const ours: Record<string, (row: Record<string, number & number[]>) => [number |
   holm: (row) => holm(row.p!).map((p, i) => [p, row.holm![i]]),
   power: ({ n, delta, power }) => [[powerOf(n!, delta!, 1), power]],
   smallest: ({ n, delta }) => [[smallestChange(n!, 1), delta]],
+  paired: ({ d, level, p, low, high }) => {
+    const interval = pairedInterval(d!, level!);
+    return [
+      [pairedTest(d!), p],
+      [interval.low, low],
+      [interval.high, high],
+    ];
+  },
+  stratified: ({ strata, p }) => [[stratifiedPermutationTest(strataIn(strata)).p, p]],
+  stratifiedWelch: ({ strata, level, low, high }) => {
+    const interval = stratifiedWelch(strataIn(strata), level!);
+    return [
+      [interval.low, low],
+      [interval.high, high],
+    ];
+  },
+  endings: ({ sides, fell, rose, adjusted }) => {
+    const strata = (sides as unknown as number[][]).map((counts) => {
+      const ends = (from: number): Ends => {
+        const [n = 0, met = 0, unfinished = 0] = counts.slice(from);
+        return { n, met, unfinished };
+      };
+      return { a: ends(0), b: ends(3) };
+    });
+    const test = endsTest(strata, true);
+    return [
+      [test.fell, fell],
+      [test.rose, rose],
+      [test.adjusted, adjusted],
+    ];
+  },
 };
 
 test.each(Object.entries(ours))("%s: what R says, to 1e-9", (name, compare) => {

@@ -32,7 +32,6 @@ export const promptSummaryColumns = {
   endGoal: prompts.endGoal,
   status: prompts.status,
   templateVars: prompts.templateVars,
-  tags: prompts.tags,
   createdAt: prompts.createdAt,
 };
 
@@ -53,7 +52,6 @@ export const toPromptSummary = (row: Pick<typeof prompts.$inferSelect, keyof Pro
   endGoal: row.endGoal,
   status: row.status,
   templateVars: row.templateVars,
-  tags: row.tags,
   createdAt: toIso(row.createdAt),
 });
 

@@ -60,6 +60,7 @@ export function createPrompts(
       limits: row.limits,
       reviewBeforePublishing: row.reviewBeforePublishing,
       isCanary: row.isCanary,
+      tags: row.tags,
       hasPublicBadge: row.hasPublicBadge,
       badgeUrl: row.hasPublicBadge ? `${baseUrl()}/badges/${row.id}.svg` : null,
       baselineRequestId: row.baselineRequestId,

@@ -28,7 +28,6 @@ export const promptExample = {
   endGoal: "A file was uploaded and its address printed.",
   status: "active",
   templateVars: ["language"],
-  tags: ["quickstart"],
   createdAt: "2026-11-21T09:30:00.000Z",
 };
 
@@ -40,7 +39,6 @@ export const PromptSummary = Type.Object(
     endGoal,
     status,
     templateVars,
-    tags: Tags,
     createdAt: Time,
   },
   { title: "PromptSummary", examples: [promptExample] },
@@ -119,6 +117,7 @@ export const AdditionalUrl = Type.Object(
 
 /** The settings of a prompt besides its texts, in requests and responses. */
 const choices = {
+  tags: Tags,
   frequency: Nullable(
     Type.String({
       maxLength: 200,
@@ -161,6 +160,7 @@ const choices = {
 };
 
 const choicesExample = {
+  tags: ["quickstart"],
   frequency: "weekly",
   runsPerEval: 3,
   targetProviderId: null,
@@ -210,7 +210,6 @@ export const PromptInput = Type.Object(
     text: textOf(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
     title: Type.Optional(Nullable(textOf(200, "Title shown in lists and reports"))),
     endGoal: Type.Optional(Nullable(textOf(100_000, "What must be true when the agent is done"))),
-    tags: Type.Optional(Tags),
     ...Type.Partial(Type.Object(choices)).properties,
   },
   {
@@ -219,7 +218,6 @@ export const PromptInput = Type.Object(
       {
         title: "Upload a file",
         text: "Upload a file with the {{language}} SDK.",
-        tags: ["quickstart"],
         ...choicesExample,
       },
     ],

@@ -72,6 +72,62 @@ levels <- function(t) {
 }
 looks <- levels(c(5, 8, 12) / 12)
 
-cat("{\n", paste(sprintf("  \"%s\": %s", c("welch", "means", "quantiles", "wilson", "fisher", "ranks", "signed", "permutation", "holm", "power", "smallest", "looks"),
-  c(rows(welch), rows(means), rows(quantiles), rows(wilson), rows(fisher), rows(ranks), rows(signed), rows(permutation), rows(holm), rows(power), rows(smallest), arr(looks))),
+
+# Pairs: Student's t test, and its interval.
+paired <- lapply(c(2, 3, 5), function(n) {
+  d <- round(rnorm(n, -4, 5), 3); t <- t.test(d, conf.level = 0.98)
+  obj(d = arr(d), level = num(0.02), p = num(t$p.value), low = num(t$conf.int[1]), high = num(t$conf.int[2]))
+})
+# Strata of unequal sizes: every combination of the splits of each.
+strata <- function(sizes) lapply(sizes, function(n) list(a = round(rnorm(n[1], 70, 6)), b = round(rnorm(n[2], 66, 6)), weight = n[3]))
+strataJson <- function(all) rows2(lapply(all, function(s) obj(a = arr(s$a), b = arr(s$b), weight = num(s$weight))))
+rows2 <- function(items) paste0("[", paste(unlist(items), collapse = ", "), "]")
+stratified <- lapply(list(
+  list(c(3, 3, 0.5), c(3, 3, 0.5)),
+  list(c(2, 4, 0.25), c(4, 2, 0.25), c(3, 3, 0.5)),
+  list(c(5, 5, 0.5), c(2, 3, 0.5)),
+  list(c(2, 2, 0.25), c(2, 2, 0.25), c(2, 2, 0.25), c(2, 2, 0.25))
+), function(sizes) {
+  all <- strata(sizes)
+  splits <- lapply(all, function(s) { v <- c(s$a, s$b); combn(length(v), length(s$a), function(i) s$weight * (mean(v[-i]) - mean(v[i]))) })
+  observed <- sum(sapply(all, function(s) s$weight * (mean(s$b) - mean(s$a))))
+  totals <- Reduce(function(x, y) as.vector(outer(x, y, "+")), splits)
+  obj(strata = strataJson(all), p = num(mean(abs(totals) >= abs(observed) - 1e-9)))
+})
+# The interval of their weighted difference: Welch's, with Satterthwaite's degrees of freedom over all sides of all strata.
+stratifiedWelch <- lapply(list(list(c(3, 5, 0.5), c(4, 4, 0.5)), list(c(2, 4, 0.25), c(5, 5, 0.25), c(3, 3, 0.5))), function(sizes) {
+  all <- strata(sizes)
+  parts <- unlist(lapply(all, function(s) s$weight^2 * c(var(s$a) / length(s$a), var(s$b) / length(s$b))))
+  freedom <- unlist(lapply(all, function(s) c(length(s$a), length(s$b)) - 1))
+  value <- sum(sapply(all, function(s) s$weight * (mean(s$b) - mean(s$a))))
+  half <- qt(0.975, sum(parts)^2 / sum(parts^2 / freedom)) * sqrt(sum(parts))
+  obj(strata = strataJson(all), level = num(0.05), low = num(value - half), high = num(value + half))
+})
+# How runs ended: n, met and unfinished of sides a and b in each stratum. Runs are exchanged one by one, in every combination.
+endings <- lapply(list(
+  list(c(5, 5, 0, 5, 1, 1)),
+  list(c(8, 6, 0, 8, 2, 4)),
+  list(c(4, 4, 0, 4, 1, 2), c(4, 3, 0, 4, 1, 3)),
+  list(c(3, 2, 1, 5, 3, 2), c(5, 4, 0, 3, 1, 1)),
+  list(c(4, 2, 0, 4, 3, 0))
+), function(sides) {
+  each <- lapply(sides, function(x) {
+    runs <- c(rep("met", x[2] + x[5]), rep("unfinished", x[3] + x[6]))
+    runs <- c(runs, rep("missed", x[1] + x[4] - length(runs)))
+    cbind(met = combn(length(runs), x[4], function(i) sum(runs[i] == "met")), unfinished = combn(length(runs), x[4], function(i) sum(runs[i] == "unfinished")))
+  })
+  joint <- Reduce(function(x, y) cbind(met = as.vector(outer(x[, 1], y[, 1], "+")), unfinished = as.vector(outer(x[, 2], y[, 2], "+"))), each)
+  met <- sum(sapply(sides, function(x) x[5])); unfinished <- sum(sapply(sides, function(x) x[6]))
+  lows <- ecdf(joint[, 1])(joint[, 1]); highs <- 1 - ecdf(joint[, 2])(joint[, 2] - 1)
+  fell <- mean(joint[, 1] <= met); rose <- mean(joint[, 2] >= unfinished)
+  if (length(sides) == 1) { # With one stratum each is Fisher's one-sided test.
+    x <- sides[[1]]
+    one <- fisher.test(matrix(c(x[5], x[4] - x[5], x[2], x[1] - x[2]), 2), alternative = "less")$p.value
+    stopifnot(abs(one - fell) < 1e-9)
+  }
+  obj(sides = rows2(lapply(sides, arr)), fell = num(fell), rose = num(rose), adjusted = num(mean(pmin(lows, highs) <= min(fell, rose) * (1 + 1e-9))))
+})
+
+cat("{\n", paste(sprintf("  \"%s\": %s", c("welch", "means", "quantiles", "wilson", "fisher", "ranks", "signed", "permutation", "holm", "power", "smallest", "looks", "paired", "stratified", "stratifiedWelch", "endings"),
+  c(rows(welch), rows(means), rows(quantiles), rows(wilson), rows(fisher), rows(ranks), rows(signed), rows(permutation), rows(holm), rows(power), rows(smallest), arr(looks), rows(paired), rows(stratified), rows(stratifiedWelch), rows(endings))),
   collapse = ",\n"), "\n}\n", sep = "")
