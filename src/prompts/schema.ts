@@ -94,6 +94,7 @@ export const WorkspaceSetup = Type.Object(
     env: Type.Optional(
       Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,99}$" }), Type.String({ maxLength: 2000 }), {
         maxProperties: 50,
+        additionalProperties: false,
         description: "Environment variables of commands. They are stored and shown: do not put secrets here",
       }),
     ),

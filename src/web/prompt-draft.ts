@@ -1,7 +1,7 @@
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { AdditionalUrl } from "../db/tables.ts";
 import { type AppError, badRequest } from "../errors.ts";
-import { type Prompt, PromptInput } from "../prompts/schema.ts";
+import { type Prompt, PromptInput, type WorkspaceSetup } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { invalidInput } from "../schema.ts";
 
@@ -29,7 +29,11 @@ export type Draft = {
   limits: Record<string, string>;
   urls: UrlRow[];
   checks: CheckRow[];
+  /** By the name in `workspaceFields`. */
+  workspace: Record<string, string>;
 };
+
+export const workspaceFields = ["archive", "repositoryUrl", "repositoryRef", "setup", "instructions", "env"] as const;
 
 export const presets = ["hourly", "daily", "weekly", "monthly"] as const;
 export const emptyUrl: UrlRow = { url: "", name: "", kind: "docs", more: "" };
@@ -53,6 +57,7 @@ export const emptyDraft: Draft = {
   limits: {},
   urls: [],
   checks: [],
+  workspace: {},
 };
 
 /** Form values of a prompt. */
@@ -90,6 +95,7 @@ export function toDraft(prompt: Prompt): Draft {
       contains: check.contains ?? "",
       invariant: check.invariant ? "yes" : "",
     })),
+    workspace: toWorkspaceDraft(prompt.workspace),
   };
 }
 
@@ -128,6 +134,7 @@ export function readDraft(form: URLSearchParams): Draft {
     limits: named("limit."),
     urls: rows("url", emptyUrl),
     checks: rows("check", emptyCheck),
+    workspace: named("workspace."),
   };
 }
 
@@ -166,6 +173,7 @@ export function toInput(draft: Draft): PromptInput {
     limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
     additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
     declaredChecks: checks.length === 0 ? null : checks.map(toCheck),
+    workspace: toWorkspace(draft.workspace),
   };
   compiled ??= TypeCompiler.Compile(PromptInput);
   if (compiled.Check(input)) return input;
@@ -180,6 +188,32 @@ function toCheck({ kind, target, expected, contains, invariant }: CheckRow) {
     ...(contains === "" ? {} : { contains }),
     ...(invariant === "" ? {} : { invariant: true }),
   };
+}
+
+/** Variables are lines of NAME=value. */
+function toWorkspaceDraft(workspace: WorkspaceSetup | null): Record<string, string> {
+  if (workspace === null) return {};
+  const { repository, env = {}, archive = "", setup = "", instructions = "" } = workspace;
+  const lines = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  const { url = "", ref = "" } = repository ?? {};
+  return { archive, repositoryUrl: url, repositoryRef: ref, setup, instructions, env: lines.join("\n") };
+}
+
+function toWorkspace(draft: Record<string, string>): object | null {
+  const text = (name: (typeof workspaceFields)[number]) => (draft[name] ?? "").replaceAll("\r\n", "\n").trim();
+  const [archive, url, ref, setup, instructions] = workspaceFields.map(text);
+  const env = text("env")
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => [line.split("=")[0]?.trim(), line.includes("=") ? line.slice(line.indexOf("=") + 1) : null]);
+  const workspace = {
+    ...(archive && { archive }),
+    ...((url || ref) && { repository: { url, ref } }),
+    ...(setup && { setup }),
+    ...(env.length > 0 && { env: Object.fromEntries(env) }),
+    ...(instructions && { instructions }),
+  };
+  return Object.keys(workspace).length === 0 ? null : workspace;
 }
 
 function toUrl({ url, name, kind, more }: UrlRow): AdditionalUrl {

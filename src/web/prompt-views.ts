@@ -45,6 +45,7 @@ export function promptViews(service: Service) {
           timeZone,
         },
         providers: providers.listProviders(org),
+        archives: service.archives.listArchives(org),
         agents: listAgents(),
         defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
         models:

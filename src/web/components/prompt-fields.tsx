@@ -1,5 +1,5 @@
 import { type Limits, limitNames } from "../../config/limits.ts";
-import { checkKinds, type Draft, emptyCheck, emptyUrl } from "../prompt-draft.ts";
+import { checkKinds, type Draft, emptyCheck, emptyUrl, type workspaceFields } from "../prompt-draft.ts";
 import { controlProps, Field } from "./field.tsx";
 
 /** Preview of a draft: its variables and next runs. */
@@ -132,6 +132,77 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
     {wrong && <p class="wrong">{wrong}</p>}
   </fieldset>
 );
+
+type Archives = { id: string; files: number; createdAt: string }[];
+
+/** Inputs for what the workspace holds when the agent starts. */
+export const WorkspaceFields = ({
+  workspace,
+  archives,
+  wrong,
+}: {
+  workspace: Draft["workspace"];
+  archives: Archives;
+  wrong?: string;
+}) => {
+  const value = (name: (typeof workspaceFields)[number]) => workspace[name] ?? "";
+  const input = (name: (typeof workspaceFields)[number]) => controlProps(`workspace.${name}`);
+  return (
+    <details class="more" open={Object.values(workspace).some((each) => each !== "") || wrong !== undefined}>
+      <summary>Workspace</summary>
+      <p class="hint">What the agent finds in its directory. Leave blank to start with an empty one.</p>
+      <Field name="workspace.repositoryUrl" label="Git repository">
+        <input
+          {...input("repositoryUrl")}
+          value={value("repositoryUrl")}
+          placeholder="https://git.acme.example/starter.git"
+        />
+      </Field>
+      <Field name="workspace.repositoryRef" label="Branch, tag or commit">
+        <input {...input("repositoryRef")} value={value("repositoryRef")} placeholder="main" />
+      </Field>
+      <Field
+        name="workspace.archive"
+        label="Archive"
+        hint={
+          <>
+            In place of a repository. Upload a directory with <code>evald archive upload</code>.
+          </>
+        }
+      >
+        <select {...input("archive")}>
+          <option value="">None</option>
+          {value("archive") !== "" && !archives.some(({ id }) => id === value("archive")) && (
+            <option value={value("archive")} selected>
+              {value("archive")}
+            </option>
+          )}
+          {archives.map(({ id, files, createdAt }) => (
+            <option key={id} value={id} selected={id === value("archive")}>
+              {`${files} files, ${createdAt.slice(0, 10)} (${id.slice(-6)})`}
+            </option>
+          ))}
+        </select>
+      </Field>
+      <Field name="workspace.setup" label="Set-up command" hint="Runs in the sandbox before the agent.">
+        <textarea {...input("setup")} rows={2} placeholder="npm ci">
+          {value("setup")}
+        </textarea>
+      </Field>
+      <Field name="workspace.env" label="Environment variables" hint="One NAME=value per line. Don’t put secrets here.">
+        <textarea {...input("env")} rows={2} placeholder="ACME_REGION=eu-1">
+          {value("env")}
+        </textarea>
+      </Field>
+      <Field name="workspace.instructions" label="AGENTS.md" hint="Instructions that agents read when they start.">
+        <textarea {...input("instructions")} rows={4}>
+          {value("instructions")}
+        </textarea>
+      </Field>
+      {wrong && <p class="wrong">{wrong}</p>}
+    </details>
+  );
+};
 
 /** Labels of the run limits. */
 export const limitLabels: Record<keyof Limits, string> = {

@@ -59,6 +59,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
           {invariant && ", may pass before the run"}
         </Fact>
       ))}
+      <WorkspaceFacts workspace={prompt.workspace} />
     </dl>
     {prompt.badgeUrl && (
       <>
@@ -84,6 +85,35 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
     </button>
   </section>
 );
+
+const WorkspaceFacts = ({ workspace }: Pick<Prompt, "workspace">) => {
+  const { archive, repository, setup, env = {}, instructions } = workspace ?? {};
+  return (
+    <>
+      {repository && (
+        <Fact name="Repository">
+          {repository.url} <code>{repository.ref}</code>
+        </Fact>
+      )}
+      {archive && (
+        <Fact name="Archive">
+          <code>{archive}</code>
+        </Fact>
+      )}
+      {setup && (
+        <Fact name="Set-up command">
+          <code>{setup}</code>
+        </Fact>
+      )}
+      {Object.entries(env).map(([name, value]) => (
+        <Fact key={name} name="Variable">
+          <code>{`${name}=${value}`}</code>
+        </Fact>
+      ))}
+      {instructions && <Fact name="AGENTS.md">{`${instructions.length} characters`}</Fact>}
+    </>
+  );
+};
 
 function curlOf(baseUrl: string, { id, templateVars, templateDefaults }: Prompt): string {
   const templateArgs =

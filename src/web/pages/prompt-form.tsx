@@ -1,9 +1,10 @@
+import type { Archive } from "../../archives/schema.ts";
 import { line } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { controlProps, Field } from "../components/field.tsx";
 import { Layout } from "../components/layout.tsx";
-import { Checks, LimitFields, type Preview, PreviewPart, Urls } from "../components/prompt-fields.tsx";
+import { Checks, LimitFields, type Preview, PreviewPart, Urls, WorkspaceFields } from "../components/prompt-fields.tsx";
 import { type Draft, presets } from "../prompt-draft.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -20,6 +21,7 @@ export type PromptFormProps = {
   draft: Draft;
   preview: Preview;
   providers: Provider[];
+  archives: Archive[];
   agents: Choice[];
   defaultAgent: string;
   /** Hint that lists the available models. */
@@ -115,6 +117,7 @@ export function PromptFormPage(props: PromptFormProps) {
             <PreviewPart draft={draft} preview={preview} wrong={wrong("templateDefaults")} />
           </div>
           <Target {...props} wrong={wrong} />
+          <WorkspaceFields workspace={draft.workspace} archives={props.archives} wrong={wrong("workspace")} />
           <LimitFields limits={draft.limits} wrong={wrong("limits")} />
           <Field
             name="tags"
