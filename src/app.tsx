@@ -4,7 +4,7 @@ import type { ValueError } from "@sinclair/typebox/errors";
 import { type AnyElysia, Elysia } from "elysia";
 import { maxArchiveBytes } from "./archives/archive-check.ts";
 import { archiveRoutes } from "./archives/routes.ts";
-import { notePeer, type Peer } from "./auth/address.ts";
+import { noteClient, type Peer } from "./auth/address.ts";
 import { type Caller, callerOf, checkScope, withClearPath } from "./auth/gate.ts";
 import { comparisonRoutes } from "./comparisons/routes.ts";
 import { comparisonTools } from "./comparisons/tools.ts";
@@ -83,7 +83,7 @@ export function createApp(service: Service, surface?: Surface) {
     const seen = pending.get(request);
     const ms = seen ? Math.round(performance.now() - seen.at) : null;
     deps.log[level](
-      { req: seen?.id, method: request.method, path, status, ms, key: callers.get(request)?.keyId },
+      { req: seen?.id, method: request.method, path: withoutToken(path), status, ms, key: callers.get(request)?.keyId },
       "request",
     );
   }
@@ -114,7 +114,7 @@ export function createApp(service: Service, surface?: Surface) {
       .use(frictionRoutes({ ...service, nameOf }, orgOf))
       .use(trendRoutes(deps, orgOf))
       .use(gateRoutes(service.gates, orgOf))
-      .use(exchangeRoutes(service.exports, orgOf))
+      .use(exchangeRoutes(service, orgOf))
       .use(regradeRoutes({ ...service, nameOf }, orgOf))
       .get("/api/v1/whoami", ({ request }) => whoami(service, callers.get(request)), {
         ...operation("System", "whoami", "Get the organization and API key of the request", {
@@ -168,9 +168,9 @@ export function createApp(service: Service, surface?: Surface) {
     })
     .use(toRoutes());
 
-  function handle(incoming: Request, peer?: Peer): Response | Promise<Response> {
+  function handle(incoming: Request, peer: Peer = () => undefined): Response | Promise<Response> {
     const request = withClearPath(incoming);
-    if (peer && !isApi(request)) notePeer(request, peer);
+    if (!isApi(request)) noteClient(request, peer, deps.config.trustsProxy);
     const answer = app.fetch(request);
     return request.headers.has("transfer-encoding") ? closeUnread(request, answer) : answer;
   }
@@ -200,6 +200,9 @@ function offerOf(service: Service): Parameters<typeof toSurface>[0] {
     },
   };
 }
+
+/** A path for the log: in those of links, the token is a secret. */
+const withoutToken = (path: string): string => path.replace(/(\/(?:setup|invite|reset|shared)\/)[^/]+/, "$1[redacted]");
 
 const Whoami = Type.Object({
   organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),

@@ -258,7 +258,7 @@ export function createService(options: Options) {
     ...features,
     ...parts,
     follow,
-    streams: createStreams(),
+    streams: createStreams(onError),
     queue,
     commit,
     onError,

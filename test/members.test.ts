@@ -1,6 +1,6 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, mock, test } from "bun:test";
 import { testApp } from "./support/app.ts";
-import { browse, join, password, signedIn } from "./support/people.ts";
+import { browse, hashCheaply, join, password, signedIn } from "./support/people.ts";
 
 type App = ReturnType<typeof testApp>;
 type Browser = Awaited<ReturnType<typeof signedIn>>;
@@ -249,9 +249,12 @@ describe("a new password", () => {
 });
 
 describe("tries to sign in", () => {
+  beforeAll(hashCheaply);
+  afterAll(() => void mock.restore());
+
   test("that fail make the account wait, in a new process too, and a right password waits as well", async () => {
     let at = Date.now();
-    const app = testApp({ now: () => at });
+    const app = testApp({ now: () => at, env: { EVALD_TRUST_PROXY: "1" } });
     const { email } = await signedIn(app);
     const tryIt = (word: string, from = "203.0.113.7") =>
       browse(app).post("/sign-in", { email, password: word }, { "x-forwarded-for": from });
@@ -265,11 +268,49 @@ describe("tries to sign in", () => {
   });
 
   test("are bounded for a network, whichever accounts they are for", async () => {
-    const app = testApp();
+    const app = testApp({ env: { EVALD_TRUST_PROXY: "1" } });
     const attempts = (from: string, i: number) =>
       browse(app).post("/sign-in", { email: `a${i}@example.com`, password: "x" }, { "x-forwarded-for": from });
     const statuses = await Promise.all(Array.from({ length: 52 }, (_, i) => attempts(`2001:db8:0:1::${i + 1}`, i)));
     expect(statuses.filter(({ status }) => status === 429).length).toBe(2);
     expect((await attempts("2001:db8:0:2::1", 99)).status).toBe(401);
+  });
+
+  test("are bounded for an account only, and X-Forwarded-For is ignored, unless a proxy is trusted", async () => {
+    const app = testApp();
+    const { email } = await signedIn(app);
+    const attempt = (account: string, i: number) =>
+      browse(app).post("/sign-in", { email: account, password: "x" }, { "x-forwarded-for": `203.0.113.${i}` });
+    const own = await Promise.all(Array.from({ length: 12 }, (_, i) => attempt("eve@example.com", i)));
+    expect(own.filter(({ status }) => status === 429).length).toBe(2);
+    const others = await Promise.all(Array.from({ length: 60 }, (_, i) => attempt(`a${i}@example.com`, 1)));
+    expect(others.filter(({ status }) => status === 429).length).toBe(0);
+    expect((await browse(app).post("/sign-in", { email, password })).status).toBe(303);
+  });
+
+  test.each(["0", "1"])("from a public peer are bounded, whatever X-Forwarded-For says: %s", async (trust) => {
+    const { app } = testApp({ env: { EVALD_TRUST_PROXY: trust } });
+    const origin = "http://localhost:3000";
+    const attempt = (i: number) => {
+      const headers = {
+        origin,
+        "content-type": "application/x-www-form-urlencoded",
+        "x-forwarded-for": `203.0.113.${i}`,
+      };
+      const body = `email=a${i}%40example.com&password=x`;
+      return app.handle(new Request(`${origin}/sign-in`, { method: "POST", headers, body }), () => "198.51.100.7");
+    };
+    const answers = await Promise.all(Array.from({ length: 52 }, (_, i) => attempt(i)));
+    expect(answers.filter(({ status }) => status === 429).length).toBe(2);
+  });
+
+  test("that failed don't count after the clock was set back", async () => {
+    let at = Date.now();
+    const app = testApp({ now: () => at });
+    const { email } = await signedIn(app);
+    for (let i = 0; i < 11; i++) await browse(app).post("/sign-in", { email, password: "x" });
+    expect((await browse(app).post("/sign-in", { email, password })).status).toBe(429);
+    at -= 24 * 3600_000;
+    expect((await browse(app).post("/sign-in", { email, password })).status).toBe(303);
   });
 });

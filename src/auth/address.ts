@@ -1,22 +1,28 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** The peer address of a connection; undefined: it is closed. */
+/** The address at the other end of a connection; undefined once it is closed. */
 export type Peer = () => string | undefined;
 
-const peers = new WeakMap<Request, Peer>();
+const clients = new WeakMap<Request, () => string>();
 
-/** Registers how to look up the peer address of a request, because few requests need it. */
-export const notePeer = (request: Request, peer: Peer): void => {
-  peers.set(request, peer);
-};
-
-/** The client address of a request. If the peer is private, it is the operator's proxy, and its forwarding header is trusted. */
-export function addressOf(request: Request): string {
-  const peer = peers.get(request)?.() ?? "127.0.0.1";
-  const forwardedFor = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
-  return isIP(forwardedFor) !== 0 && isPrivate(peer) ? forwardedFor : peer;
+/**
+ * Notes how to find the address of the client of a request, because few requests need it. With `trustsProxy`, it is the last address in
+ * `X-Forwarded-For`, if the peer has a private address: otherwise anyone could choose their own.
+ */
+export function noteClient(request: Request, peer: Peer, trustsProxy: boolean): void {
+  clients.set(request, () => {
+    const address = peer() ?? "127.0.0.1";
+    const forwardedFor = request.headers.get("x-forwarded-for")?.split(",").at(-1)?.trim() ?? "";
+    return trustsProxy && isIP(forwardedFor) !== 0 && isPrivate(address) ? forwardedFor : address;
+  });
 }
+
+/** The IP address of the client that sent a request. */
+export const addressOf = (request: Request): string => clients.get(request)?.() ?? "127.0.0.1";
+
+/** Whether an address is that of this machine, such as of a proxy that doesn't say who its client is. */
+export const isLoopback = (address: string): boolean => ipaddr.process(address).range() === "loopback";
 
 const isPrivate = (address: string) =>
   ["loopback", "private", "uniqueLocal", "linkLocal"].includes(ipaddr.process(address).range());

@@ -61,6 +61,11 @@ const settings = {
   ),
   EVALD_PORT: setting("3000", "Port to listen on; 0 picks a free port and prints it", integer(0, 65535)),
   EVALD_BASE_URL: setting("", "Public URL of the service, with its path; default: the address it listens on", baseUrl),
+  EVALD_TRUST_PROXY: setting(
+    "0",
+    "1: a proxy in front of the service sets X-Forwarded-For, and its last address is the client's; 0: ignore the header",
+    flag,
+  ),
   EVALD_CONCURRENCY: setting("4", "Maximum concurrent runs", integer(1, 64)),
   EVALD_RUN_TIMEOUT_SECONDS: setting("1800", "Maximum duration of a run, in seconds", integer(1, 86_400)),
   EVALD_IDLE_TIMEOUT_SECONDS: setting(
@@ -170,6 +175,7 @@ export type Config = Readonly<{
   baseUrl: string | null;
   /** The path of `baseUrl`, which prefixes every route: empty, or such as `/evals`. */
   basePath: string;
+  trustsProxy: boolean;
   concurrency: number;
   runTimeoutMs: number;
   idleTimeoutMs: number;
@@ -231,6 +237,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     host: read("EVALD_HOST", settings.EVALD_HOST),
     port: read("EVALD_PORT", settings.EVALD_PORT),
     ...read("EVALD_BASE_URL", settings.EVALD_BASE_URL),
+    trustsProxy: read("EVALD_TRUST_PROXY", settings.EVALD_TRUST_PROXY),
     concurrency: read("EVALD_CONCURRENCY", settings.EVALD_CONCURRENCY),
     runTimeoutMs: read("EVALD_RUN_TIMEOUT_SECONDS", settings.EVALD_RUN_TIMEOUT_SECONDS) * 1000,
     idleTimeoutMs: read("EVALD_IDLE_TIMEOUT_SECONDS", settings.EVALD_IDLE_TIMEOUT_SECONDS) * 1000,

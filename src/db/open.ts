@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { type BunSQLiteDatabase, drizzle } from "drizzle-orm/bun-sqlite";
 import { readMigrationFiles } from "drizzle-orm/migrator";
@@ -30,6 +30,7 @@ type OpenOptions = {
 export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   if (dataDir !== ":memory:") makeFolder(dataDir);
   const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
+  if (dataDir !== ":memory:") makePrivate(path);
   const client = opened(path, "Restore a backup", () => new Database(path, { create: true }));
   client.run("pragma busy_timeout = 5000");
   opened(path, "Restore a backup", () => changeToWal(client));
@@ -124,6 +125,19 @@ function makeFolder(dataDir: string): void {
       "unavailable",
       `Cannot create the data directory ${dataDir} (${why}). Choose another one with --data.`,
     );
+  }
+}
+
+/**
+ * Makes the files of a database readable only for this user, before SQLite writes to them. SQLite creates the others with the mode of
+ * the database.
+ */
+function makePrivate(path: string): void {
+  try {
+    closeSync(openSync(path, "a", 0o600));
+    for (const file of [path, `${path}-wal`, `${path}-shm`]) if (existsSync(file)) chmodSync(file, 0o600);
+  } catch {
+    // Another user's file or a read-only disk: SQLite reports what it can't open.
   }
 }
 

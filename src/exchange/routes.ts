@@ -7,13 +7,15 @@ import { exportQuery, mediaOf } from "./schema.ts";
 /** Size of a sent chunk. */
 const pieceChars = 64 * 1024;
 
-export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
+type Parts = { exports: Exports; onError: (error: unknown) => void };
+
+export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "exchange" }).get(
     "/api/v1/export",
     ({ request, query }) => {
       const { type, ending } = mediaOf[query.format ?? "jsonl"];
       const disposition = `attachment; filename="evald-export.${ending}"`;
-      return new Response(toStream(exports.exportOrg(orgOf(request), query)), {
+      return new Response(toStream(exports.exportOrg(orgOf(request), query), onError), {
         headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
       });
     },
@@ -34,24 +36,33 @@ export const exchangeRoutes = (exports: Exports, orgOf: OrgOf) =>
   );
 
 /** Reads on only as the client consumes, so a slow client uses no memory and a disconnected one stops the export. */
-function toStream(pieces: Iterable<string>): ReadableStream<Uint8Array> {
+function toStream(pieces: Iterable<string>, onError: (error: unknown) => void): ReadableStream<Uint8Array> {
   const iterator = pieces[Symbol.iterator]();
   const encoder = new TextEncoder();
+  /** The next part of the file; null at its end. */
+  function read(): string | null {
+    let text = "";
+    while (text.length < pieceChars) {
+      const next = iterator.next();
+      if (next.done) return text === "" ? null : text;
+      text += next.value;
+    }
+    return text;
+  }
   return new ReadableStream(
     {
       async pull(controller) {
         // Yield to other requests: a fast client would otherwise block the event loop.
         await new Promise(setImmediate);
-        let text = "";
-        while (text.length < pieceChars) {
-          const next = iterator.next();
-          if (next.done) {
-            if (text !== "") controller.enqueue(encoder.encode(text));
-            return controller.close();
-          }
-          text += next.value;
+        try {
+          const text = read();
+          if (text === null) controller.close();
+          else controller.enqueue(encoder.encode(text));
+        } catch (error) {
+          // The response has begun, so nobody else sees the error.
+          onError(error);
+          throw error;
         }
-        controller.enqueue(encoder.encode(text));
       },
       cancel() {
         iterator.return?.();

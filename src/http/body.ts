@@ -3,14 +3,14 @@ import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { AppError, errorStatus, invalidField } from "../errors.ts";
 import { invalidInput } from "../schema.ts";
 
-const maxBytes = 1024 * 1024;
+const defaultBytes = 1024 * 1024;
 const maxDepth = 64;
 
 /** Bun answers a bare 413 to a longer body. Up to this size the app answers, with an error body. */
-export const maxRequestBodySize = 8 * maxBytes;
+export const maxRequestBodySize = 8 * defaultBytes;
 
 /** Throws too_large for a request that says it is larger than `max` bytes; 1 MiB by default. */
-export function refuseLargeBody(request: Request, max = maxBytes): void {
+export function refuseLargeBody(request: Request, max = defaultBytes): void {
   if (Number(request.headers.get("content-length") ?? 0) > max) throw tooLarge(max);
 }
 
@@ -21,8 +21,11 @@ export async function closeUnread(request: Request, answer: Response | Promise<R
   return response;
 }
 
-const tooLarge = (max = maxBytes) =>
-  new AppError("too_large", `The request body is larger than ${max / maxBytes} MiB. Send a smaller one.`);
+const tooLarge = (max = defaultBytes) =>
+  new AppError(
+    "too_large",
+    `The request body is larger than ${max < defaultBytes ? `${max / 1024} KiB` : `${max / defaultBytes} MiB`}. Send a smaller one.`,
+  );
 
 /**
  * A JSON body for a route, whatever its content type. The schema is checked here because Elysia drops unknown fields before it validates,
@@ -46,15 +49,17 @@ export function jsonBody<const T extends TSchema>(schema: T) {
 /** Reads a JSON body that has no schema. Throws bad_request, too_large. */
 export const readJson = async (request: Request): Promise<unknown> => parseJson(await readText(request), "body");
 
-/** Reads the body as text; stops reading a chunked body at the limit. */
-async function readText(request: Request): Promise<string> {
+/** Reads the body as text; stops reading a chunked body at the limit. Throws too_large. */
+export async function readText(request: Request, maxBytes = defaultBytes): Promise<string> {
   if (!request.body) return "";
-  if (request.headers.has("content-length")) return request.text();
+  const length = request.headers.get("content-length");
+  if (Number(length) > maxBytes) throw tooLarge(maxBytes);
+  if (length !== null) return request.text();
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of request.body) {
     bytes += chunk.length;
-    if (bytes > maxBytes) throw tooLarge();
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
     chunks.push(chunk);
   }
   return new TextDecoder().decode(Buffer.concat(chunks));

@@ -20,7 +20,7 @@ const maxPerOrg = 200;
 export type Streams = ReturnType<typeof createStreams>;
 
 /** Responses that stream server-sent events (WHATWG HTML §9.2). */
-export function createStreams() {
+export function createStreams(onError: (error: unknown) => void) {
   const open = new Map<OrgId, number>();
 
   function change(org: OrgId, by: number): void {
@@ -44,7 +44,7 @@ export function createStreams() {
           },
         );
       change(org, 1);
-      const body = toStream(messages, () => change(org, -1));
+      const body = toStream(messages, () => change(org, -1), onError);
       return new Response(body, {
         headers: {
           ...securityHeaders,
@@ -57,10 +57,11 @@ export function createStreams() {
   };
 }
 
-/** `onEnd` is called once. */
+/** `onEnd` is called once, and `onError` if the messages fail: the response has begun, so nobody else sees that. */
 function toStream(
   messages: (signal: AbortSignal) => AsyncIterable<Message>,
   onEnd: () => void,
+  onError: (error: unknown) => void,
 ): ReadableStream<Uint8Array> {
   const gone = new AbortController();
   const encoder = new TextEncoder();
@@ -90,7 +91,9 @@ function toStream(
         controller.close();
       } catch (error) {
         end();
-        if (!gone.signal.aborted) controller.error(error);
+        if (gone.signal.aborted) return;
+        onError(error);
+        controller.error(error);
       }
     },
     cancel() {

@@ -16,6 +16,9 @@ import { type Answer, createVisitors, needOrg, type Visitor } from "./visitors.t
 /** A viewer who submits a form: always a person, never an API key. */
 export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
 
+/** Anyone can send a form that needs no sign-in. */
+const publicFormBytes = 64 * 1024;
+
 export type PageRequests = ReturnType<typeof createPageRequests>;
 
 /** Authentication, permissions, CSRF checks and error pages for all page routes. */
@@ -29,7 +32,7 @@ export function createPageRequests(service: Service) {
   /** Response for an unauthenticated form: keeps the submitted values to send again after signing in. */
   async function askAgain(request: Request, here: Site): Promise<Response> {
     if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request)) return askWho(request, here);
-    const form = await readForm(request, deps.baseUrl());
+    const form = await readForm(request, deps.baseUrl(), publicFormBytes);
     const { pathname } = new URL(request.url);
     return privateAnswer("html", toPage(<UnsentPage site={here} path={pathname} form={form} />), 401);
   }
@@ -137,9 +140,13 @@ export function createPageRequests(service: Service) {
       request: Request,
       make: (visitor: Visitor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
-      answer(request, async (visitor, here) => make(visitor, await readForm(request, deps.baseUrl()), here), {
-        isPublic: true,
-      }),
+      answer(
+        request,
+        async (visitor, here) => make(visitor, await readForm(request, deps.baseUrl(), publicFormBytes), here),
+        {
+          isPublic: true,
+        },
+      ),
 
     /** Adds cookies to a response. */
     withCookies(response: Response, cookies: string[]): Response {

@@ -1,7 +1,7 @@
-import { expect, mock, spyOn } from "bun:test";
+import { expect, mock } from "bun:test";
 import { testApp } from "./app.ts";
 import { startOidc } from "./oidc.ts";
-import { browse, signedIn } from "./people.ts";
+import { browse, hashCheaply, signedIn } from "./people.ts";
 import { startSmtp } from "./smtp.ts";
 
 // Eve owns the organization A. Ada owns B, of the domain victim.example. Cy holds the address cy@victim.example: its emails and its
@@ -13,14 +13,12 @@ const cysPassword = "the password of Cy";
 const evesPassword = "the password of Eve";
 let provider: ReturnType<typeof startOidc>;
 let smtp: ReturnType<typeof startSmtp>;
-const { hash } = Bun.password;
 
 /** Starts the identity provider and the mail server of `play`. Until `endAccounts`, passwords are hashed at the lowest cost: there are thousands. */
 export function startAccounts(): void {
   provider = startOidc({ id: "evald", secret: "s3cret" });
   smtp = startSmtp();
-  const cheap = { algorithm: "argon2id", memoryCost: 8, timeCost: 1 } as const;
-  spyOn(Bun.password, "hash").mockImplementation((text) => hash(text, cheap));
+  hashCheaply();
 }
 
 export function endAccounts(): void {

@@ -1,3 +1,4 @@
+import { spyOn } from "bun:test";
 import { eq } from "drizzle-orm";
 import { accounts, members, people, type Role } from "../../src/db/tables.ts";
 import type { OrgId } from "../../src/deps.ts";
@@ -44,6 +45,14 @@ export function browse(app: App, cookie = "") {
       }),
     cookie: () => [...jar].map((each) => each.join("=")).join("; "),
   };
+}
+
+const { hash: fullHash } = Bun.password;
+
+/** Hashes passwords at the lowest cost until `mock.restore()`, for tests that set or try many. */
+export function hashCheaply(): void {
+  const cheap = { algorithm: "argon2id", memoryCost: 8, timeCost: 1 } as const;
+  spyOn(Bun.password, "hash").mockImplementation((text) => fullHash(text, cheap));
 }
 
 // Of the same kind as the real ones, and made to be quick.
