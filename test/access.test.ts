@@ -28,6 +28,7 @@ const ids: Record<string, string> = {
   providerId: provider.id,
   keyId: apiKey.id,
   token: "none",
+  badge: "none.svg",
   page: "start",
   seq: "0",
   evalId: row?.eval_request_id ?? "",
@@ -38,7 +39,7 @@ const ids: Record<string, string> = {
 
 /** Pages that strangers see as well. */
 const isPublic = (path: string) =>
-  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|setup\/|invite\/|reset\/|shared\/)/.test(
+  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|setup\/|invite\/|reset\/|shared\/)/.test(
     path,
   );
 /** What goes on until the browser leaves. */

@@ -239,7 +239,7 @@ test("a check of the site that needs an address which the service refuses is not
   const checks = events.flatMap(({ checks: all = [] }: { checks?: { id: string }[] }) => all);
   expect(checks.find(({ id }: { id: string }) => id === "llms-txt-links-resolve")).toMatchObject({
     status: "skip",
-    message: "Not tested: this service may not reach an address that this check needs",
+    message: "Not tested: this service may not reach a URL that this check needs",
   });
 });
 

@@ -285,7 +285,7 @@ describe("start addresses that cannot be read", () => {
     });
     expect(await failure({ ...goal, startUrls: [`${site.url}/a`] })).toEqual({
       cause: "infrastructure",
-      detail: `${site.url}/a answers with status 503.`,
+      detail: `${site.url}/a returned status 503.`,
       retryable: true,
     });
     const events = await explore({ ...goal, startUrls: [`${site.url}/a`, `${site.url}/b`] });
@@ -293,7 +293,7 @@ describe("start addresses that cannot be read", () => {
       {
         type: "error",
         where: "fetch_page",
-        message: `${site.url}/a answers with status 503`,
+        message: `${site.url}/a returned status 503`,
         url: `${site.url}/a`,
         retryable: true,
       },
@@ -347,7 +347,7 @@ describe("start addresses that cannot be read", () => {
       "/install": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
     });
     const events = await explore({ ...goal, startUrls: [`${site.url}/gone`] });
-    expect(ofType(events, "error").map(({ message }) => message)).toEqual([`${site.url}/gone answers with status 404`]);
+    expect(ofType(events, "error").map(({ message }) => message)).toEqual([`${site.url}/gone returned status 404`]);
     expect(milestone(events, "page_read").map(({ url }) => url)).toEqual([`${site.url}/`, `${site.url}/install`]);
     expect(
       ofType(events, "http").find(({ url, purpose }) => url === `${site.url}/` && purpose === "task")?.provenance,
@@ -440,7 +440,7 @@ describe("manners and limits", () => {
     expect(output(events, "fetch_page")[1]).toEqual({
       url: `${site.url}/secret/install`,
       error: "disallowed",
-      message: "disallowed by robots.txt of the host",
+      message: "disallowed by the host's robots.txt",
     });
   });
 

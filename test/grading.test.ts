@@ -166,7 +166,7 @@ test.each<[Outcome, string]>([
 test("a session without an end, or without any event, has no score", () => {
   expect(gradeSession(bad.slice(0, -1))).toMatchObject({
     outcome: "excluded",
-    nullNotice: "No score: the evaluation failed. The session has no end.",
+    nullNotice: "No score: the evaluation failed. The session was not finished.",
   });
   expect(gradeSession([])).toMatchObject({
     score: null,

@@ -13,7 +13,7 @@ type Env = Record<string, string | undefined>;
 export function listPresets(env: Env): Preset[] {
   const own = customAgentsSetting(env.EVALD_AGENTS ?? "").map(toPreset);
   const taken = own.find(({ id }) => reserved.has(id));
-  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is the one of a built-in agent`);
+  if (taken) throw new ConfigError(`Invalid EVALD_AGENTS: the id ${taken.id} is used by a built-in agent`);
   return [...presets, ...own];
 }
 

@@ -32,7 +32,7 @@ export function callerOf(request: Request, keys: Keys): Caller {
   const key = /^bearer +(\S+)$/i.exec(header)?.[1];
   // Two Authorization headers arrive joined by a comma.
   if (!key || key.includes(","))
-    throw new AppError("unauthorized", `The Authorization header must hold exactly one bearer token. ${remedy}`);
+    throw new AppError("unauthorized", `The Authorization header must contain exactly one bearer token. ${remedy}`);
   const caller = keys.findKey(key);
   if (!caller) throw new AppError("unauthorized", `The API key is unknown, expired or revoked. ${remedy}`);
   return caller;

@@ -19,7 +19,7 @@ export function addExport(program: Command, configOf: () => Config): void {
     .description("Export runs, sessions and reports to a file; the service can keep running")
     .option("--org <name>", "Organization (required if there are several)")
     .addOption(
-      new Option("--format <format>", "Output format; jsonl holds everything and can be imported")
+      new Option("--format <format>", "Output format; jsonl contains everything and can be imported")
         .choices(exportFormats)
         .default("jsonl"),
     )

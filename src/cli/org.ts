@@ -72,7 +72,7 @@ export function addOrg(program: Command, configOf: () => Config): void {
         path: people.setupPath(orgs.getOrgByName(name).id),
         at: deps.baseUrl(),
       }));
-      say("The link works once and expires in 3 days. Whoever opens it can become the owner.");
+      say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
       print(at + path);
     });
   org

@@ -16,7 +16,7 @@ export function addPerson(program: Command, configOf: () => Config): void {
         if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
         return deps.baseUrl() + people.toResetPath(found.id);
       });
-      say("The link works once and expires in 24 hours. Whoever opens it can sign in as this user.");
+      say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
       print(link);
     });
 }

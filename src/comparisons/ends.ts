@@ -8,7 +8,7 @@ const Share = Type.Object({ k: Type.Integer(), n: Type.Integer() });
 const Compared = Type.Object({
   before: Share,
   after: Share,
-  p: Type.Number({ description: "One-sided p of a change for the worse, from Fisher's exact test within each prompt" }),
+  p: Type.Number({ description: "One-sided p that results got worse, from Fisher's exact test within each prompt" }),
 });
 
 /** How the runs of both sides ended, and whether more of them ended without success. */

@@ -122,7 +122,7 @@ const settings = {
   ),
   EVALD_AGENTS: setting(
     "",
-    "Further coding agents: a JSON list, or the path of a JSON file; see Coding agents",
+    "Additional coding agents: a JSON list, or the path of a JSON file; see Coding agents",
     customAgentsSetting,
   ),
   EVALD_METHODOLOGY: setting(

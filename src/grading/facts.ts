@@ -137,7 +137,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     outcome,
     scope: scopeOf(kind, outcome),
     judgement,
-    endReason: end === undefined ? "The session has no end" : lineOrNull(end.reason),
+    endReason: end === undefined ? "The session was not finished" : lineOrNull(end.reason),
     endSeq: (end ?? events.at(-1))?.seq ?? null,
     elapsedMs: events.length === 0 ? null : Math.max(...events.map((each) => each.tMs)),
     checks,

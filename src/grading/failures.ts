@@ -59,7 +59,7 @@ function addRequest(failures: Failure[], event: Http, hosts: Hosts, isModel: boo
     if (target === "product") same.target = target;
     return;
   }
-  const message = line(error?.message) || (status === null ? "no response" : `the answer was status ${status}`);
+  const message = line(error?.message) || (status === null ? "no response" : `status ${status}`);
   failures.push({ what: "request", seqs: [seq], id, tool: null, url, code: error?.kind ?? null, message, target });
 }
 
@@ -78,7 +78,7 @@ function addResult(
   if (testing.has(id)) return;
   const type = lineOrNull(output?.contentType);
   const message =
-    line(output?.message) || line(output?.error) || line(output?.problem) || (type ? `the answer was ${type}` : "");
+    line(output?.message) || line(output?.error) || line(output?.problem) || (type ? `content type ${type}` : "");
   const code = lineOrNull(output?.error) ?? lineOrNull(output?.problem);
   const url = call?.url ?? null;
   const isDocs =

@@ -103,7 +103,7 @@ export const WorkspaceSetup = Type.Object(
   {
     title: "WorkspaceSetup",
     additionalProperties: false,
-    description: "What the workspace holds when the agent starts. Requires an agent with a workspace",
+    description: "Content of the workspace when the agent starts. Requires an agent with a workspace",
   },
 );
 export type WorkspaceSetup = Static<typeof WorkspaceSetup>;
@@ -112,7 +112,8 @@ export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },
   {
     additionalProperties: true,
-    description: "name and kind (docs, openapi, competitor, mcp) have a meaning; other fields are kept as they are",
+    description:
+      "name and kind (docs, openapi, competitor, mcp) are used by evald; other fields are returned unchanged",
   },
 );
 

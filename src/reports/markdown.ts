@@ -66,7 +66,7 @@ function metrics({ metrics: m }: Report): string {
     ["Errors", String(m.errors), m.errorsDetail],
     ["Tool calls", String(m.toolCalls), m.toolCallsDetail],
     ["Cost", m.cost, m.costDetail],
-    ["Interruptions", String(m.interruptions), "Times a person would have had to step in."],
+    ["Interruptions", String(m.interruptions), "How often a person would have had to step in."],
   ];
   return table([["Metric", "Value", "Detail"], ...rows]);
 }

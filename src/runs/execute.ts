@@ -33,7 +33,7 @@ export function createRunJob(
   const [methodology] = listMethodologies(config.methodology);
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();
-    if (!row) throw new Error(`job without a run: ${id}`);
+    if (!row) throw new Error(`no run for job ${id}`);
     return row;
   };
 

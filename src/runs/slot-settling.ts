@@ -11,7 +11,7 @@ import { batch, type ScheduledPrompt, type SlotStatements, scheduleOf } from "./
 /** After a downtime, the latest missed slot still runs if it is at most this old. */
 const catchUpMs = 24 * 3600_000;
 const missed = {
-  notLatest: "the service was not running at that time, and only the latest missed slot was made up for",
+  notLatest: "the service was not running at that time, and only the latest missed slot runs later",
   tooOld: "the service was not running at that time or within 24 hours after it",
 };
 

@@ -18,7 +18,7 @@ export function llmsTxt(site: Site): string {
 > ${summary}
 
 It is a self-hosted service. A prompt is a task with an end goal, a run sends an agent to do it, and a report grades the session.
-Every page is available as Markdown: add .md to its address, or send the header Accept: text/markdown.
+Every page is available as Markdown: add .md to its URL, or send the header Accept: text/markdown.
 The OpenAPI 3.1 description of the API: ${site.baseUrl}/openapi.json
 
 ${lists.join("\n\n")}

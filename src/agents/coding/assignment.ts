@@ -5,5 +5,5 @@ import type { Task } from "../task.ts";
 export const toPrompt = (task: Task): string =>
   [
     toAssignment(task),
-    "Nobody is available to answer questions. Work in the current directory. Only the hosts of the task and package registries are reachable. When you are done, or cannot get any further, say what you did and what came of it.",
+    "Nobody is available to answer questions. Work in the current directory. Only the hosts of the task and package registries are reachable. When you are done, or cannot get any further, summarize what you did and the result.",
   ].join("\n\n");

@@ -95,8 +95,8 @@ export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) 
   const server = Bun.serve({
     unix: socketPath,
     ...({ idleTimeout: 0 } as object),
-    fetch: (request) => pass(request).catch(() => new Response("the model gateway is gone", { status: 502 })),
-    error: () => new Response("the model gateway is gone", { status: 502 }),
+    fetch: (request) => pass(request).catch(() => new Response("the model gateway was closed", { status: 502 })),
+    error: () => new Response("the model gateway was closed", { status: 502 }),
   });
 
   return {

@@ -41,7 +41,7 @@ export async function runSession(
   const ofProvider = preset.providers[model.provider];
   if (!ofProvider) {
     const known = Object.keys(preset.providers).join(" or ");
-    throw new AgentFailure("infrastructure", `${preset.name} uses models of ${known}, and ${model.id} is none`);
+    throw new AgentFailure("infrastructure", `${preset.name} supports only models of ${known}, not ${model.id}`);
   }
   tell(started(preset, version, installed, task, means));
   let ids = 0;

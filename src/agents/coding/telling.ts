@@ -59,7 +59,7 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
       if (unknown.size > 0)
         send({
           type: "message",
-          text: `${name} wrote events that evald does not know: ${[...unknown].slice(0, 20).join(", ")}`,
+          text: `${name} wrote events of unknown types: ${[...unknown].slice(0, 20).join(", ")}`,
         });
     },
   };

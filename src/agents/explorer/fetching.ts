@@ -149,7 +149,7 @@ export function createFetching(
       const got = await get(toRobots(url), log);
       if (await robots.allowed(url)) return null;
       if (!got.ok && (got.kind === "refused" || got.kind === "cut")) return got;
-      return { ok: false, kind: "disallowed", message: "disallowed by robots.txt of the host" };
+      return { ok: false, kind: "disallowed", message: "disallowed by the host's robots.txt" };
     },
     async sitemaps(url, log) {
       await get(toRobots(url), log);

@@ -18,13 +18,13 @@ export function judgeAnswer(url: string, got: Fetched): Health | null {
     if (got.kind === "redirect")
       return bad(
         "redirect-ends",
-        `${url} redirects without end: ${got.message}`,
+        `${url} redirects endlessly: ${got.message}`,
         "Redirect the URL directly to the page.",
       );
     if (got.kind === "timeout")
       return bad(
         "answers-in-time",
-        `${url} does not answer in time`,
+        `${url} did not respond in time`,
         "Find out why the page is slow, or serve it from a cache.",
       );
     if (got.kind === "unreachable" || got.kind === "protocol")
@@ -39,7 +39,7 @@ export function judgeAnswer(url: string, got: Fetched): Health | null {
   if (status === 401 || status === 402 || status === 403 || status === 407)
     return bad(
       "open-access",
-      `${url} answers with status ${status}: it requires sign-in or blocks programs`,
+      `${url} returned status ${status}: it requires sign-in or blocks programs`,
       "Make the docs readable without signing in.",
     );
   if (status === 404 || status === 410)
@@ -49,13 +49,13 @@ export function judgeAnswer(url: string, got: Fetched): Health | null {
       "Link to the page's current URL, or redirect the old URL to it.",
     );
   if (status >= 500)
-    return bad("page-answers", `${url} answers with status ${status}`, "Make the server return this page.");
+    return bad("page-answers", `${url} returned status ${status}`, "Make the server return this page.");
   if (status < 400 && ms > slowMs)
     return {
       id: "answers-in-time",
       status: "warn",
       share: 0.5,
-      message: `${url} was answered after ${(ms / 1000).toFixed(1)} s`,
+      message: `${url} took ${(ms / 1000).toFixed(1)} s to respond`,
       fix: "Find out why the page is slow, or serve it from a cache.",
     };
   return null;
@@ -72,7 +72,7 @@ export function judgeProblem({ url, title, problem }: Pick<Page, "url" | "title"
   if (problem === "soft_404")
     return bad(
       "missing-pages-say-so",
-      `${url} says that it does not exist (“${title.slice(0, 100)}”) with a status of success`,
+      `${url} says that it does not exist (“${title.slice(0, 100)}”), but returned a success status`,
       "Restore the page, or return status 404 and remove the links to it.",
     );
   if (problem === "sign_in")

@@ -98,8 +98,8 @@ function toCheck(page: ReadPage, { name, what, line }: Need, isExplained: boolea
     subject: `${page.url} ${name}`,
     url: page.url,
     line,
-    message: isExplained ? `The docs say ${subject}` : `No page read says ${subject}, which the sample uses`,
-    fix: isExplained ? null : `Say ${subject}, and link it from ${cut(page.title, 100) || page.url}.`,
+    message: isExplained ? `The docs say ${subject}` : `No page that was read says ${subject}, which the sample uses`,
+    fix: isExplained ? null : `Explain ${subject}, and link to it from ${cut(page.title, 100) || page.url}.`,
     quote: isExplained ? null : name,
     needed: true,
   };

@@ -39,7 +39,7 @@ export async function* openPage(
     const { status, redirects } = got.response;
     const answered = got.response.url;
     if (status < 200 || status > 299) {
-      const message = `${url} answers with status ${status}`;
+      const message = `${url} returned status ${status}`;
       const retryAfterMs = readRetryAfter(got.response.headers.get("retry-after"), session.context.now());
       const after: AgentEvent[] = [error("fetch_page", message, url, status === 429 || status >= 500)];
       if (status === 401 || status === 403)

@@ -75,7 +75,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
       fetching.cuts() > missed
         ? skip(limitMessage)
         : kept.size > 0
-          ? skip(`Not tested: ${[...kept].join(" and ")} an address that this check needs`)
+          ? skip(`Not tested: ${[...kept].join(" and ")} a URL that this check needs`)
           : result;
     afdocs.previousResults.set(definition.id, settled);
     const share = getCheckProportion(settled, weight);
@@ -135,7 +135,7 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
 }
 
 /** Why requests of a check were not sent. */
-type Kept = Set<"robots.txt asks to stay away from" | "this service may not reach">;
+type Kept = Set<"robots.txt disallows" | "this service may not reach">;
 
 /** Our network access in the interface of afdocs. `kept` receives the reason if a request wasn't sent. */
 function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kept: Kept): CheckContext["http"] {
@@ -156,7 +156,7 @@ function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kep
         ));
       const record = { seq: fetchLedger?.records.length ?? 0, url };
       if (!got.ok) {
-        if (got.kind === "disallowed") kept.add("robots.txt asks to stay away from");
+        if (got.kind === "disallowed") kept.add("robots.txt disallows");
         if (got.kind === "refused") kept.add("this service may not reach");
         if (got.kind !== "cut" && got.kind !== "disallowed")
           fetchLedger?.onRecord({ ...record, status: null, outcome: "fetch-error", error: got.message });

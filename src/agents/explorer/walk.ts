@@ -66,7 +66,7 @@ function failIfKeptFromAll({ pages }: Session, opened: Start[]): void {
 const wasRefused = ({ result }: Start) => result.miss === "refused";
 
 function unreadable({ url, result }: Start, others: number, again?: AgentFailure["options"]): AgentFailure {
-  const why = result.page === null ? result.message : `${url} answers with status ${result.status}`;
+  const why = result.page === null ? result.message : `${url} returned status ${result.status}`;
   const message = result.miss === "refused" ? `${url} is not allowed: ${why}` : why;
   const more = others === 0 ? "" : ` None of the other ${others} start URLs could be read either.`;
   return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
@@ -130,7 +130,7 @@ function why({ url, text, provenance, foundOn, reason, terms }: Candidate): stri
   const name = text ? `"${cut(text, 80)}" (${url})` : url;
   const from =
     provenance === "guessed"
-      ? "which nothing named"
+      ? "which is a guess"
       : `from ${provenance === "link" ? "a link on" : provenance === "llms.txt" ? "" : "the sitemap"} ${foundOn ?? ""}`
           .replace(/\s+/g, " ")
           .trim();

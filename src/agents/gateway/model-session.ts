@@ -36,7 +36,7 @@ export function createModelSession(
     if (failure) return refusal(403, `the run has ended: ${failure.detail}`, "run_ended");
     if (closing.signal.aborted) return refusal(401, "the run has ended", "unauthorized");
     if (inTheAir.size >= maxCallsAtOnce)
-      return refusal(429, `a run may make at most ${maxCallsAtOnce} calls at once`, "too_many_calls");
+      return refusal(429, `a run may make at most ${maxCallsAtOnce} concurrent calls`, "too_many_calls");
     const over = account.budget.begin();
     if (over) return refusal(402, over, "budget_exhausted");
 

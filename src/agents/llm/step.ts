@@ -72,7 +72,7 @@ export async function takeStep(
     signal.throwIfAborted();
     failed ??= error;
   }
-  return toFailure(failed ?? new Error("the answer has no end"));
+  return toFailure(failed ?? new Error("the response is incomplete"));
 }
 
 const isCut = (reason: string | null) => reason === null || reason === "error" || reason === "other";

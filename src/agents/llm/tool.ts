@@ -72,5 +72,5 @@ export function bounded(fields: Record<string, unknown>): Record<string, unknown
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor(most * 0.6);
-  return `${text.slice(0, head)}\n… ${text.length - most} characters left out …\n${text.slice(text.length - (most - head))}`;
+  return `${text.slice(0, head)}\n… ${text.length - most} characters omitted …\n${text.slice(text.length - (most - head))}`;
 }

@@ -74,7 +74,7 @@ const sentences: Record<PartName, Sentence> = {
   "Wasted requests": (part) =>
     `${count(at("repeats")(part), "repeated request")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("requests")(part), "request")}`,
   "Wasted calls": (part) =>
-    `${count(at("repeats")(part), "repeated call")} and ${count(at("useless")(part), "page")} that led nowhere, of ${count(at("calls")(part), "tool call")}`,
+    `${count(at("repeats")(part), "repeated call")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("calls")(part), "tool call")}`,
   "Response time": (part) => `${duration(part.value)} per request`,
   Cost: (part) => `$${part.value.toFixed(2)} for the session`,
   Interruptions: (part) => `the agent needed a person ${count(part.value, "time")}`,

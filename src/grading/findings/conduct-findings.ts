@@ -77,6 +77,6 @@ function draftOf(recovery: Recovery, facts: Facts): Draft {
     description: message || "No reason given.",
     url: target === "product" ? (request?.url ?? url) : null,
     grounds: [call ? `tool ${call.tool}` : "run"],
-    remedy: [`tool ${name}`, `Keep ${name} from failing`],
+    remedy: [`tool ${name}`, `Fix the failure of ${name}`],
   };
 }

@@ -67,7 +67,7 @@ function failureDraft(failure: Failure, facts: Facts, blocked: boolean): Draft |
       title: `${failure.what === "tool" ? `The tool ${failure.tool} failed` : `Error in ${failure.tool}`}${message ? `: ${message}` : ""}`,
       description: message || "No reason given.",
       grounds: [failure.what === "tool" ? `tool ${failure.tool}` : "run"],
-      remedy: [`tool ${failure.tool}`, `Keep ${failure.tool} from failing`],
+      remedy: [`tool ${failure.tool}`, `Fix the failure of ${failure.tool}`],
     };
   const place = shortAddress(failure.url, facts.starts[0]);
   const robots = failure.code === "disallowed";

@@ -118,7 +118,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
     ["Errors", "errors", metrics.errors, metrics.errorsDetail, String],
     ["Tool calls", "toolCalls", metrics.toolCalls, metrics.toolCallsDetail, String],
     ["Cost", "costUsd", metrics.cost, metrics.costDetail, (value) => `$${value.toFixed(2)}`],
-    ["Interruptions", "interruptions", metrics.interruptions, "Times a person would have had to step in.", String],
+    ["Interruptions", "interruptions", metrics.interruptions, "How often a person would have had to step in.", String],
   ];
   return (
     <section>

@@ -71,7 +71,7 @@ export const publicPages = ({ site, seeOther }: PageRequests, openApi: () => Ope
           return errorAnswer(
             here,
             request,
-            notFound(`no such page; the pages are ${docs.map((each) => each.slug).join(", ")}`),
+            notFound(`page not found; the available pages are ${docs.map((each) => each.slug).join(", ")}`),
           );
         if (slug !== params.page) return publicAnswer(request, "markdown", toMarkdown(doc, here));
         return prefersMarkdown(request)

@@ -39,8 +39,7 @@ export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Servic
 
   /** Throws not_found when the link shares the report without its session. */
   const sessionOf = ({ withSession, org, slug }: Shared) => {
-    if (!withSession)
-      throw notFound("this link does not include the session; ask whoever sent it for a link that does");
+    if (!withSession) throw notFound("this link does not include the session; ask the sender for one that does");
     return getSession(deps, org, slug);
   };
 
