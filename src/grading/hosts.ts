@@ -1,12 +1,10 @@
+import { createUrlGroups } from "../agents/docs-urls.ts";
 import type { EventOf } from "./events.ts";
 
 type Request = Pick<EventOf<"http">, "method" | "url" | "status" | "seq">;
 
 /** Whether a request is to the product, or reads its docs. */
 export type Hosts = { isProduct(request: Pick<Request, "method" | "url">): boolean };
-
-/** The folder of a path: "/docs/" for "/docs/index.html". */
-const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
 
 /**
  * URLs on docs hosts are pages, whatever tool fetched them. If docs and product share a host, URLs below the product
@@ -17,10 +15,7 @@ export function hostsOf(
   { starts, product }: { starts: string[]; product: string | null },
   taskRequests: Request[],
 ): Hosts {
-  const docs = starts.flatMap((start) => URL.parse(start) ?? []);
-  const own = product === null ? null : URL.parse(product);
-  const isDocsHost = (url: URL) =>
-    docs.some((start) => url.host === start.host || url.hostname.endsWith(`.${start.hostname}`));
+  const groupOf = createUrlGroups({ starts, product });
   const reads = (method: string) => /^(GET|HEAD|OPTIONS|CONNECT)$/i.test(method);
   const isWrite = ({ method }: { method: string }) => !reads(method);
   const written = taskRequests
@@ -30,13 +25,8 @@ export function hostsOf(
     isProduct(request) {
       const url = URL.parse(request.url);
       if (url === null) return false;
-      if (own && url.host === own.host) {
-        if (!isDocsHost(url)) return true;
-        const below = folderOf(own);
-        const isApart = docs.every((start) => start.host !== own.host || !start.pathname.startsWith(below));
-        if (isApart) return url.pathname.startsWith(below);
-      } else if (own) return url.hostname.endsWith(`.${own.hostname}`) && !isDocsHost(url);
-      if (!isDocsHost(url)) return true;
+      const group = groupOf(url);
+      if (group !== "shared") return group === "product";
       return (
         isWrite(request) ||
         written.some(({ host, pathname }) => {

@@ -5,6 +5,7 @@ import type { Mapping } from "../../net/mapping.ts";
 import type { Lookup } from "../../net/resolve.ts";
 import type { Slots } from "../../net/slots.ts";
 import type { AgentEvent } from "../agent.ts";
+import type { Source } from "../reader.ts";
 
 export type EgressLimits = {
   requests: number;
@@ -54,7 +55,12 @@ const statuses: Partial<Record<GuardErrorKind, number>> = { refused: 403, too_la
 export const statusOf = ({ kind }: GuardError): number => statuses[kind] ?? 502;
 
 /** Starts a request and records it when it ends. `callId`: ID of the tool call that sends it. */
-export function startRequest(passage: Passage, method: string, url: URL, callId: string | null = null) {
+export function startRequest(
+  passage: Passage,
+  method: string,
+  url: URL,
+  { callId, source }: { callId: string | null; source: Source },
+) {
   const stopped = new AbortController();
   const stop = (error: GuardError) => stopped.abort(error);
   const { requestMs } = passage.limits;
@@ -97,7 +103,7 @@ export function startRequest(passage: Passage, method: string, url: URL, callId:
       }
       const error = proxied.failure && { kind: proxied.failure.kind, message: proxied.failure.message };
       const ms = passage.now() - startedAt;
-      const fixed = { id: callId, provenance: "given", foundOn: null, purpose: passage.purpose } as const;
+      const fixed = { id: callId, ...source, purpose: passage.purpose };
       const { bytesOut, body, ...answer } = record;
       const sent = { ...(bytesOut > 0 && { bytesOut }), ...(body !== undefined && { body }) };
       passage.onEvent({ type: "http", method, url: url.href, ...answer, ...sent, ms, ...fixed, error });

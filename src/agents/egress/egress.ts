@@ -13,6 +13,7 @@ import type { EgressLimits, Passage } from "./connection.ts";
 import { forward } from "./forward.ts";
 import { rawAnswer } from "./raw-answer.ts";
 import { tunnel } from "./tunnel.ts";
+import { upgrade } from "./upgrade.ts";
 
 export type EgressRun = {
   /** Product URL and start URLs: exactly these hosts are allowed. */
@@ -105,6 +106,11 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
   server.on("connect", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
     const entry = entryOf(request);
     if (entry) return void tunnel(entry.passage, request, socket, head, entry.callId);
+    socket.end(rawAnswer(407, unknown, `Proxy-Authenticate: ${challenge}\r\n`));
+  });
+  server.on("upgrade", (request: http.IncomingMessage, socket: net.Socket, head: Buffer) => {
+    const entry = entryOf(request);
+    if (entry) return void upgrade(entry.passage, request, socket, head, entry.callId);
     socket.end(rawAnswer(407, unknown, `Proxy-Authenticate: ${challenge}\r\n`));
   });
   server.requestTimeout = 0;

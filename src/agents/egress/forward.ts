@@ -7,12 +7,12 @@ import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { resolve } from "../../net/resolve.ts";
 import { keepText } from "./answer-text.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
-import { failureHeader, ofOneMessage, schemeHeader } from "./headers.ts";
+import { failureHeader, ofOneMessage, schemeHeader, sourceHeader, toSource } from "./headers.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
 /** A new connection for each request, because a kept-alive connection was authorized for another one. */
-const agents = { "http:": new http.Agent(), "https:": new https.Agent() };
+export const freshAgents = { "http:": new http.Agent(), "https:": new https.Agent() };
 
 /** Forwards a request with an absolute URL, after the urlMap, and relays the response. */
 export async function forward(
@@ -28,7 +28,10 @@ export async function forward(
   }
   url.hash = url.username = url.password = "";
   if (request.headers[schemeHeader] === "https") url.protocol = "https:";
-  const proxied = startRequest(passage, request.method ?? "GET", url, callId);
+  const proxied = startRequest(passage, request.method ?? "GET", url, {
+    callId,
+    source: toSource(request.headers[sourceHeader]),
+  });
   response.on("close", () => {
     if (!response.writableFinished) proxied.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
@@ -67,7 +70,7 @@ async function relay(
     method: request.method ?? "GET",
     headers: toSent(request.headers, passage.token),
     addresses,
-    agent: agents[target.protocol as keyof typeof agents],
+    agent: freshAgents[target.protocol as keyof typeof freshAgents],
     connectMs,
   });
   const counter = (what: "bytesIn" | "bytesOut") =>
@@ -118,7 +121,7 @@ async function relay(
 }
 
 /** Headers to forward, without any that contain the token. */
-function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
+export function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string, string> {
   const sent = Object.entries(toKept(headers)).map(([name, value]) => [name, String(value)] as const);
   const encoded = (text: string) =>
     text.split(/\s+/).some((word) => Buffer.from(word, "base64").toString("latin1").includes(token));
@@ -126,6 +129,11 @@ function toSent(headers: http.IncomingHttpHeaders, token: string): Record<string
 }
 
 function toKept(headers: http.IncomingHttpHeaders): http.OutgoingHttpHeaders {
-  const { [schemeHeader]: _scheme, [failureHeader]: _failure, ...kept } = ofOneMessage(headers);
+  const {
+    [schemeHeader]: _scheme,
+    [failureHeader]: _failure,
+    [sourceHeader]: _source,
+    ...kept
+  } = ofOneMessage(headers);
   return kept;
 }

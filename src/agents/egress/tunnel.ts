@@ -5,6 +5,7 @@ import type { CheckedAddress } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { resolve } from "../../net/resolve.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
+import { toSource } from "./headers.ts";
 import { rawAnswer } from "./raw-answer.ts";
 
 /** Opens a tunnel (CONNECT) to a host that the run may reach and that its urlMap doesn't map. */
@@ -21,7 +22,7 @@ export async function tunnel(
     socket.end(rawAnswer(400, "CONNECT needs a host and port, such as registry.npmjs.org:443."));
     return;
   }
-  const proxied = startRequest(passage, "CONNECT", url, callId);
+  const proxied = startRequest(passage, "CONNECT", url, { callId, source: toSource(undefined) });
   socket.on("close", () => {
     if (proxied.record.status === null) proxied.stop(new GuardError("aborted", url.href, "The client disconnected"));
   });
@@ -80,7 +81,7 @@ async function dial(addresses: CheckedAddress[], port: number, signal: AbortSign
 }
 
 /** Relays bytes in both directions until one side closes. */
-async function join(
+export async function join(
   passage: Passage,
   proxied: ProxiedRequest,
   inner: net.Socket,

@@ -1,7 +1,8 @@
 import { isStepCount, type ModelMessage, streamText } from "ai";
 import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
-import type { Relay } from "../relay/relay.ts";
+import { createReader } from "../reader.ts";
+import type { Relay, RelayTerms } from "../relay/relay.ts";
 import type { Task } from "../task.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
@@ -66,13 +67,18 @@ async function work(
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
   const { sandbox, browser } = means;
+  const reader = createReader(task);
   let relay: Promise<Relay> | undefined;
   await using _ = { [Symbol.asyncDispose]: async () => (await relay?.catch(() => null))?.[Symbol.asyncDispose]() };
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
-    ...webTools(task, means, context),
+    ...webTools(task, means, context, reader),
     ...("workspace" in sandbox
-      ? workspaceTools(sandbox.workspace, () => (relay ??= startRelay(sandbox, task, context)), task.limits)
+      ? workspaceTools(
+          sandbox.workspace,
+          () => (relay ??= startRelay(sandbox, { task, reader, tell, now: context.now })),
+          task.limits,
+        )
       : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
@@ -160,10 +166,10 @@ async function work(
 }
 
 /** Loads the relay with the first command, because many runs need none. */
-async function startRelay(sandbox: SandboxMeans, task: Task, { now }: AgentContext): Promise<Relay> {
+async function startRelay(sandbox: SandboxMeans, terms: RelayTerms): Promise<Relay> {
   try {
     const { openRelay } = await import("../relay/relay.ts");
-    return await openRelay({ ...sandbox, task, now });
+    return await openRelay({ ...sandbox, ...terms });
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AgentFailure("infrastructure", `the proxy for commands could not be started: ${reason}`, {

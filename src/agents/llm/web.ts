@@ -3,10 +3,9 @@ import { z } from "zod";
 import { createGuard, GuardError, type GuardedRequest, type GuardedResponse } from "../../net/guarded.ts";
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
-import { type AgentContext, type Means, type Provenance, pagesListed } from "../agent.ts";
-import { isReadable, readPage } from "../page.ts";
+import type { AgentContext, Means } from "../agent.ts";
+import { pageRead, type Reader } from "../reader.ts";
 import { addressesOf, type Task } from "../task.ts";
-import { createLibrary } from "./library.ts";
 import { type Call, maxUrlChars, type Result, shortened, spec } from "./tool.ts";
 
 const pageChars = 20_000;
@@ -15,7 +14,6 @@ const requestMs = 30_000;
 const readerAccept = "text/markdown;q=1, text/html;q=0.8, text/plain;q=0.7";
 
 type Asked = { method?: GuardedRequest["method"]; headers?: Record<string, string>; body?: string };
-type Source = { provenance: Provenance; foundOn: string | null };
 type Got = { ok: true; response: GuardedResponse; type: string | null } | { ok: false; kind: string; message: string };
 
 /** Why headers cannot be sent; null if they can. */
@@ -33,33 +31,17 @@ function objectionTo(headers: Record<string, string>): string | null {
 
 const plain = (url: string) => url.replace(/#.*$/s, "");
 
-/** Tracks where the agent's URLs come from. */
-function createSources({ startUrls, productUrl }: Task, library: ReturnType<typeof createLibrary>) {
-  const sources = new Map<string, Source>();
-  const learn = (url: string, source: Source) => {
-    if (!sources.has(plain(url))) sources.set(plain(url), source);
-  };
-  for (const url of [...startUrls, ...(productUrl ? [productUrl] : [])])
-    learn(url, { provenance: "given", foundOn: null });
-
-  /** URLs that appear in the text of a page, such as API paths, count as found there. */
-  function sourceOf(url: string): Source {
-    const known = sources.get(plain(url));
-    if (known) return known;
-    const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
-    const foundOn = path.length > 3 ? library.mentioning(path) : null;
-    return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
-  }
-  return { learn, sourceOf };
-}
-
 /** The network tools. All requests go through the guard, to allowed hosts only. */
-export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgent, now }: AgentContext) {
+export function webTools(
+  task: Task,
+  { operatorHosts }: Means,
+  { allow, userAgent, now }: AgentContext,
+  reader: Reader,
+) {
   const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
-  const library = createLibrary();
-  const { learn, sourceOf } = createSources(task, library);
+  const { library, learn, sourceOf } = reader;
 
   async function ask(url: string, asked: Asked, { id, signal, tell }: Call): Promise<Got> {
     const { provenance, foundOn } = sourceOf(url);
@@ -94,34 +76,15 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
     if (!got.ok) return { miss: { url, error: got.kind, message: got.message } };
     const { status, url: answered } = got.response;
     const text = guard.text(got.response);
-    const path = new URL(answered).pathname;
-    if (status >= 200 && status <= 299 && /sitemap[^/]*\.xml$/i.test(path)) {
-      const addresses = [...text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g)].map(([, address = ""]) => address);
-      for (const address of addresses) learn(address, { provenance: "sitemap", foundOn: answered });
-      call.tell(pagesListed("sitemap", plain(url), addresses));
+    const read = { url: plain(url), answeredBy: answered, status, contentType: got.type, text };
+    const { page, events } = reader.read(read);
+    for (const event of events) call.tell(event);
+    if (!page) {
+      const message = `${url} has the content type ${got.type}, which is not text`;
+      return { miss: { url, status, contentType: got.type, message } };
     }
-    const readable =
-      isReadable(got.type) ||
-      /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(got.type ?? "");
-    if (!readable)
-      return {
-        miss: {
-          url,
-          status,
-          contentType: got.type,
-          message: `${url} has the content type ${got.type}, which is not text`,
-        },
-      };
-    const page = readPage(answered, got.type, text);
     const miss = { url, status, message: `${url} returned status ${status}`, text: shortened(page.markdown, 2000) };
     if (status < 200 || status > 299) return { miss };
-    const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
-    for (const link of page.links) learn(link.url, { provenance, foundOn: answered });
-    if (provenance === "llms.txt") {
-      const addresses = page.links.map((link) => link.url);
-      call.tell(pagesListed(provenance, plain(url), addresses));
-    }
-    library.add(page);
     return { page, status };
   }
 
@@ -138,12 +101,7 @@ export function webTools(task: Task, { operatorHosts }: Means, { allow, userAgen
         const next = from + pageChars < chars ? { next: from + pageChars } : {};
         const answeredBy = page.url === plain(url) ? {} : { answeredBy: page.url };
         const text = page.markdown.slice(from, from + pageChars);
-        if (!known && page.problem === null)
-          call.tell({
-            type: "milestone",
-            name: "page_read",
-            detail: { url: plain(url), chars, form: page.form, title: page.title.slice(0, 200) },
-          });
+        if (!known && page.problem === null) call.tell(pageRead(plain(url), page));
         const problem = page.problem ? { problem: page.problem } : {};
         return {
           ok: page.problem === null,

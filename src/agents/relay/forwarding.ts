@@ -1,16 +1,25 @@
 import http from "node:http";
 import type net from "node:net";
 import { pipeline } from "node:stream";
-import { ofOneMessage } from "../egress/headers.ts";
+import { ofOneMessage, sourceHeader, toSourceHeader } from "../egress/headers.ts";
 import { rawAnswer, rawHead } from "../egress/raw-answer.ts";
+import type { Source } from "../reader.ts";
 
 /** Where a request goes, and the credentials of the run with the ID of the tool call that made it. */
 export type Call = { url: string; credentials: string | undefined };
 
 const gone = "evald: the proxy of this run has closed";
 
+type Options = {
+  egressPath: string;
+  /** How the agent found a URL. */
+  sourceOf: (url: string) => Source;
+  /** Called with each response before its body is read. */
+  watch: (method: string, url: string, answer: http.IncomingMessage) => void;
+};
+
 /** Sends requests to the egress proxy with their absolute URLs, and its responses back. */
-export function createForwarding(egressPath: string) {
+export function createForwarding({ egressPath, sourceOf, watch }: Options) {
   const send = ({ url, credentials }: Call, request: http.IncomingMessage, headers: http.OutgoingHttpHeaders) =>
     http.request({
       socketPath: egressPath,
@@ -22,6 +31,7 @@ export function createForwarding(egressPath: string) {
         ...ofOneMessage(request.headers),
         ...headers,
         host: new URL(url).host,
+        [sourceHeader]: toSourceHeader(sourceOf(url)),
         ...(credentials !== undefined && { "proxy-authorization": credentials }),
       },
     });
@@ -36,6 +46,7 @@ export function createForwarding(egressPath: string) {
         else response.writeHead(502, plainText).end(`${gone}\n`);
       });
       upstream.on("response", (answer) => {
+        watch(request.method ?? "GET", call.url, answer);
         response.writeHead(answer.statusCode ?? 502, ofOneMessage(answer.headers));
         pipeline(answer, response, (error) => {
           if (error) response.destroy();

@@ -2,21 +2,32 @@ import { chmodSync } from "node:fs";
 import http from "node:http";
 import type net from "node:net";
 import { join } from "node:path";
+import type { AgentEvent } from "../agent.ts";
+import type { Reader } from "../reader.ts";
 import type { SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { createAuthority } from "./authority.ts";
 import { writeCertificates } from "./certificates.ts";
 import { createForwarding } from "./forwarding.ts";
+import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
 import { createTunnels } from "./tunnels.ts";
 
-type Options = {
+/** What a relay needs to know of a run. */
+export type RelayTerms = {
+  task: Task;
+  /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */
+  reader: Reader;
+  /** Called with an event for each docs page that a program read. */
+  tell: (event: AgentEvent) => void;
+  now: () => number;
+};
+
+type Options = RelayTerms & {
   /** Private to the run. The relay writes its socket and the certificates to it; its owner removes it. */
   folder: string;
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
-  task: Task;
-  now: () => number;
 };
 
 export type Relay = {
@@ -35,12 +46,16 @@ export type Relay = {
  * certificate authority that exists only in this process and is trusted only in these sandboxes, and forwards each request with its absolute
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
-export async function openRelay({ folder, egress, task, now }: Options): Promise<Relay> {
+export async function openRelay({ folder, egress, task, reader, tell, now }: Options): Promise<Relay> {
   const socketPath = join(folder, "relay");
   const authority = await createAuthority(now);
   const certificates = await writeCertificates(folder, authority.certificate);
   const hosts = runHostsOf(task);
-  const { forward, upgrade } = createForwarding(egress.path);
+  const { forward, upgrade } = createForwarding({
+    egressPath: egress.path,
+    sourceOf: reader.sourceOf,
+    watch: createPageWatch(task, reader, tell),
+  });
   const server = http.createServer({ maxHeaderSize: 64 * 1024 });
   const tunnels = createTunnels({
     egressPath: egress.path,

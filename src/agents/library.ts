@@ -1,5 +1,5 @@
 import { Database } from "bun:sqlite";
-import type { Page } from "../page.ts";
+import type { Page } from "./page.ts";
 
 type Found = { url: string; heading: string; excerpt: string };
 

@@ -1,0 +1,27 @@
+/** `shared`: docs and product are on the same host, and the URL alone doesn't tell which one it belongs to. */
+export type UrlGroup = "docs" | "product" | "shared" | "other";
+
+/** The folder of a path: "/docs/" for "/docs/index.html". */
+const folderOf = ({ pathname }: URL) => pathname.replace(/[^/]*$/, "");
+
+/**
+ * Tells which URLs belong to the docs and which to the product. If docs and product share a host, URLs below the product URL belong to the
+ * product. If no product is known, every host that isn't one of the docs belongs to it.
+ */
+export function createUrlGroups({ starts, product }: { starts: string[]; product: string | null }) {
+  const docs = starts.flatMap((start) => URL.parse(start) ?? []);
+  const own = product === null ? null : URL.parse(product);
+  const isDocsHost = (url: URL) =>
+    docs.some((start) => url.host === start.host || url.hostname.endsWith(`.${start.hostname}`));
+
+  return (url: URL): UrlGroup => {
+    const isDocs = isDocsHost(url);
+    if (!own) return isDocs ? "shared" : "product";
+    if (url.host !== own.host) return isDocs ? "docs" : url.hostname.endsWith(`.${own.hostname}`) ? "product" : "other";
+    if (!isDocs) return "product";
+    const below = folderOf(own);
+    const isApart = docs.every((start) => start.host !== own.host || !start.pathname.startsWith(below));
+    if (!isApart) return "shared";
+    return url.pathname.startsWith(below) ? "product" : "docs";
+  };
+}

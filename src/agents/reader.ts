@@ -1,0 +1,76 @@
+import { type AgentEvent, type Provenance, pagesListed } from "./agent.ts";
+import { createLibrary } from "./library.ts";
+import { isReadable, type Page, readPage } from "./page.ts";
+import type { Task } from "./task.ts";
+
+/** How an agent found a URL, and on which page. */
+export type Source = { provenance: Provenance; foundOn: string | null };
+
+/** A response to a GET request. `url` without fragment; `answeredBy`: the URL after redirects. */
+export type PageResponse = {
+  url: string;
+  answeredBy: string;
+  status: number;
+  contentType: string | null;
+  text: string;
+};
+
+export type Reader = ReturnType<typeof createReader>;
+
+const plain = (url: string) => url.replace(/#.*$/s, "");
+const isText = (contentType: string | null) =>
+  isReadable(contentType) ||
+  /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");
+
+/** What an agent has read in a session, by whatever tool: the pages, and where their links and listed URLs were found. */
+export function createReader({ startUrls, productUrl }: Pick<Task, "startUrls" | "productUrl">) {
+  const library = createLibrary();
+  const sources = new Map<string, Source>();
+  const learn = (url: string, source: Source) => {
+    if (!sources.has(plain(url))) sources.set(plain(url), source);
+  };
+  for (const url of [...startUrls, ...(productUrl ? [productUrl] : [])])
+    learn(url, { provenance: "given", foundOn: null });
+
+  return {
+    library,
+    learn,
+    /** URLs that appear in the text of a page, such as API paths, count as found there. */
+    sourceOf(url: string): Source {
+      const known = sources.get(plain(url));
+      if (known) return known;
+      const path = URL.parse(url)?.pathname.replace(/\/$/, "") ?? "";
+      const foundOn = path.length > 3 ? library.mentioning(path) : null;
+      return foundOn === null ? { provenance: "guessed", foundOn } : { provenance: "link", foundOn };
+    },
+    /** Reads a response, adds a successful page to the library and records its links. `page` is null if it isn't text. */
+    read({ url, answeredBy, status, contentType, text }: PageResponse): { page: Page | null; events: AgentEvent[] } {
+      const events: AgentEvent[] = [];
+      const isOk = status >= 200 && status <= 299;
+      const path = new URL(answeredBy).pathname;
+      if (isOk && /sitemap[^/]*\.xml$/i.test(path)) {
+        const addresses = [...text.matchAll(/<loc>\s*(\S+?)\s*<\/loc>/g)].map(([, address = ""]) => address);
+        for (const address of addresses) learn(address, { provenance: "sitemap", foundOn: answeredBy });
+        events.push(pagesListed("sitemap", url, addresses));
+      }
+      if (!isText(contentType)) return { page: null, events };
+      const page = readPage(answeredBy, contentType, text);
+      if (!isOk) return { page, events };
+      const provenance = /\/llms(-full)?\.txt$/i.test(path) ? "llms.txt" : "link";
+      for (const link of page.links) learn(link.url, { provenance, foundOn: answeredBy });
+      if (provenance === "llms.txt") {
+        const addresses = page.links.map((link) => link.url);
+        events.push(pagesListed(provenance, url, addresses));
+      }
+      library.add(page);
+      return { page, events };
+    },
+  };
+}
+
+/** The event for a page that was read as a document. */
+export const pageRead = (url: string, { markdown, form, title }: Page): AgentEvent => ({
+  type: "milestone",
+  name: "page_read",
+  detail: { url, chars: markdown.length, form, title: title.slice(0, 200) },
+});

@@ -1,0 +1,50 @@
+import type http from "node:http";
+import { promisify } from "node:util";
+import zlib from "node:zlib";
+import { decodeText } from "../../net/charset.ts";
+import type { AgentEvent } from "../agent.ts";
+import { createUrlGroups } from "../docs-urls.ts";
+import { pageRead, type Reader } from "../reader.ts";
+import type { Task } from "../task.ts";
+
+/** Larger pages are passed on without being read, like those of the fetch_page tool. */
+const maxBytes = 5 * 1024 * 1024;
+
+const limits = { maxOutputLength: maxBytes };
+const decoders: Record<string, (raw: Buffer) => Promise<Buffer>> = {
+  gzip: (raw) => promisify(zlib.gunzip)(raw, limits),
+  deflate: (raw) => promisify(zlib.inflate)(raw, limits),
+  br: (raw) => promisify(zlib.brotliDecompress)(raw, limits),
+  zstd: (raw) => promisify(zlib.zstdDecompress)(raw, limits),
+  identity: async (raw) => raw,
+};
+
+/** Reads the docs pages among the responses that pass through the relay, as the agent's own tools read pages. */
+export function createPageWatch({ startUrls, productUrl }: Task, reader: Reader, tell: (event: AgentEvent) => void) {
+  const groupOf = createUrlGroups({ starts: startUrls, product: productUrl });
+
+  return (method: string, url: string, answer: http.IncomingMessage): void => {
+    const status = answer.statusCode ?? 0;
+    const group = groupOf(new URL(url));
+    const decode = decoders[(answer.headers["content-encoding"] ?? "identity").trim().toLowerCase()];
+    if (method !== "GET" || status < 200 || status > 299 || !decode || (group !== "docs" && group !== "shared")) return;
+    const contentType = answer.headers["content-type"] ?? null;
+    const chunks: Buffer[] = [];
+    let size = 0;
+    answer.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      if (size <= maxBytes) chunks.push(chunk);
+    });
+    answer.on("end", async () => {
+      if (size > maxBytes) return;
+      try {
+        const text = decodeText(await decode(Buffer.concat(chunks)), contentType);
+        const { page, events } = reader.read({ url, answeredBy: url, status, contentType, text });
+        for (const event of events) tell(event);
+        if (page && page.problem === null) tell(pageRead(url, page));
+      } catch {
+        // The program gets the damaged body and reports it itself.
+      }
+    });
+  };
+}
