@@ -81,7 +81,7 @@ beforeAll(async () => {
 const names = (routes: { path: string }[]) => routes.map(({ path }) => [path] as const);
 
 describe.each(names(reads))("GET %s", (path) => {
-  test("is for people of the organization", async () => {
+  test("is restricted to people of the organization", async () => {
     const stranger = await browse(app).get(pathOf(path));
     expect([stranger.status, stranger.location]).toEqual([303, expect.stringMatching(/^\/sign-in(\?next=|$)/)]);
     for (const who of ["owner", "admin", "member"] as const)
@@ -100,7 +100,7 @@ const leastOf = (path: string) =>
   memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
 
 test.each(["key", "member", "admin", "owner"] as const)(
-  "pages show a %s no form that they may not send",
+  "pages show a %s only forms that they may submit",
   async (who) => {
     const rank = ["key", "member", "admin", "owner"].indexOf(who) - 1;
     const [shown, refused] = [new Set<string>(), new Set<string>()];
@@ -119,7 +119,7 @@ test.each(["key", "member", "admin", "owner"] as const)(
 );
 
 describe.each(names(forms))("POST %s", (path) => {
-  test("is taken from a page of this service only, and never from a stranger or a key", async () => {
+  test("requires a page of this service and a signed-in person", async () => {
     const stranger = await browse(app).post(pathOf(path));
     expect([stranger.status, stranger.location]).toEqual(isOwn(path) ? [303, "/sign-in"] : [401, null]);
     for (const origin of ["https://evil.example", "null", ""])
@@ -128,7 +128,7 @@ describe.each(names(forms))("POST %s", (path) => {
     expect(key.status).toBe(403);
   });
 
-  test("takes the role that it needs, and finds nothing of another organization", async () => {
+  test("requires the documented role, and finds nothing of another organization", async () => {
     if (isOwn(path)) return;
     const least = leastOf(path);
     for (const [rank, who] of (["member", "admin", "owner"] as const).entries()) {
@@ -145,6 +145,6 @@ describe.each(names(forms))("POST %s", (path) => {
   });
 });
 
-test("there are pages and forms to look at", () => {
+test("there are pages and forms to test", () => {
   expect([reads.length > 5, forms.length > 10]).toEqual([true, true]);
 });

@@ -5,7 +5,7 @@ import { allActions, endAccounts, play, startAccounts } from "./support/accounts
 beforeAll(startAccounts);
 afterAll(endAccounts);
 
-test("no order of actions opens another's organization", async () => {
+test("no order of actions grants access to another person's organization", async () => {
   const steps = fc.array(fc.constantFrom(...allActions), { minLength: 3, maxLength: 14 });
   await fc.assert(fc.asyncProperty(steps, play), { numRuns: 25, seed: 20261122 });
 });

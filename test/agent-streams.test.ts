@@ -65,13 +65,13 @@ test.each([
   ["claude", 0.02725],
   ["opencode", 0.0267],
   ["pi", 0.0267],
-])("%s: what it says that the session cost is kept", async (id, usd) => {
+])("%s: the reported cost is kept", async (id, usd) => {
   const parser = parserOf(id);
   for (const line of await linesOf(id)) parser.take(line);
   expect(parser.end()?.claimedUsd).toBeCloseTo(usd, 4);
 });
 
-test.each(presets.map(({ id }) => id))("%s: lines that lack anything at all are survived", async (id) => {
+test.each(presets.map(({ id }) => id))("%s: incomplete lines don't crash the parser", async (id) => {
   const lines = await linesOf(id);
   const parser = parserOf(id);
   for (const line of lines)

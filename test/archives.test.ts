@@ -62,7 +62,7 @@ test("an archive is stored once, listed, and deleted when no prompt uses it", as
   expect((await send("GET", "/api/v1/archives")).body).toEqual([]);
 });
 
-test("another organization neither sees nor uses it", async () => {
+test("another organization can't see or use it", async () => {
   const { send, upload, b } = setUp();
   const headers = { authorization: `Bearer ${b.key}` };
   const { body } = await upload(await packed({ a: "1" }));
@@ -72,8 +72,8 @@ test("another organization neither sees nor uses it", async () => {
   expect((await send("POST", "/api/v1/prompts", { body: input, headers })).status).toBe(400);
 });
 
-describe("an archive is refused", () => {
-  test("with a link to a file outside, made by tar itself", async () => {
+describe("an invalid archive is rejected", () => {
+  test("with a link to a file outside, created by tar itself", async () => {
     const folder = mkdtempSync(join(tmpdir(), "archive-"));
     writeFileSync(join(folder, "a.txt"), "a");
     symlinkSync("/etc/passwd", join(folder, "users"));
@@ -111,7 +111,7 @@ test.each([
   ["workspace.env", { env: { https_proxy: "http://evil.test" } }],
   ["workspace.env", { env: { LD_PRELOAD: "/tmp/x.so" } }],
   ["workspace", { image: "debian" }],
-])("a workspace that can't work is refused at %s", async (field, workspace) => {
+])("an invalid workspace is rejected at %s", async (field, workspace) => {
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: { text: "x", workspace } });
   expect([status, body.detail]).toEqual([400, expect.stringContaining(`Invalid ${field}`)]);
 });

@@ -58,7 +58,7 @@ const failed = (failureReason: RegExp) => ({
 const categories = (report: { frictionPoints: { category: string }[] }) =>
   new Set(report.frictionPoints.map(({ category }) => category));
 
-test("an address at which nobody listens", async () => {
+test("nobody listens at the address", async () => {
   const gone = serveSite({});
   gone.stop();
   const { run } = await runAt(`${gone.url}/`);
@@ -66,31 +66,31 @@ test("an address at which nobody listens", async () => {
   expect(run.attempt).toBe(1);
 });
 
-test("a host name that does not exist", async () => {
+test("the host name does not exist", async () => {
   const { run } = await runAt("http://docs.acme.invalid/");
   expect(run).toMatchObject(failed(/^infrastructure: .*docs\.acme\.invalid/));
 });
 
-test("a host that takes the request and never answers", async () => {
+test("the host accepts the request and never responds", async () => {
   const silent = site({ "/": () => new Promise<Response>(() => {}) });
   const { run } = await runAt(`${silent.url}/`, { env: { EVALD_RUN_TIMEOUT_SECONDS: "1" } });
   expect(run).toMatchObject(failed(/^infrastructure: 127\.0\.0\.1:\d+ did not respond completely within/));
 });
 
-test("50 MB that arrive as a small gzip", async () => {
+test("50 MB in a small gzip", async () => {
   const bomb = gzipSync(Buffer.alloc(50 * 1024 * 1024, 97));
   const bombs = site({ "/": { body: bomb, headers: { "content-encoding": "gzip" } } });
   const { run } = await runAt(`${bombs.url}/`);
   expect(run).toMatchObject(failed(/^infrastructure: .*127\.0\.0\.1:\d+ sent a body larger than/));
 });
 
-test("a redirect that leads back to itself", async () => {
+test("a redirect loop", async () => {
   const loop = site({ "/": () => new Response(null, { status: 302, headers: { location: "/" } }) });
   const { run } = await runAt(`${loop.url}/`);
   expect(run).toMatchObject(failed(/^infrastructure: .*redirect/));
 });
 
-test("a page in another charset is read as it was meant", async () => {
+test("a page in another charset is decoded", async () => {
   const latin = Buffer.from(good.replace("Upload a file with", "Téléverser: upload a file with"), "latin1");
   const french = site({ "/": { body: new Uint8Array(latin), type: "text/html; charset=iso-8859-1" } });
   const { run, events } = await runAt(`${french.url}/`);
@@ -108,7 +108,7 @@ test("an error page with status 200 is not taken for documentation", async () =>
   expect(report.score).toBeLessThan(50);
 });
 
-test("docs that are a shell of JavaScript cannot be read, and the report says so", async () => {
+test("docs that need JavaScript can't be read, and the report says so", async () => {
   const shell = `<!doctype html><title>Docs</title><div id="root"></div><script>${"x();".repeat(5000)}</script>`;
   const empty = site({ "/": { body: shell } });
   const { run, report } = await runAt(`${empty.url}/`);
@@ -117,7 +117,7 @@ test("docs that are a shell of JavaScript cannot be read, and the report says so
   expect(report.frictionPoints[0].severity).toBe("critical");
 });
 
-test("a goal in another language than the docs is not held against them", async () => {
+test("a goal in another language than the docs doesn't lower the score", async () => {
   const docs = site({ "/": { body: good } });
   const { run, report } = await runAt(`${docs.url}/`, { endGoal: "Загрузить файл через библиотеку" });
   expect(run.status).toBe("completed");
@@ -125,7 +125,7 @@ test("a goal in another language than the docs is not held against them", async 
   expect(discoverability.unmeasured).toEqual(["Path to the goal"]);
 });
 
-test("a goal in the script of the docs that no page answers is held against them", async () => {
+test("a goal in the script of the docs that no page answers lowers the score", async () => {
   const docs = site({ "/": { body: good } });
   const { report } = await runAt(`${docs.url}/`, { endGoal: "Die Rechnung stornieren" });
   const discoverability = report.dimensions.find(({ name }: { name: string }) => name === "Docs discoverability");
@@ -134,7 +134,7 @@ test("a goal in the script of the docs that no page answers is held against them
   expect(path.score).toBeLessThanOrEqual(40);
 });
 
-test("a dead site is worth nothing, in whatever script the goal is", async () => {
+test("a dead site scores 0, whatever the script of the goal", async () => {
   const gone =
     '<!doctype html><html lang="en"><title>Page not found</title><main><h1>Page not found</h1></main></html>';
   const docs = site({ "/": { status: 404, body: gone } });
@@ -144,7 +144,7 @@ test("a dead site is worth nothing, in whatever script the goal is", async () =>
   expect(discoverability).toMatchObject({ grade: "F", score: 0 });
 });
 
-test("an empty goal is refused with the field's name", async () => {
+test("an empty goal is rejected with the field's name", async () => {
   const { send } = testApp({ agent });
   const blank = await send("POST", "/api/v1/prompts", { body: { text: "Upload a file.", endGoal: "  " } });
   expect(blank).toMatchObject({
@@ -153,7 +153,7 @@ test("an empty goal is refused with the field's name", async () => {
   });
 });
 
-test("an address of scheme file: is refused where it is given", async () => {
+test("a file: URL is rejected when it is set", async () => {
   const { send } = testApp({ agent });
   const file = await send("POST", "/api/v1/prompts", {
     body: { text: "Upload.", additionalUrls: [{ url: "file:///etc/passwd" }] },
@@ -164,7 +164,7 @@ test("an address of scheme file: is refused where it is given", async () => {
   });
 });
 
-test("an address in the text with another scheme is no start", async () => {
+test("a URL in the text with another scheme is not a start URL", async () => {
   const { send, runJobs } = testApp({ agent });
   const prompt = await send("POST", "/api/v1/prompts", { body: { text: "Read file:///etc/passwd" } });
   const accepted = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
@@ -180,13 +180,13 @@ test.each([
   "http://10.0.0.1/",
   "http://[::1]/",
   "http://2130706433/",
-])("a private address is refused with the remedy: %s", async (url) => {
+])("a private address is rejected with the remedy: %s", async (url) => {
   const { run } = await runAt(url, { env: { EVALD_ALLOW_PRIVATE: "" } });
   expect(run).toMatchObject(failed(/^infrastructure: .*EVALD_ALLOW_PRIVATE/));
   expect(run.attempt).toBe(1);
 });
 
-test("a page that leads to the metadata address is read, the address is not", async () => {
+test("a page that links to the metadata address is read, the address is not", async () => {
   const trap = site({
     "/": { body: `${good}<a href="/meta">upload file sdk</a>` },
     "/meta": () => Response.redirect("http://169.254.169.254/", 302),
@@ -211,7 +211,7 @@ const charged = ({ report }: Awaited<ReturnType<typeof runAt>>) => ({
   frictions: report.frictionPoints.map(({ title }: { title: string }) => title).sort(),
 });
 
-test("what the service itself refuses to fetch costs the docs nothing", async () => {
+test("requests that the service blocks don't count against the docs", async () => {
   const start = (link: string) => ({
     body: `<!doctype html><html lang="en"><title>Acme</title><main><h1>Acme</h1>${link}<p>Begin with <a href="/guide">the guide to files</a>.</p></main></html>`,
   });
@@ -232,7 +232,7 @@ test("what the service itself refuses to fetch costs the docs nothing", async ()
   expect(charged(trapped)).toEqual(charged(free));
 });
 
-test("a check of the site that needs an address which the service refuses is not made", async () => {
+test("a site check that needs a blocked URL is skipped", async () => {
   const links = `- [Here](/)\n- [There](http://10.0.0.1/guide)\n`;
   const docs = site({ "/": { body: good }, "/llms.txt": { body: `# Acme\n\n> Files.\n\n## Docs\n\n${links}` } });
   const { events } = await runAt(`${docs.url}/`);
@@ -243,7 +243,7 @@ test("a check of the site that needs an address which the service refuses is not
   });
 });
 
-test("a start that the service refuses is left out where another can be read", async () => {
+test("a blocked start URL is skipped if another can be read", async () => {
   const closed = "http://10.0.0.1/guide";
   const docs = site({
     "/": { body: good.replace("</main>", `<a href="${closed}/more">Upload a file with the SDK</a></main>`) },
@@ -267,7 +267,7 @@ test.each([
     { "docs.acme.example": "http://10.0.0.1" },
     /^infrastructure: https:\/\/docs\.acme\.example\/a is not allowed: 10\.0\.0\.1 .*EVALD_ALLOW_PRIVATE.*urlMap/,
   ],
-])("%s that is refused fails the run where nothing else can be read", async (_, url, urlMap, reason) => {
+])("%s, if blocked, fails the run if nothing else can be read", async (_, url, urlMap, reason) => {
   const bare = site({});
   for (const also of [[], [`${bare.url}/gone`]]) {
     const { run } = await runAt(url, { urlMap, also });
@@ -276,7 +276,7 @@ test.each([
   }
 });
 
-test("a mapped host is read at its stand-in, and named by its own name", async () => {
+test("a mapped host is read at its preview, and reported under its own name", async () => {
   const docs = site({ "/base/guide": { body: good } });
   const { run, events } = await runAt("https://docs.acme.example/guide", {
     urlMap: { "docs.acme.example": `${docs.url}/base` },
@@ -289,7 +289,7 @@ test("a mapped host is read at its stand-in, and named by its own name", async (
   });
 });
 
-test("the same site gives the same report, but for its times", async () => {
+test("the same site gives the same report, except for times", async () => {
   const docs = site({ "/": { body: `${good}<a href="/gone">old</a>` } });
   const [first, second] = [await runAt(`${docs.url}/`), await runAt(`${docs.url}/`)];
   const lasting = ({ report }: Awaited<ReturnType<typeof runAt>>) => ({

@@ -36,7 +36,7 @@ const fits = (schema: Parameters<typeof Value.Errors>[0], value: unknown) =>
   [...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`);
 
 describe("the result of an evaluation", () => {
-  test("is the same over REST and MCP, in the list too", async () => {
+  test("is the same over REST and MCP, also in the list", async () => {
     const app = setUp();
     const won = scored(80, { outcome: "succeeded" });
     const { id } = app.evaluate([
@@ -69,7 +69,7 @@ describe("the result of an evaluation", () => {
     expect((await rpc(app).call("list_eval_requests")).evalRequests[0]).toEqual(request);
   });
 
-  test("of one run says so, and of none knows nothing", async () => {
+  test("of one run says so, and of no run is empty", async () => {
     const app = setUp();
     const one = await app.get(`/api/v1/eval-requests/${app.evaluate(scores(70)).id}`);
     expect(one.result).toMatchObject({
@@ -87,7 +87,7 @@ describe("the result of an evaluation", () => {
     });
   });
 
-  test("is nobody else's, and leaves out what a person has put away", async () => {
+  test("belongs to its organization, and excludes archived reports", async () => {
     const app = setUp();
     const { id, slugs } = app.evaluate(scores(70, 80));
     await app.send("PATCH", `/api/v1/reports/${slugs[1]}`, { body: { status: "archived" } });
@@ -99,7 +99,7 @@ describe("the result of an evaluation", () => {
 });
 
 describe("two sides", () => {
-  test("are compared by score, outcome, dimension and metric, with everything that a reader needs to do it again", async () => {
+  test("are compared by score, outcome, dimension and metric, with everything needed to reproduce the result", async () => {
     const app = setUp();
     const before = app.evaluate([80, 81, 82, 83, 84].map(moved));
     const after = app.evaluate([70, 71, 72, 73, 74].map(moved));
@@ -134,21 +134,21 @@ describe("two sides", () => {
     ]);
   });
 
-  test("of equal scores are no change, however the last bits of their means differ", async () => {
+  test("with equal scores have no change, whatever the last bits of their means", async () => {
     const app = setUp();
     const same = (n: number) => app.evaluate(scores(...Array(n).fill(89.4))).id;
     const { verdict, evidence } = await app.compare(same(10), same(6));
     expect([verdict, evidence.delta]).toEqual(["no_change", { value: 0, low: 0, high: 0 }]);
   });
 
-  test("that took too many splits name the seed of those that were drawn", async () => {
+  test("with too many splits report the seed of the random ones", async () => {
     const app = setUp();
     const many = (from: number) => scores(...Array.from({ length: 12 }, (_, i) => from + i));
     const { evidence, verdict } = await app.compare(app.evaluate(many(60)).id, app.evaluate(many(80)).id);
     expect([verdict, evidence.seed, evidence.method.includes("(20000 random splits)")]).toEqual(["improved", 1, true]);
   });
 
-  test("tell outcomes apart by Fisher's test, in which a timeout is a failure", async () => {
+  test("have their outcomes compared by Fisher's test, and a timeout is a failure", async () => {
     const app = setUp();
     const won = Array.from({ length: 5 }, () => scored(80, { outcome: "succeeded" }));
     const lost = [...Array.from({ length: 4 }, () => scored(50, { outcome: "goal_not_met" })), "timeout: too long"];
@@ -156,7 +156,7 @@ describe("two sides", () => {
     expect(evidence.successP).toBe(0.0079);
   });
 
-  test("that do not tell say how many runs it would take", async () => {
+  test("that are inconclusive report how many runs are needed", async () => {
     const app = setUp();
     const before = app.evaluate(scores(60, 70, 80, 90)).id;
     const { verdict, evidence } = await app.compare(before, app.evaluate(scores(62, 71, 79, 93)).id);
@@ -165,7 +165,7 @@ describe("two sides", () => {
     expect(evidence.reason).toEndWith("; with this spread, 110 runs per side are needed to detect 5 points");
   });
 
-  test("share friction, lose it and gain it", async () => {
+  test("have shared, resolved and new friction", async () => {
     const app = setUp();
     const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
     const meets = (...names: string[]) =>
@@ -185,7 +185,7 @@ describe("two sides", () => {
     ]);
   });
 
-  test("may be reports, evaluations or prompts, narrowed by agent, model and arguments", async () => {
+  test("can be reports, evaluations or prompts, filtered by agent, model and arguments", async () => {
     const app = setUp();
     const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
       agent: "noisy",
@@ -230,7 +230,7 @@ describe("two sides", () => {
     expect((await app.send("GET", `/api/v1/compare?base=${rust.id}&head=${rust.id}`, stranger)).status).toBe(404);
   });
 
-  test("of six prompts are paired; of five their runs are, and the prompts must agree", async () => {
+  test("of six prompts are paired; of five, the runs are exchanged and the prompts must agree", async () => {
     const app = setUp();
     const [before, after]: [string[], string[]] = [[], []];
     for (let i = 0; i < 6; i++) {
@@ -252,7 +252,7 @@ describe("two sides", () => {
     expect(five.evidence.causes).toEqual(["score", "success"]);
   });
 
-  test("as named reports have one answer over REST and MCP", async () => {
+  test("given as reports have the same result over REST and MCP", async () => {
     const app = setUp();
     const slugs = [...app.evaluate(scores(70, 71, 72, 73)).slugs, ...app.evaluate(scores(80, 81, 82, 83)).slugs];
     const compared = await app.get(`/api/v1/compare/reports?slugs=${slugs.join()}`);
@@ -308,7 +308,7 @@ describe("the baseline", () => {
     });
   });
 
-  test("is what a person pinned, with a warning where too few runs are held against it", async () => {
+  test("is the pinned evaluation, with a warning if a prompt has too few runs", async () => {
     const app = setUp();
     const pin = (id: string | null, more = {}) =>
       app.send("PATCH", `/api/v1/prompts/${app.promptId}`, { body: { baselineRequestId: id, ...more } });
@@ -341,7 +341,7 @@ describe("the baseline", () => {
     expect((await app.compare("baseline", after)).base.runs).toBe(9);
   });
 
-  test("of one run, of another prompt or of nothing is refused", async () => {
+  test("of one run, of another prompt or of nothing is rejected", async () => {
     const app = setUp();
     const refused = async (id: string) =>
       (await app.send("PATCH", `/api/v1/prompts/${app.promptId}`, { body: { baselineRequestId: id } })).body.detail;

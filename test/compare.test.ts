@@ -138,7 +138,7 @@ describe("the verdict over two evaluations", () => {
     expect(comparison.evidence.reason).toContain(reason);
   });
 
-  test("names its method, and gives what a reader needs to compute it again", async () => {
+  test("names its method and everything needed to reproduce it", async () => {
     const { compare } = prompted();
     const { evidence } = await compare(base, shifted(10));
     // Student's t at 6 degrees of freedom is 2.447, the standard error 0.913.
@@ -153,7 +153,7 @@ describe("the verdict over two evaluations", () => {
     ]);
   });
 
-  test("never says that p is 0, however plain it is", async () => {
+  test("never reports a p of 0", async () => {
     const { evaluate, call } = prompted();
     const twelve = (from: number) => Array.from({ length: 12 }, (_, i) => scored(from + i));
     const { verdict, evidence } = await call("compare_reports", {
@@ -164,7 +164,7 @@ describe("the verdict over two evaluations", () => {
     expect(evidence.reason).toContain("p < 0.001; a change needs");
   });
 
-  test("tells of runs that are not comparable though the reports that were named are", async () => {
+  test("reports incomparable runs even if the selected reports are comparable", async () => {
     const { call, evaluate } = prompted();
     const other = scored(71, { methodology: { id: "2", hash: "ffffffffffff", judge: null } });
     const { comparability, verdict } = await call("compare_reports", {
@@ -174,13 +174,13 @@ describe("the verdict over two evaluations", () => {
     expect(verdict).toBe("not_comparable");
   });
 
-  test("the later evaluation is judged against the earlier, in whatever order they are named", async () => {
+  test("the later evaluation is compared with the earlier one, in any order of slugs", async () => {
     const { call, evaluate } = prompted();
     const [before, after] = [evaluate(base), evaluate(shifted(10))];
     expect((await call("compare_reports", { slugs: [after, before] })).verdict).toBe("improved");
   });
 
-  test("runs that measured different dimensions are compared on those that all have", async () => {
+  test("runs with different dimensions are compared on the common ones", async () => {
     const { compare } = prompted();
     const [discoverability] = niceGrade.dimensions as [(typeof niceGrade.dimensions)[number]];
     const only = (score: number) => scored(10, { dimensions: [{ ...discoverability, score }] });
@@ -190,7 +190,7 @@ describe("the verdict over two evaluations", () => {
     expect(comparison.verdict).toBe("no_change");
   });
 
-  test("while runs are to come there is no verdict", async () => {
+  test("there is no verdict while runs are unfinished", async () => {
     const { app, call, evaluate } = prompted();
     const before = evaluate(base);
     const after = evaluate([...shifted(10), ...base]);
@@ -210,7 +210,7 @@ describe("the verdict over two evaluations", () => {
     expect(evidence.reason).toMatch(/^3 runs of \S+ /);
   });
 
-  test("a timeout is no success, a lost host is nothing", async () => {
+  test("a timeout is a failure, an unreachable host doesn't count", async () => {
     const { compare } = prompted();
     const won = scored(80, { outcome: "succeeded" });
     const { evidence } = await compare(
@@ -224,7 +224,7 @@ describe("the verdict over two evaluations", () => {
   });
 });
 
-test("friction is told apart by who shares it, and three evaluations have no verdict", async () => {
+test("friction is grouped by report, and three evaluations have no verdict", async () => {
   const { call, evaluate } = prompted();
   const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
   const points = (...names: string[]) =>
@@ -244,7 +244,7 @@ test("friction is told apart by who shares it, and three evaluations have no ver
   expect([comparison.verdict, comparison.evidence.reason]).toEqual([null, expect.stringContaining("two evaluations")]);
 });
 
-test("friction that does not fit is counted", async () => {
+test("omitted friction points are counted", async () => {
   const { call, evaluate } = prompted();
   const [friction] = niceGrade.frictions as [(typeof niceGrade.frictions)[number]];
   const grades = Array.from({ length: 10 }, (_, i) =>
@@ -262,7 +262,7 @@ test("friction that does not fit is counted", async () => {
   expect(told.only.length).toBeGreaterThan(100);
 });
 
-test("a prompt stands where its live docs stand, whatever previews came to since", async () => {
+test("the state of a prompt is that of its live docs, regardless of later previews", async () => {
   const app = testApp({ agents: noisy });
   const { id } = app.service.prompts.createPrompt(app.a.org, {
     agent: "noisy",

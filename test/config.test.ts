@@ -16,7 +16,7 @@ const aider = {
   ...({ stream: "none", provider: "openai" } as const),
 };
 
-test("without an environment every setting has its default", () => {
+test("without an environment, every setting has its default", () => {
   expect(readConfig({ PATH: "/bin" })).toEqual({
     dataDir: "./data",
     host: "127.0.0.1",
@@ -199,7 +199,7 @@ test.each([
   ["EVALD_WELCOME", "yes"],
   ["EVALD_AGENT_MODEL", "claude"],
   ["EVALD_JUDGE_MODEL", "google/../files"],
-])("%s=%s is refused, and the message quotes the value", (name, value) => {
+])("%s=%s is rejected, and the message quotes the value", (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(ConfigError);
   expect(() => readConfig({ [name]: value })).toThrow(`Invalid ${name} ${JSON.stringify(value)}: must be `);
 });
@@ -227,7 +227,7 @@ test.each([
   ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 5.5 } }), '"Autonomy"'],
   ["EVALD_METHODOLOGY", JSON.stringify({ id: "a", weights: { ...weights, Autonomy: 6 } }), "101"],
   ["EVALD_METHODOLOGY", '{"id": "a"}', '"Goal achievement"'],
-])("%s=%s is refused, and the message names the part that is wrong", (name, value, part) => {
+])("%s=%s is rejected, and the message names the invalid part", (name, value, part) => {
   const [, reason = ""] = refusal({ [name]: value }).split(JSON.stringify(value));
   expect(reason).toContain(part);
 });
@@ -236,13 +236,13 @@ test.each([
   ["EVALD_SECRET_KEY", "tooshort"],
   ["OPENAI_API_KEY", "two words"],
   ["OPENAI_BASE_URL", "localhost:1"],
-])("%s=%s is refused, and its value is not quoted", (name, value) => {
+])("%s=%s is rejected, and its value is not quoted", (name, value) => {
   const message = refusal({ [name]: value });
   expect(message).toStartWith(`Invalid ${name}: must be `);
   expect(message).not.toContain(value);
 });
 
-test("an unknown name is refused, with a suggestion", () => {
+test("an unknown name is rejected, with a suggestion", () => {
   expect(refusal({ EVALD_PROT: "80" })).toBe("EVALD_PROT is not a setting. Did you mean EVALD_PORT?");
   expect(refusal({ EVALD_XYZ: "" })).toBe("EVALD_XYZ is not a setting.");
 });

@@ -171,7 +171,7 @@ describe("fields", () => {
     ]);
   });
 
-  test("Prompt, with every nullable field filled and with every one null", async () => {
+  test("Prompt, with every nullable field set and with every one null", async () => {
     const one = await send("GET", `/api/v1/prompts/${full}`);
     const other = await send("GET", `/api/v1/prompts/${bare}`);
     for (const { status, body } of [one, other]) {
@@ -199,7 +199,7 @@ describe("fields", () => {
     ]);
   });
 
-  test("a run that failed has no report and says why", async () => {
+  test("a failed run has no report and a reason", async () => {
     const { body } = await send("GET", `/api/v1/runs?promptId=${bare}`);
     expect(body.length).toBe(1);
     expect(wrong(body[0], run)).toEqual([]);
@@ -207,7 +207,7 @@ describe("fields", () => {
     expect(body[0].failureReason).toStartWith("infrastructure: no start URL");
   });
 
-  test("RunResponse, and a new run is pending with every nullable field there", async () => {
+  test("RunResponse, and a new run is pending with all nullable fields present", async () => {
     const { status, body } = await send("POST", `/api/v1/prompts/${bare}/run`, { body: { urlMap: {} } });
     expect(status).toBe(200);
     expect(wrong(body, runResponse)).toEqual([]);
@@ -284,7 +284,7 @@ describe("query parameters", () => {
       });
   });
 
-  test("a refusal says what would be right", async () => {
+  test("an error says what would be valid", async () => {
     const details = ["limit=0", "offset=x", "includeArchived=2", "limit=1&limit=2"].map(
       async (query) => (await send("GET", `/api/v1/prompts?${query}`)).body,
     );
@@ -296,7 +296,7 @@ describe("query parameters", () => {
     ]);
   });
 
-  test("without a limit at most 100 rows come, newest first, and no page repeats a row", async () => {
+  test("without a limit, at most 100 rows are returned, newest first, and pages don't overlap", async () => {
     // A clock that stands still: all 120 are of the same millisecond.
     const still = testApp({ now: () => 1_790_000_000_000 });
     const ids: string[] = [];
@@ -325,7 +325,7 @@ describe("query parameters", () => {
     ]);
   });
 
-  test("archived prompts are listed only when asked for", async () => {
+  test("archived prompts are listed only on request", async () => {
     const { send } = testApp();
     const { id } = (await send("POST", "/api/v1/prompts", { body: { text: "x" } })).body;
     await send("PATCH", `/api/v1/prompts/${id}`, { body: { status: "archived" } });
@@ -337,7 +337,7 @@ describe("query parameters", () => {
     expect([refused.status, refused.body.error]).toEqual([409, "conflict"]);
   });
 
-  test("reportStatus and promptId choose runs", async () => {
+  test("reportStatus and promptId filter runs", async () => {
     const idsOf = async (query: string) =>
       (await send("GET", `/api/v1/runs?${query}`)).body.map((each: { runId: string }) => each.runId);
     expect(await idsOf("reportStatus=published")).toEqual([runId]);
@@ -350,9 +350,9 @@ describe("query parameters", () => {
   });
 });
 
-describe("ids in a path", () => {
+describe("IDs in a path", () => {
   const ids = [nowhere, "7", "not-a-uuid", `${nowhere}0`, "%00", "%zz", "..%2Fruns", "null"];
-  test.each(ids)("%s names nothing", async (id) => {
+  test.each(ids)("%s returns 404", async (id) => {
     const answers = [
       await send("GET", `/api/v1/prompts/${id}`),
       await send("GET", `/api/v1/runs/${id}`),
@@ -361,7 +361,7 @@ describe("ids in a path", () => {
     expect(answers.map(({ status, body }) => [status, body.error])).toEqual(Array(3).fill([404, "not_found"]));
   });
 
-  test("letters of an id may be large", async () => {
+  test("IDs are case-insensitive", async () => {
     expect((await send("GET", `/api/v1/prompts/${full.toUpperCase()}`)).body.id).toBe(full);
     expect((await send("GET", `/api/v1/runs/${runId.toUpperCase()}`)).body.runId).toBe(runId);
   });
@@ -445,7 +445,7 @@ describe("RunRequest", () => {
     else expect((await send("GET", answer.body.statusUrl)).body.templateArgs.language).toBe(value);
   });
 
-  test("a body that is no JSON object with a urlMap is refused", async () => {
+  test("a body that is not a JSON object with a urlMap is rejected", async () => {
     const bodies = [
       "",
       "x",
@@ -475,14 +475,14 @@ describe("RunRequest", () => {
     expect((await trigger(undefined)).body).toEqual(refusal("Invalid body: must be JSON"));
   });
 
-  test("JSON is read whatever its content type says", async () => {
+  test("JSON is parsed regardless of its content type", async () => {
     const body = JSON.stringify({ urlMap: {}, templateArgs: args });
     for (const type of ["application/json; charset=utf-8", "text/plain", "application/x-www-form-urlencoded"])
       expect((await trigger(body, { "content-type": type })).status).toBe(200);
     expect((await trigger("urlMap=x", { "content-type": "application/x-www-form-urlencoded" })).status).toBe(400);
   });
 
-  test("unknown fields are dropped in silence", async () => {
+  test("unknown fields are ignored", async () => {
     const { status, body } = await trigger({ urlMap: {}, templateArgs: args, runs: 50, trigger: "cli", note: [1] });
     expect(status).toBe(200);
     const { evalRequestId } = (await send("GET", body.statusUrl)).body;
@@ -492,7 +492,7 @@ describe("RunRequest", () => {
     expect(siblings.length).toBe(1);
   });
 
-  test("every variable of the prompt must be given; others are ignored", async () => {
+  test("every variable of the prompt is required; others are ignored", async () => {
     expect((await trigger({ urlMap: {} })).body).toEqual({
       error: "missing_template_vars",
       detail: expect.stringMatching(/ language, thing\.$/),
@@ -505,7 +505,7 @@ describe("RunRequest", () => {
     expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(args);
   });
 
-  test("a body above 1 MiB is 413, with and without a length", async () => {
+  test("a body above 1 MiB returns 413, with and without a length", async () => {
     const large = JSON.stringify({ urlMap: {}, more: "a".repeat(1024 * 1024) });
     const told = await trigger(large, { "content-length": String(large.length) });
     const untold = await trigger(large);
@@ -515,7 +515,7 @@ describe("RunRequest", () => {
     expect((await trigger(fits.replace('""', `"${"a".repeat(1024 * 1024 - fits.length)}"`))).status).toBe(200);
   });
 
-  test("deep JSON is refused at once", async () => {
+  test("deeply nested JSON is rejected at once", async () => {
     const deep = (n: number) => `{"urlMap":{},"x":${"[".repeat(n)}${"]".repeat(n)}}`;
     expect((await trigger(deep(100_000))).body).toEqual({
       error: "bad_request",
@@ -525,7 +525,7 @@ describe("RunRequest", () => {
   });
 });
 
-describe("the gate", () => {
+describe("authentication", () => {
   const bad: [name: string, headers: Record<string, string>][] = [
     ["none", { authorization: "" }],
     ["another scheme", { authorization: "Basic YTpi" }],
@@ -548,7 +548,7 @@ describe("the gate", () => {
     ["DELETE", "/api/v1/prompts"],
     ["POST", "/api/mcp", "{}"],
   ];
-  test.each(bad)("%s is 401, whatever else is wrong", async (_, headers) => {
+  test.each(bad)("%s returns 401, whatever else is wrong", async (_, headers) => {
     for (const [method, path, body] of requests) {
       const length: Record<string, string> = body === undefined ? {} : { "content-length": String(body.length) };
       const answer = await send(method, path, { body, headers: { ...headers, ...length } });
@@ -562,7 +562,7 @@ describe("the gate", () => {
     }
   });
 
-  test("no header at all, and two header lines", async () => {
+  test("a missing or repeated header", async () => {
     const none = await t.app.handle(new Request("http://localhost:3000/api/v1/prompts"));
     const two = new Headers();
     two.append("authorization", `Bearer ${t.a.key}`);
@@ -575,13 +575,13 @@ describe("the gate", () => {
     });
   });
 
-  test("a key in the query opens nothing, and closes what a header has opened", async () => {
+  test("a key in the query is rejected, even with a valid header", async () => {
     const alone = await send("GET", `/api/v1/prompts?key=${t.a.key}`, { headers: { authorization: "" } });
     const beside = await send("GET", `/api/v1/prompts?key=${t.a.key}`);
     expect([alone.status, beside.status]).toEqual([401, 401]);
   });
 
-  test("the name of the scheme may be written as one likes", async () => {
+  test("the scheme is case-insensitive", async () => {
     for (const scheme of ["Bearer", "bearer", "BEARER"])
       expect(
         (await send("GET", "/api/v1/prompts", { headers: { authorization: `${scheme} ${t.a.key}` } })).status,
@@ -589,8 +589,8 @@ describe("the gate", () => {
   });
 });
 
-describe("addresses", () => {
-  test("an unknown path or method is 404 with an Error body", async () => {
+describe("URLs", () => {
+  test("an unknown path or method returns 404 with an Error body", async () => {
     const addresses: [method: string, path: string][] = [
       ...["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/nope"]),
       ...["PUT", "DELETE", "OPTIONS"].map((m): [string, string] => [m, "/api/v1/prompts"]),
@@ -614,12 +614,12 @@ describe("addresses", () => {
     }
   });
 
-  test("answers are JSON and say so", async () => {
+  test("responses are JSON", async () => {
     for (const path of ["/api/v1/prompts", `/api/v1/prompts/${full}`, "/api/v1/runs", `/api/v1/runs/${runId}`])
       expect((await send("GET", path)).headers.get("content-type")).toBe("application/json;charset=utf-8");
   });
 
-  test("a base path stands before every route and in every link", async () => {
+  test("a base path prefixes every route and link", async () => {
     const { send, runJobs } = testApp({ agent: gradedAgent, env: { EVALD_BASE_URL: "https://example.com/evals" } });
     const { id } = (await send("POST", "/evals/api/v1/prompts", { body: { text: "See https://docs.tool.test/" } }))
       .body;
@@ -646,8 +646,8 @@ describe("addresses", () => {
   });
 });
 
-describe("faults of the service", () => {
-  test("tell the caller nothing", async () => {
+describe("internal errors", () => {
+  test("reveal nothing to the caller", async () => {
     const { send, db } = testApp();
     db.$client.close();
     const { status, body } = await send("GET", "/api/v1/prompts");

@@ -16,7 +16,7 @@ const html = (title: string, body: string) => ({
   body: `<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1><p>${"Words. ".repeat(60)}</p>${body}</main></html>`,
 });
 
-test("of real docs: what was read and how it was found, what is named and not read, what stands on a page", async () => {
+test("of real docs: pages read and how they were found, pages not read, and friction by page", async () => {
   const site: Site = serveSite({
     "/": html(
       "Acme",
@@ -69,7 +69,7 @@ test("of real docs: what was read and how it was found, what is named and not re
   expect((await send("GET", `/api/v1/prompts/${prompt.id}/docs-map`)).body).toEqual(map);
 });
 
-test("counts are of published runs on the live docs, by month and agent, and guesses are told apart", async () => {
+test("counts published runs on the live docs by month and agent, and separates guesses", async () => {
   let now = Date.UTC(2026, 7, 15);
   const app = testApp({ now: () => now });
   const { send, service, a } = app;

@@ -7,7 +7,7 @@ const html = (body: string, head = "<title>T</title>") =>
   `<!doctype html><html lang="EN"><head>${head}</head><body>${body}</body></html>`;
 
 describe("an HTML page", () => {
-  test("comes with title, language, headings, links, samples and anchors", () => {
+  test("has title, language, headings, links, samples and anchors", () => {
     const page = readPage(
       at,
       "text/html; charset=utf-8",
@@ -58,7 +58,7 @@ describe("an HTML page", () => {
     });
   });
 
-  test("has its links resolved against its base, and a meta refresh is a link", () => {
+  test("has links relative to its base, and a meta refresh is a link", () => {
     const page = readPage(
       at,
       "text/html",
@@ -70,7 +70,7 @@ describe("an HTML page", () => {
     ]);
   });
 
-  test("tells of each link what stands around it and above it", () => {
+  test("has the surrounding text and the heading of each link", () => {
     const page = readPage(
       at,
       "text/html",
@@ -95,7 +95,7 @@ describe("an HTML page", () => {
     ]);
   });
 
-  test("says what it is about in its description or its first paragraph, and terms with definitions are headings", () => {
+  test("has a summary from its description or first paragraph, and terms with definitions are headings", () => {
     const text =
       "<h1>N</h1><p>Finds the commit that brought a fault.</p><dl><dt>Undo it</dt><dd><pre>x</pre></dd></dl>";
     expect(readPage(at, "text/html", html(text)).lead).toBe("Finds the commit that brought a fault.");
@@ -108,7 +108,7 @@ describe("an HTML page", () => {
     ]);
   });
 
-  test("keeps copy buttons and line numbers out of its samples", () => {
+  test("has samples without copy buttons and line numbers", () => {
     const page = readPage(
       at,
       "text/html",
@@ -145,7 +145,7 @@ describe("an HTML page", () => {
     ).toBe(problem as never);
   });
 
-  test("that is broken, deep or hostile is read without a throw", () => {
+  test("that is broken, deep or hostile doesn't throw", () => {
     for (const body of ["<", "<p", "\0\0", "<div>".repeat(3000), `<a href="http://[">x</a><pre>`, "<table><td><pre>x"])
       expect(readPage(at, "text/html", html(body)).url).toBe(at);
   });
@@ -168,12 +168,12 @@ test.each([
   ["text/markdown", '<Card href="/a">\n'],
   ["text/markdown", "[a](b) "],
   ["text/markdown", "<dt>"],
-])("a hostile page of type %s made of %j is read in no more than linear time", async (type, piece) => {
+])("a hostile page of type %s made of %j is read in linear time", async (type, piece) => {
   expect(await cpuMsOf(() => readPage(at, type, piece.repeat(30_000)))).toBeLessThan(2000);
 });
 
 describe("a Markdown page", () => {
-  test("comes with front matter, headings outside of code, links outside of code, samples without indentation", () => {
+  test("has front matter, headings outside of code, links outside of code, samples without indentation", () => {
     const sentence = "Read the next page, [ref] and . Not this, not that.";
     const page = readPage(
       "https://docs.test/guide/start.md",
@@ -255,6 +255,6 @@ test.each([
   [null, true],
   ["image/png", false],
   ["application/json", false],
-])("%p is readable: %p", (type, readable) => {
+])("whether %p is readable: %p", (type, readable) => {
   expect(isReadable(type)).toBe(readable);
 });

@@ -60,7 +60,7 @@ describe("documentation", () => {
     expect(negotiated.headers.get("vary")).toBe("Accept, Accept-Encoding");
   });
 
-  test.each(slugs)("every code block of %s names its language, JSON and shell parse", async (slug) => {
+  test.each(slugs)("every code block of %s names its language, and JSON and shell parse", async (slug) => {
     const { body } = await get(app, `/docs/${slug}.md`);
     const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
     expect(
@@ -80,18 +80,18 @@ describe("documentation", () => {
     ["text/html;q=0.8, text/markdown", "text/markdown; charset=utf-8"],
     ["text/markdown;q=0.3, text/html;q=0.9", "text/html; charset=utf-8"],
     ["text/markdown;q=0", "text/html; charset=utf-8"],
-  ])("Accept: %s brings %s", async (accept, type) => {
+  ])("Accept: %s returns %s", async (accept, type) => {
     expect((await get(app, "/docs", { accept })).headers.get("content-type")).toBe(type);
   });
 
-  test("a copy that is still good is not sent again", async () => {
+  test("a valid cached copy is not sent again", async () => {
     const etag = (await get(app, "/docs/runs")).headers.get("etag") ?? "";
     const again = await get(app, "/docs/runs", { "if-none-match": etag });
     expect([again.status, again.body]).toEqual([304, ""]);
     expect((await get(app, "/docs/runs", { "if-none-match": '"other"' })).status).toBe(200);
   });
 
-  test("the error codes are those that are thrown; the others are called reserved", async () => {
+  test("the documented error codes are those in the code; the others are called reserved", async () => {
     const body = (await get(app, "/docs/rest.md")).body as string;
     const told = [...body.matchAll(/^\| `(\w+)` +\| (\d{3}) /gm)].map(([, code, status]) => [code, Number(status)]);
     const reserved = [...body.matchAll(/`(\w+)` \((\d{3})\)/g)].map(([, code, status]) => [code, Number(status)]);
@@ -105,7 +105,7 @@ describe("documentation", () => {
     expect(told.map(([code]) => code)).toEqual(Object.keys(errorStatus).filter((code) => thrown.includes(code)));
   });
 
-  test("a page that is not there is 404, for people and for programs", async () => {
+  test("a missing page returns 404, for people and for programs", async () => {
     for (const path of ["/docs/nothing", "/docs/nothing.md"]) expect((await get(app, path)).status).toBe(404);
     const page = await get(app, "/nothing", { accept: "text/html" });
     expect([page.status, page.headers.get("content-type")]).toEqual([404, "text/html; charset=utf-8"]);
@@ -116,7 +116,7 @@ describe("documentation", () => {
   });
 });
 
-test("HTML in the text of a page stays text", () => {
+test("HTML in the text of a page is escaped", () => {
   const body = "<script>alert(1)</script>\n\nAn <img src=x> and [a link](runs.md).";
   const doc = { slug: "test", section: "Test", title: "Test", description: "Test.", body };
   expect(toHtml(doc, { baseUrl: "https://example.com/evals", base: "/evals" })).toBe(
@@ -127,7 +127,7 @@ test("HTML in the text of a page stays text", () => {
 describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links of %s", (baseUrl) => {
   const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
 
-  test("every link of every page, of its Markdown, of llms.txt and of the sitemap leads somewhere", async () => {
+  test("every link of every page, its Markdown, llms.txt and the sitemap works", async () => {
     const anchors = new Map<string, Set<string>>();
     const seen = new Set<string>();
     const wanted: { from: string; url: URL }[] = [];
@@ -165,7 +165,7 @@ describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links
     expect(lost.map(({ from, url }) => `${from} → ${url.href}`)).toEqual([]);
   });
 
-  test("llms.txt has the form and names every page", async () => {
+  test("llms.txt is valid and lists every page", async () => {
     const { body, headers } = await get(app, `${baseUrl}/llms.txt`);
     expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
     expect(body).toMatch(/^# evald\n\n> .+\n/);
@@ -174,7 +174,7 @@ describe.each([["http://localhost:3000"], ["https://example.com/evals"]])("links
   });
 });
 
-test("under a base path nothing answers outside of it", async () => {
+test("under a base path, nothing responds outside of it", async () => {
   const app = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
   expect((await get(app, "https://example.com/evals")).status).toBe(200);
   expect((await get(app, "https://example.com/docs")).status).toBe(404);
@@ -228,7 +228,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   ],
 };
 
-test.each(slugs)("every JSON sample of %s has the shape of what it shows", async (slug) => {
+test.each(slugs)("every JSON sample of %s matches the schema of what it shows", async (slug) => {
   const codes = codeOf((await get(app, `/docs/${slug}.md`)).body, "json");
   const checks = jsonSamples[slug] ?? [];
   expect([slug, codes.length]).toEqual([slug, checks.length]);
@@ -270,7 +270,7 @@ test.each(texts)("every command in %s exists, with its options", (_, text) => {
   expect(wrong).toEqual([]);
 });
 
-test.each(texts)("every address, setting and field in %s exists", async (_, text) => {
+test.each(texts)("every URL, setting and field in %s exists", async (_, text) => {
   const document = (await get(app, "/openapi.json")).body;
   const paths = Object.keys(document.paths).map((path) => new RegExp(`^${path.replaceAll(/\{[^}]+\}/g, "[^/?]+")}$`));
   const addresses = [...text.matchAll(/(?<![\w.-])\/api\/(?:v1|mcp)[\w/{}$.…-]*/g)].map(([path]) =>
@@ -298,14 +298,14 @@ test.each(texts)("every address, setting and field in %s exists", async (_, text
   expect(fields.filter((field) => !names.has(field))).toEqual([]);
 });
 
-test("every test that the docs name is there", () => {
+test("every test that the docs name exists", () => {
   const named = texts.flatMap(([, text]) =>
     [...text.matchAll(/`((?:test|src)\/[\w./-]+\.[a-z]+)`/g)].map(([, file]) => file),
   );
   expect(named.filter((file) => !existsSync(join(root, file as string)))).toEqual([]);
 });
 
-test("the README is short and its links lead to files", async () => {
+test("the README is short and its links work", async () => {
   const readme = await Bun.file(join(root, "README.md")).text();
   expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(8 * 1024);
   for (const [name, text] of readmes)
@@ -321,7 +321,7 @@ test.each([
   expect(partOf(await Bun.file(docFile(file)).text(), name)).toBe(table);
 });
 
-test("new figures take the place of the old ones of the same name", () => {
+test("new figures replace the old ones of the same name", () => {
   const old = withFigures(
     "| a |\n| --- |\n",
     [
@@ -345,13 +345,13 @@ test("new figures take the place of the old ones of the same name", () => {
   ]);
 });
 
-test("an export holds the types of rows that its page lists", async () => {
+test("the listed row types are those of an export", async () => {
   const [sample = ""] = codeOf(await Bun.file(docFile("exports.md")).text(), "text");
   const types = [...sample.matchAll(/^\{"type":"(.+?)"/gm)].map(([, type]) => type);
   expect(types).toEqual(["evald export", ...rowTypes, "end"]);
 });
 
-test("a wrong name of a setting is answered as its page shows", async () => {
+test("the error for an unknown setting is as documented", async () => {
   const [sample] = codeOf(await Bun.file(docFile("configuration.md")).text(), "text");
   expect(() => readConfig({ EVALD_PROT: "80" })).toThrow(sample?.replace("error: ", "").trim());
 });
@@ -365,7 +365,7 @@ test("the pages name the version of the package", async () => {
 });
 
 describe("the API reference", () => {
-  test("tells every operation but the pages, each with its method, path, parameters and answers", async () => {
+  test("lists every operation except pages, each with method, path, parameters and responses", async () => {
     const { body } = await get(app, "/docs/api");
     const document = (await get(app, "/openapi.json")).body;
     for (const [path, methods] of Object.entries<Record<string, { operationId: string; tags: string[] }>>(
@@ -383,7 +383,7 @@ describe("the API reference", () => {
     for (const [, id] of body.matchAll(/href="#([^"]+)"/g)) expect(body).toContain(`id="${id}"`);
   });
 
-  test("the address of other tools leads to it", async () => {
+  test("also has the URL that other tools expect", async () => {
     const { status, headers } = await get(app, "/swagger");
     expect([status, headers.get("location")]).toEqual([303, "/docs/api"]);
   });

@@ -177,7 +177,7 @@ describe("the list of hosts", () => {
     ["a.b.wide.test", true],
     ["wide.test", false],
     ["127.0.0.1", false],
-  ])("%s: %p, in absolute form and by a tunnel", async (host, allowed) => {
+  ])("%s: %p, as an absolute URL and through a tunnel", async (host, allowed) => {
     const served = site({ "/": { body: "home" } });
     names = Object.fromEntries([host, host.toLowerCase()].map((name) => [name.replace(/\.$/, ""), ["127.0.0.1"]]));
     names[new URL(`http://${host}/`).hostname] = ["127.0.0.1"];
@@ -192,7 +192,7 @@ describe("the list of hosts", () => {
     if (!allowed) expect(lookups).toEqual([]);
   });
 
-  test("every request is told of, whatever came of it", async () => {
+  test("every request is reported, whatever its result", async () => {
     const served = site({ "/page": { body: "12345", type: "text/plain" }, "/gone": { status: 404, body: "no" } });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open();
@@ -235,7 +235,7 @@ describe("addresses", () => {
     ["169.254.169.254", "169.254.169.254, which is a link-local address"],
     ["93.184.216.34 10.0.0.1", "10.0.0.1, which is a private address"],
     ["::ffff:127.0.0.1", "::ffff:127.0.0.1, which is a loopback address"],
-  ])("a name of the run that leads to %s is refused", async (address, what) => {
+  ])("a host of the run that resolves to %s is blocked", async (address, what) => {
     names = { "docs.test": [address] };
     const session = open({ allowPrivate: [] });
     const why = `evald: docs.test resolves to ${what}; ${remedy}\n`;
@@ -244,13 +244,13 @@ describe("addresses", () => {
     expect([tunnel.status, await tunnel.whole()]).toEqual([403, why]);
   });
 
-  test("a port that nobody opened is refused", async () => {
+  test("a port that nobody allowed is blocked", async () => {
     const session = open({ allowPrivate: [] });
     expect((await connect(session, "docs.test:22")).status).toBe(403);
     expect(lookups).toEqual([]);
   });
 
-  test("a name is resolved once for a request, and the address that was checked is the one that is dialled", async () => {
+  test("a name is resolved once per request, and the checked address is the one that is used", async () => {
     const good = await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood"));
     await rawServer((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nbad"), "127.0.0.2", good);
     const session = open({ allowPrivate: [{ host: "127.0.0.1", port: good }] });
@@ -264,7 +264,7 @@ describe("addresses", () => {
     expect(lookups.length).toBe(4);
   });
 
-  test("of several addresses the first that takes the connection is used", async () => {
+  test("the first of several addresses that accepts the connection is used", async () => {
     const port = await rawServer((socket) => socket.end("hello"));
     names = { "docs.test": ["127.0.0.3 127.0.0.1"] };
     const tunnel = await connect(open(), `docs.test:${port}`);
@@ -273,7 +273,7 @@ describe("addresses", () => {
 });
 
 describe("the urlMap", () => {
-  test("plain http goes where it says, and redirects and events come back in the run's terms", async () => {
+  test("is applied to plain http, and redirects and events use the original URLs", async () => {
     const served = site({
       "/base/page": { body: "mapped" },
       "/base/old": { status: 302, headers: { location: "/base/page" } },
@@ -288,7 +288,7 @@ describe("the urlMap", () => {
     expect(session.events[0]).toMatchObject({ url: "http://docs.test/page", mappedUrl: `${served.url}/base/page` });
   });
 
-  test("who can ask for https by a tunnel alone says by a header that it means https, and is told in those terms", async () => {
+  test("marks requests that were https with a header, for clients that could only use a tunnel", async () => {
     const served = site({
       "/page": (request) => Response.json(Object.fromEntries(request.headers)),
       "/old": { status: 302, headers: { location: "/page", "evald-failure": "refused" } },
@@ -309,7 +309,7 @@ describe("the urlMap", () => {
     ]);
   });
 
-  test("a tunnel to a mapped host is refused, with the address that works", async () => {
+  test("a tunnel to a mapped host is rejected, with the URL that works", async () => {
     const session = open({
       urlMap: { "docs.test": "http://127.0.0.1:4000", "https://api.test": "http://127.0.0.1:4001/v1" },
     });
@@ -321,7 +321,7 @@ describe("the urlMap", () => {
     expect([api.status, await api.whole()]).toEqual([403, why("api.test", "http://127.0.0.1:4001/v1/")]);
   });
 
-  test("it opens no private place that the operator did not open", async () => {
+  test("doesn't allow private addresses that the operator didn't allow", async () => {
     const served = site({ "/": { body: "inner" } });
     const session = open({ urlMap: { "docs.test": served.url }, allowPrivate: [] });
     expect((await ask(session, "http://docs.test/")).status).toBe(403);
@@ -330,7 +330,7 @@ describe("the urlMap", () => {
 });
 
 describe("tokens", () => {
-  test("without the token of a run that is going on there is nothing", async () => {
+  test("without the token of an active run, everything is rejected", async () => {
     const served = site({ "/": { body: "home" } });
     names = { "docs.test": ["127.0.0.1"] };
     const url = `http://docs.test:${served.port}/`;
@@ -350,7 +350,7 @@ describe("tokens", () => {
     expect(served.requests).toEqual([]);
   });
 
-  test("a run has its own list, not another's", async () => {
+  test("each run has its own hosts", async () => {
     const first = open({ docsAddresses: ["http://first.test"] });
     const second = open({ docsAddresses: ["http://second.test"] });
     expect((await ask(second, "http://first.test/")).status).toBe(403);
@@ -358,7 +358,7 @@ describe("tokens", () => {
     expect(second.events.length).toBe(1);
   });
 
-  test("the token goes no further, in whatever header", async () => {
+  test("the token is not forwarded, in any header", async () => {
     let seen: string[] = [];
     const served = site({
       "/": (request) => {
@@ -376,7 +376,7 @@ describe("tokens", () => {
     expect(seen.filter((name) => /^(proxy-|te$|authorization)/.test(name))).toEqual([]);
   });
 
-  test("a connection says whose it is once", async () => {
+  test("a connection authenticates once", async () => {
     const served = site({ "/a": { body: "first" }, "/b": { body: "second" } });
     names = { "docs.test": ["127.0.0.1"] };
     const session = open();
@@ -389,7 +389,7 @@ describe("tokens", () => {
     expect((await session.told(2)).map((event) => "status" in event && event.status)).toEqual([200, 200]);
   });
 
-  test("the socket is closed to other users", () => {
+  test("other users can't access the socket", () => {
     expect(statSync(egress.socketPath).mode & 0o077).toBe(0);
   });
 });
@@ -411,7 +411,7 @@ describe("limits", () => {
     expect(served.requests.length).toBe(2);
   });
 
-  test("bytes in, in the middle of a body and of a tunnel", async () => {
+  test("bytes in, within a body and a tunnel", async () => {
     const endless = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n");
@@ -456,7 +456,7 @@ describe("limits", () => {
     expect((await session.told(4)).at(-1)).toMatchObject({ method: "CONNECT", error: { kind: "too_large" } });
   });
 
-  test("at once: more wait for a place", async () => {
+  test("concurrent: further requests wait", async () => {
     const held: (() => void)[] = [];
     const both = Promise.withResolvers<void>();
     const served = site({
@@ -500,7 +500,7 @@ describe("limits", () => {
 });
 
 describe("bodies", () => {
-  test("pass both ways unchanged, with their headers", async () => {
+  test("pass unchanged in both directions, with their headers", async () => {
     const big = "0123456789".repeat(500_000);
     const zipped = Bun.gzipSync("zipped");
     const served = site({
@@ -528,7 +528,7 @@ describe("bodies", () => {
     expect(session.events.at(-1)).toMatchObject({ status: 200, bytes: zipped.length });
   });
 
-  test("a tunnel carries bytes both ways until both sides are done", async () => {
+  test("a tunnel passes bytes in both directions until both sides are done", async () => {
     const port = await rawServer((socket) => {
       let got = "";
       socket.on("data", (data) => (got += data));
@@ -545,36 +545,33 @@ describe("bodies", () => {
     ]);
   });
 
-  test.each(["absolute", "tunnel"])(
-    "a client that is killed in the middle ends it at the other side too: %s",
-    async (way) => {
-      const gone = Promise.withResolvers<void>();
-      const port = await rawServer((socket) => {
-        for (const event of ["end", "close"]) socket.on(event, () => gone.resolve());
-        socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin"));
-      });
-      names = { "docs.test": ["127.0.0.1"] };
-      const session = open();
-      if (way === "absolute") {
-        const { request, response } = begin(session, `http://docs.test:${port}/`);
-        await new Promise((done) => response.then((answer) => answer.once("data", done)));
-        request.destroy();
-      } else {
-        const tunnel = await connect(session, `docs.test:${port}`);
-        tunnel.socket.write("go");
-        await tunnel.said("begin");
-        tunnel.socket.destroy();
-      }
-      await gone.promise;
-      const [event] = await session.told(1);
-      expect(event).toMatchObject({
-        status: 200,
-        error: way === "absolute" ? { kind: "aborted", message: "The client disconnected" } : null,
-      });
-    },
-  );
+  test.each(["absolute", "tunnel"])("a client that is killed also ends the upstream connection: %s", async (way) => {
+    const gone = Promise.withResolvers<void>();
+    const port = await rawServer((socket) => {
+      for (const event of ["end", "close"]) socket.on(event, () => gone.resolve());
+      socket.once("data", () => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin"));
+    });
+    names = { "docs.test": ["127.0.0.1"] };
+    const session = open();
+    if (way === "absolute") {
+      const { request, response } = begin(session, `http://docs.test:${port}/`);
+      await new Promise((done) => response.then((answer) => answer.once("data", done)));
+      request.destroy();
+    } else {
+      const tunnel = await connect(session, `docs.test:${port}`);
+      tunnel.socket.write("go");
+      await tunnel.said("begin");
+      tunnel.socket.destroy();
+    }
+    await gone.promise;
+    const [event] = await session.told(1);
+    expect(event).toMatchObject({
+      status: 200,
+      error: way === "absolute" ? { kind: "aborted", message: "The client disconnected" } : null,
+    });
+  });
 
-  test("a server that breaks off is told of, and the client's answer is cut", async () => {
+  test("an upstream that breaks off is reported, and the client's response is cut", async () => {
     const port = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nbegin", () => socket.destroy());
@@ -586,7 +583,7 @@ describe("bodies", () => {
     expect((await session.told(1))[0]).toMatchObject({ status: 200, error: { kind: "protocol" } });
   });
 
-  test("what is no request for a proxy is told so", async () => {
+  test("a request that isn't for a proxy is rejected with an explanation", async () => {
     const session = open();
     const answer = await ask(session, "/path");
     expect(answer).toMatchObject({

@@ -54,7 +54,7 @@ async function setUp(agent?: Agent, env: Record<string, string> = {}) {
 const cancelled = 'cancelled: by the API key "test"';
 
 describe("cancelling", () => {
-  test("a run that waits never begins", async () => {
+  test("a pending run never starts", async () => {
     const { send, run, get, attempts, runJobs, db } = await setUp();
     const [doomed, other] = [await run(), await run()];
     const { status, body } = await send("POST", `/api/v1/runs/${doomed}/cancel`);
@@ -75,7 +75,7 @@ describe("cancelling", () => {
     expect(await attempts(doomed)).toEqual([]);
   });
 
-  test("a run in progress is ended at once; its session is told, its result discarded, its cost kept", async () => {
+  test("a run in progress ends at once; its session stops, its result is discarded, its cost kept", async () => {
     const { agent, seen, letGo } = patientAgent();
     const { send, run, get, attempts, service, db } = await setUp(agent);
     const runId = await run();
@@ -102,7 +102,7 @@ describe("cancelling", () => {
     ]);
   });
 
-  test("a run that was called off by another process is stopped by the next look", async () => {
+  test("a run cancelled by another process stops at the next check", async () => {
     const { agent, seen } = patientAgent();
     const { run, service, db } = await setUp(agent);
     const runId = await run();
@@ -113,7 +113,7 @@ describe("cancelling", () => {
     await service.runner.stop(0);
   });
 
-  test("a run that has ended stays as it is; one of another organization does not exist", async () => {
+  test("an ended run is unchanged; a run of another organization does not exist", async () => {
     const { send, run, get, runJobs, b } = await setUp();
     const runId = await run();
     await runJobs();
@@ -133,7 +133,7 @@ describe("cancelling", () => {
 describe("superseding", () => {
   const preview = (n: number) => ({ urlMap: { "docs.test": `https://preview-${n}.test` } });
 
-  test("ends the unfinished runs of the same prompt with the same keys, and no other", async () => {
+  test("ends the unfinished runs of the same prompt with the same keys, and no others", async () => {
     const { agent, seen, letGo } = patientAgent();
     const { run, get, promptAt, service } = await setUp(agent, { EVALD_CONCURRENCY: "1" });
     const elsewhere = await promptAt("other.test");
@@ -158,7 +158,7 @@ describe("superseding", () => {
     expect([await status(running), await status(waiting)]).toEqual(["superseded", "superseded"]);
   });
 
-  test("asked for twice under one Idempotency-Key, a run does not end itself", async () => {
+  test("a repeated request with one Idempotency-Key doesn't end its own run", async () => {
     const { run, get } = await setUp();
     const key = { "idempotency-key": "commit-1" };
     const body = { ...preview(1), supersede: true };
@@ -168,7 +168,7 @@ describe("superseding", () => {
   });
 });
 
-test("a run is run again with what it was given, as a run of its own", async () => {
+test("a rerun is a new run with the same parameters", async () => {
   const { send, promptAt, run, get, runJobs } = await setUp();
   const id = await promptAt("{{host}}.test");
   const given = { urlMap: { "docs.test": "https://preview.test" }, templateArgs: { host: "docs" } };
@@ -185,7 +185,7 @@ test("a run is run again with what it was given, as a run of its own", async () 
   expect((await send("POST", `/api/v1/runs/${first}/rerun`)).status).toBe(409);
 });
 
-test("run again twice under one Idempotency-Key, it is one run; a key of another request is refused", async () => {
+test("a repeated rerun with one Idempotency-Key creates one run; the key of another request is rejected", async () => {
   const { send, run } = await setUp();
   const key = { "idempotency-key": "once" };
   const [first, other] = [await run({}, undefined, key), await run()];
@@ -200,7 +200,7 @@ test("run again twice under one Idempotency-Key, it is one run; a key of another
 });
 
 describe("attempts", () => {
-  test("what a lost attempt has spent is not forgotten, and its end says why", async () => {
+  test("the cost of a lost attempt is kept, with the reason for its end", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* () {
       yield usage(++begun === 2 ? null : begun / 4);
@@ -227,7 +227,7 @@ describe("attempts", () => {
     expect(page).toMatch(/data-outcome="retried">.*agent_crashed: crash 1/);
   });
 
-  test("what was spent in the last moment before the service stops is not forgotten", async () => {
+  test("costs right before the service stops are kept", async () => {
     let waits = false;
     const agent = scriptedAgent(async function* (signal) {
       yield usage(0.25);
@@ -243,7 +243,7 @@ describe("attempts", () => {
     expect(await attempts(runId)).toMatchObject([{ outcome: "released", costUsd: 0.25 }]);
   });
 
-  test("an agent that does nothing for too long is stopped, one that goes on is not", async () => {
+  test("an idle agent is stopped, an active one is not", async () => {
     const env = { EVALD_IDLE_TIMEOUT_SECONDS: "1" };
     const silent = scriptedAgent(async function* (signal) {
       await new Promise((resolve) => signal.addEventListener("abort", resolve));
@@ -290,7 +290,7 @@ describe("limits", () => {
     for (let i = 0; i < n; i++) await work();
   };
 
-  test("runs at once of one organization, from the configuration or its own", async () => {
+  test("concurrent runs per organization, from the configuration or its own setting", async () => {
     expect(await most({ EVALD_RUNS_PER_ORG: "3" }, ({ run }) => times(12, run))).toBe(3);
     const own = await most({ EVALD_RUNS_PER_ORG: "3" }, async ({ run, service, a }) => {
       service.orgs.updateOrg(a.org, { maxRunsAtOnce: 2 });
@@ -299,7 +299,7 @@ describe("limits", () => {
     expect(own).toBe(2);
   });
 
-  test("runs at once that load one host, which is the one that the urlMap leads to", async () => {
+  test("concurrent runs per host, after the urlMap", async () => {
     expect(await most({ EVALD_RUNS_PER_HOST: "2" }, ({ run }) => times(12, run))).toBe(2);
     const mapped = { urlMap: { "docs.test": "https://preview.test" } };
     const both = await most({ EVALD_RUNS_PER_HOST: "2" }, ({ run }) =>
@@ -308,7 +308,7 @@ describe("limits", () => {
     expect(both).toBe(4);
   });
 
-  test("runs that one organization begins within 24 hours: the rest wait, and are not lost", async () => {
+  test("runs that an organization starts within 24 hours: the rest wait", async () => {
     const { run, get, service } = await setUp(undefined, { EVALD_RUNS_A_DAY: "2" });
     const ids = [await run(), await run(), await run()];
     await service.runner.start();
@@ -323,7 +323,7 @@ describe("limits", () => {
   });
 });
 
-test("a holder that has fallen silent is found while the service is never idle", async () => {
+test("a holder that stopped responding is found although the service is never idle", async () => {
   const { run, get, service, db } = await setUp();
   const lost = await run();
   const held = { state: "running", owner: "another", attempt: 1, leaseUntil: 1 } as const;

@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => fake.stop());
 
-test("by earlier runs of the same prompt, agent and model: their median and range", async () => {
+test("is based on earlier runs of the same prompt, agent and model: their median and range", async () => {
   const { app, runs } = await modelRuns(fake).runsOf("first", { many: 3 });
   const promptId = runs[0].prompt.id;
   const get = async () => (await app.send("GET", `/api/v1/prompts/${promptId}/estimate`)).body;
@@ -41,7 +41,7 @@ test.each([
   ["the money", {}, 2],
   ["the tokens at the model's price", { EVALD_MAX_TOKENS: "1000" }, 0.03],
   ["the tokens, where money is not bounded", { EVALD_MAX_TOKENS: "2000", EVALD_MAX_COST_USD: "0" }, 0.06],
-])("without earlier runs at most %s", async (_, env, high) => {
+])("without earlier runs is at most %s", async (_, env, high) => {
   const model = "openai/gpt-x";
   const prices = { EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 30}}` };
   const app = testApp({
@@ -59,7 +59,7 @@ test.each([
   expect(other.status).toBe(404);
 });
 
-test("an agent without a model costs nothing", async () => {
+test("is free for an agent without a model", async () => {
   const app = testApp();
   const { id } = (await app.send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
   const { body } = await app.send("GET", `/api/v1/prompts/${id}/estimate`);

@@ -90,7 +90,7 @@ beforeAll(async () => {
 afterAll(() => source.stop());
 
 describe("an export as JSON lines", () => {
-  test("holds everything of the organization that has ended, and nothing of another one or of a secret", () => {
+  test("contains everything of the organization that has ended, and nothing of another one or secret", () => {
     const rows = rowsIn(text);
     const counts: Record<string, number | undefined> = Object.fromEntries(
       [...Map.groupBy(rows, ({ type }) => type)].map(([type, all]) => [type, all.length]),
@@ -116,7 +116,7 @@ describe("an export as JSON lines", () => {
     expect(JSON.stringify(rows)).not.toContain(source.a.key);
   });
 
-  test("becomes the same in another instance, byte for byte; nothing of it runs", async () => {
+  test("becomes the same in another instance, byte for byte; nothing runs", async () => {
     const other = testApp();
     const done = importInto(other, text);
     expect(done).toMatchObject({ there: 0, scheduled: 1, rows: { run: 9, report: 7, gate: 2, regrade: 2 } });
@@ -155,7 +155,7 @@ describe("an export as JSON lines", () => {
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
   });
 
-  test("twice, or one that is newer, adds what is not there and changes nothing", async () => {
+  test("imported twice, or in a newer version, adds missing rows and changes nothing", async () => {
     const other = testApp();
     importInto(other, text, other.a.org, { check: true });
     expect(count(other, "runs")).toBe(0);
@@ -171,7 +171,7 @@ describe("an export as JSON lines", () => {
     expect(withoutHeader(await exported(half))).toBe(withoutHeader(text));
   });
 
-  test("is narrowed down to a prompt or a time, and is itself whole", async () => {
+  test("can be filtered by prompt and time, and is complete in itself", async () => {
     const prompts = rowsIn(text).filter(({ type }) => type === "prompt");
     for (const { row } of prompts) {
       const part = await exported(source, `?promptId=${row.id}`);
@@ -203,7 +203,7 @@ describe("an export as JSON lines", () => {
     }
   });
 
-  test("is of one moment, whatever ends or is begun while it is read", async () => {
+  test("is a snapshot, whatever ends or starts while it is read", async () => {
     const app = testApp();
     const title = "First";
     runWithReport(app, niceGrade, title);
@@ -237,7 +237,7 @@ const testAppRun = (app: ReturnType<typeof testApp>): string =>
     [niceGrade],
   )[0]?.slug ?? "";
 
-test("what many runs say together, a picture and what was marked done are the same in the other instance", async () => {
+test("statistics, a picture and fixes marked as done are the same in the other instance", async () => {
   const state = { isMended: false };
   const html = (body: string) =>
     new Response(`<!doctype html><title>Acme</title><main><h1>Acme</h1><p>${"Words. ".repeat(60)}</p>${body}</main>`, {
@@ -298,12 +298,12 @@ test("what many runs say together, a picture and what was marked done are the sa
   importInto(testApp(), part);
 });
 
-test("a folder is no file to import", () => {
+test("a folder can't be imported", () => {
   const app = testApp();
   expect(() => app.service.imports.importFile(app.a.org, folder)).toThrow(/cannot be read \(EISDIR.*\)/);
 });
 
-describe("a file that is refused stores nothing", () => {
+describe("a rejected file stores nothing", () => {
   const refused = (app: App, body: string | Uint8Array): string => {
     try {
       importInto(app, body);
@@ -314,7 +314,7 @@ describe("a file that is refused stores nothing", () => {
     throw new Error("the file was imported");
   };
 
-  test("cut off anywhere", () => {
+  test("truncated anywhere", () => {
     const app = testApp();
     const bytes = Buffer.from(text);
     const step = Math.floor(bytes.length / 150);
@@ -326,7 +326,7 @@ describe("a file that is refused stores nothing", () => {
     expect(importInto(app, bytes).rows.run).toBe(9);
   }, 60_000);
 
-  test("damaged by a single bit anywhere behind the header", () => {
+  test("damaged by a single bit anywhere after the header", () => {
     const app = testApp();
     const bytes = Buffer.from(text);
     const start = bytes.indexOf(10) + 1;
@@ -503,7 +503,7 @@ describe("a file that is refused stores nothing", () => {
     expect(refused(testApp(), body())).toMatch(expected);
   });
 
-  test("a file of ids that another organization has", async () => {
+  test("a file with IDs of another organization", async () => {
     const app = testApp();
     importInto(app, text, app.b.org);
     const before = await exported(app, "", app.b.key);
@@ -544,7 +544,7 @@ describe("for other programs", () => {
     };
   }
 
-  test("CSV has a line for each report, and nothing that a spreadsheet would calculate", async () => {
+  test("CSV has a line per report, and nothing that a spreadsheet would calculate", async () => {
     const { app, id, runs } = told();
     const body = await exported(app, "?format=csv");
     const [met, missed, below, none] = runs;
@@ -596,7 +596,7 @@ describe("for other programs", () => {
     ]);
   });
 
-  test("JUnit tells what a build must know: missed goals, scores below the bar, and what could not be made", async () => {
+  test("JUnit reports missed goals, scores below the minimum, and failed runs", async () => {
     const { app, runs } = told();
     const [met, missed, below, none, broken] = runs.map(({ slug, runId }) => slug || runId);
     const name = "=1+1 &#34;quoted&#34; &#60;b&#62;";
@@ -633,7 +633,7 @@ describe("for other programs", () => {
     expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);
   });
 
-  test("Markdown is what the page of each report is", async () => {
+  test("Markdown equals the page of each report", async () => {
     const { app, runs } = told();
     const headers = { authorization: `Bearer ${app.a.key}` };
     const pages = await Promise.all(
@@ -643,7 +643,7 @@ describe("for other programs", () => {
   });
 });
 
-test("hostile words in a file stay words, on the page too", async () => {
+test("hostile text in a file stays text, on the page too", async () => {
   const script = "<script>alert(1)</script>";
   const rows = rowsIn(text).map(({ type, row }) => {
     if (type === "report") return { type, row: { ...row, keyFinding: script, verdict: script } };
@@ -664,7 +664,7 @@ test("hostile words in a file stay words, on the page too", async () => {
   }
 });
 
-test("whatever is in it, an export of the import is the export", async () => {
+test("an export of an import is identical, whatever it contains", async () => {
   const words = fc.string({ unit: "grapheme", maxLength: 40 }).map((each) => each.toWellFormed() || "x");
   const grade = fc
     .record({

@@ -128,8 +128,8 @@ function goodSite(): Site {
   return site;
 }
 
-describe("a site where everything is in order", () => {
-  test("is walked over its llms.txt to the section that is likely to answer the goal", async () => {
+describe("a site without problems", () => {
+  test("is read from its llms.txt to the section that is likely to answer the goal", async () => {
     const site = goodSite();
     const events = await explore({
       text: "Use widgets",
@@ -227,7 +227,7 @@ describe("a site where everything is in order", () => {
     expect(events.at(-1)).toEqual({ type: "end", outcome: "succeeded", reason: "The success check passed." });
   });
 
-  test("gives the same decisions and checks every time, asks for nothing twice, and keeps events small", async () => {
+  test("gives the same decisions and checks every time, requests nothing twice, and keeps events small", async () => {
     const site = goodSite();
     const task = { text: "Verify the signature of a webhook event", startUrls: [`${site.url}/docs/start.md`] };
     const strip = (events: AgentEvent[]) =>
@@ -245,10 +245,10 @@ describe("a site where everything is in order", () => {
   });
 });
 
-describe("start addresses that cannot be read", () => {
+describe("start URLs that can't be read", () => {
   const goal = { text: "Install the client" };
 
-  test("unreachable: the evaluation failed and may be tried again", async () => {
+  test("unreachable: the run fails and can be retried", async () => {
     const site = open({});
     site.stop();
     expect(await failure({ ...goal, startUrls: [`${site.url}/docs`] })).toEqual({
@@ -258,7 +258,7 @@ describe("start addresses that cannot be read", () => {
     });
   });
 
-  test("never answers: the evaluation failed in time", async () => {
+  test("no response: the run fails in time", async () => {
     const site = open({ "/docs": () => new Promise<Response>(() => {}) });
     const begun = performance.now();
     const failed = await failure({
@@ -273,12 +273,12 @@ describe("start addresses that cannot be read", () => {
     ["file:///etc/passwd", /file: URL/],
     ["http://169.254.169.254/latest/meta-data/", /169\.254\.169\.254/],
     ["http://10.0.0.1/", /10\.0\.0\.1/],
-  ])("%s is refused for good", async (url, words) => {
+  ])("%s is rejected for good", async (url, words) => {
     const failed = await failure({ ...goal, startUrls: [url] });
     expect([failed.cause, failed.retryable, words.test(failed.detail)]).toEqual(["infrastructure", false, true]);
   });
 
-  test("all broken on the server: may be tried again; one that can be read: a session with an error", async () => {
+  test("all with a server error: can be retried; one that can be read: a session with an error", async () => {
     const site = open({
       "/a": { status: 503 },
       "/b": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
@@ -301,7 +301,7 @@ describe("start addresses that cannot be read", () => {
     expect(likely(events).length).toBe(1);
   });
 
-  test("all ask to wait: for as long as the one that asks for longest, in seconds or until a date", async () => {
+  test("all ask to wait: the longest Retry-After counts, in seconds or as a date", async () => {
     const inAnHour = new Date(Date.now() + 3600_000).toUTCString();
     const site = open({
       "/seconds": { status: 429, headers: { "retry-after": "120" } },
@@ -325,7 +325,7 @@ describe("start addresses that cannot be read", () => {
     expect([longest > 3500_000, longest <= 3600_000]).toEqual([true, true]);
   });
 
-  test("a redirect loop and 50 MB of zeros: not to be tried again, the cause is named", async () => {
+  test("a redirect loop and 50 MB of zeros: not retried, with the cause", async () => {
     const bomb = gzipSync(new Uint8Array(50_000_000));
     const site = open({
       "/loop": () => new Response(null, { status: 302, headers: { location: "/loop" } }),
@@ -341,7 +341,7 @@ describe("start addresses that cannot be read", () => {
     ]);
   });
 
-  test("absent: a session that looks around and says so", async () => {
+  test("missing: a session that reports what it found", async () => {
     const site = open({
       "/": page("Home", `<a href="/install">Install the client</a>${prose("things")}`),
       "/install": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
@@ -364,7 +364,7 @@ describe("start addresses that cannot be read", () => {
 });
 
 describe("pages that are hard to read", () => {
-  test("Latin-1 is read as what it is", async () => {
+  test("Latin-1 is decoded", async () => {
     const body = Buffer.from(
       `<html><head><title>Größe ändern</title></head><body><h1>Größe ändern</h1>${"<p>Die Größe ändern geht so.</p>".repeat(10)}<pre>resize()</pre></body></html>`,
       "latin1",
@@ -374,7 +374,7 @@ describe("pages that are hard to read", () => {
     expect(likely(events).map(({ terms }) => terms)).toEqual([["größe", "ändern"]]);
   });
 
-  test("an error page with a status of success and a shell of scripts are told of, not read", async () => {
+  test("an error page with a success status and a page that needs JavaScript are reported, not read", async () => {
     const site = open({
       "/lost": page("Page not found", "<p>Sorry.</p>"),
       "/app": {
@@ -391,7 +391,7 @@ describe("pages that are hard to read", () => {
     expect(checksOf(events, "rendering-strategy").map(({ status }) => status)).not.toEqual(["pass"]);
   });
 
-  test("a goal in another language is said to be beyond words", async () => {
+  test("a goal in another language is reported as such", async () => {
     const site = open({ "/": page("Webhooks", `${prose("verifying signatures")}<pre>verify()</pre>`) });
     const events = await explore({ text: "署名を検証する", startUrls: [`${site.url}/`] });
     expect(unclear(events)).toMatchObject([
@@ -410,8 +410,8 @@ describe("pages that are hard to read", () => {
   });
 });
 
-describe("manners and limits", () => {
-  test("another host that does not answer is asked once", async () => {
+describe("courtesy and limits", () => {
+  test("another host that doesn't respond is asked once", async () => {
     const links = ["a", "b", "c"].map((name) => `<a href="http://192.0.2.1:81/${name}">See ${name}</a>`).join(" ");
     const site = open({ "/": page("Install", `${prose("installing the client")}${links}`) });
     const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
@@ -421,7 +421,7 @@ describe("manners and limits", () => {
     expect(output(events, "check_links")[0]).toMatchObject({ targets: 3, dead: 0, notJudged: 3, notTried: 2 });
   });
 
-  test("robots.txt keeps us from pages that were not given, and only from those", async () => {
+  test("robots.txt excludes pages that were not given, and only those", async () => {
     const site = open({
       "/robots.txt": { body: "User-agent: *\nDisallow: /secret\n" },
       "/secret/start": page(
@@ -444,7 +444,7 @@ describe("manners and limits", () => {
     });
   });
 
-  test("a cut run is partial: what was not tested is skipped, not failed", async () => {
+  test("a limited run is partial: what was not tested is skipped, not failed", async () => {
     const many = Object.fromEntries(
       Array.from({ length: 12 }, (_, i) => [
         `/p${i}`,
@@ -470,7 +470,7 @@ describe("manners and limits", () => {
     expect(cut.at(-1)?.type).toBe("end");
   });
 
-  test("a stop from outside ends it at once, with its reason", async () => {
+  test("an abort ends it at once, with its reason", async () => {
     const controller = new AbortController();
     const reason = new Error("called off");
     // Called off once its request has arrived, while it waits for the answer.
@@ -484,7 +484,7 @@ describe("manners and limits", () => {
     expect(site.requests).toEqual(["GET /docs"]);
   });
 
-  test("addresses are told by their own names where the urlMap leads elsewhere", async () => {
+  test("URLs are reported under their own names if the urlMap maps them", async () => {
     const site = open({
       "/docs": page(
         "Install the client",
@@ -508,8 +508,8 @@ describe("manners and limits", () => {
   });
 });
 
-describe("checks of single things", () => {
-  test("dead links and absent parts are found once each, with the page and the line", async () => {
+describe("checks of single items", () => {
+  test("dead links and missing sections are reported once each, with the page and the line", async () => {
     const site: Site = open({
       "/": () =>
         new Response(
@@ -537,7 +537,7 @@ describe("checks of single things", () => {
     ]);
   });
 
-  test("samples: unlabelled ones once a page, broken ones each", async () => {
+  test("samples: unlabeled ones once per page, broken ones each", async () => {
     const site = open({
       "/": md(
         `# Install\n\n\`\`\`json\n{\n  "a": 1,\n}\n\`\`\`\n\n\`\`\`\nbare\n\`\`\`\n\n\`\`\`js\nconst a = {\n  b: 1\n  c: 2\n};\n\`\`\`\n\n\`\`\`sh\nnpm i\n\`\`\`\n`,
@@ -554,7 +554,7 @@ describe("checks of single things", () => {
     expect(samples[2]?.subject).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#[0-9a-f]{12}$/);
   });
 
-  test("an API description with a reference to nowhere is not valid, and nothing outside of it is fetched", async () => {
+  test("an API description with a dangling reference is not valid, and external references are not followed", async () => {
     const response = (ref: string) => ({
       200: { description: "ok", content: { "application/json": { schema: { $ref: ref } } } },
     });
@@ -609,7 +609,7 @@ test.each([
   ["```json example-bad\n{'a': }\n```", null],
   ["### Errors\n\nIf the token is invalid, the API returns an error:\n\n```json\n{'a': }\n```", "fail"],
   ["```json title=error.json\n{'a': }\n```", "fail"],
-])("only the context says that a sample is wrong on purpose: %j", async (text, expected) => {
+])("only the context says that a sample is intentionally wrong: %j", async (text, expected) => {
   const site = open({ "/": md(`# Install\n\n${text}\n`) });
   const events = await explore({ text: "Install the client", startUrls: [`${site.url}/`] });
   expect(checksOf(events, "sample-parses").map(({ status }) => status)).toEqual(
@@ -677,11 +677,11 @@ test.each([
   ["如何使用 Bun 创建 HTTP 服务器", ["bun", "创建", "http", "服务", "器"]],
   ["Wie richte ich einen Webhook ein?", ["richte", "webhook"]],
   ["configure and configuring", ["configure"]],
-])("the goal %j is looked for as %j", (goal, words) => {
+])("the goal %j is searched for as %j", (goal, words) => {
   expect(toTerms(goal).map(({ word }) => word)).toEqual(words);
 });
 
-describe("the way", () => {
+describe("the path", () => {
   const linked = (...links: [string, string][]) =>
     links.map(([to, text]) => `<li><a href="${to}">${text}</a></li>`).join("");
   const wayOf = (events: AgentEvent[], site: Site) =>
@@ -689,7 +689,7 @@ describe("the way", () => {
   const filler = (paths: string[]) =>
     Object.fromEntries(paths.map((path) => [path, page(path, prose("other things"))]));
 
-  test("ends only with a limit or the last link, however little the links promise", async () => {
+  test("ends only at a limit or the last link, however little the links promise", async () => {
     const paths = Array.from({ length: 12 }, (_, i) => `/p${i}`);
     const site = open({
       "/": page("Home", `${prose("things")}<ul>${linked(...paths.map((path): [string, string] => [path, path]))}</ul>`),
@@ -703,7 +703,7 @@ describe("the way", () => {
     expect(unclear(none).map(({ budget, pages }) => ({ budget, pages }))).toEqual([{ budget: "links", pages: 13 }]);
   });
 
-  test("goes by what stands around a link, to maps and beginners' pages first, and stays near the start", async () => {
+  test("follows the context of links, prefers indexes and beginners' pages, and stays near the start", async () => {
     const site = open({
       "/": page(
         "Tool",
@@ -749,7 +749,7 @@ describe("the way", () => {
     ]);
   });
 
-  test("a goal of one part is not pieced together, and words that are scattered over a page do not cover it", async () => {
+  test("a goal of one part is not combined from several sections, and scattered words do not cover it", async () => {
     const site = open(twoParts);
     const one = await explore({
       text: "Serve HTTP requests to select a row from a database",
@@ -764,7 +764,7 @@ describe("the way", () => {
   });
 });
 
-test("real docs in Markdown: a page of Bun's, found from the guides, in time", async () => {
+test("real docs in Markdown: a page of Bun's docs, found from the guides", async () => {
   const root = `${import.meta.dir}/../node_modules/bun-types/docs`;
   const folders = ["runtime", "guides/websocket", "guides/http"];
   const files = folders.flatMap((folder) => [...new Bun.Glob(`${folder}/**/*.mdx`).scanSync(root)]).sort();

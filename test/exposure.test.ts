@@ -8,7 +8,7 @@ import { emptyFolder } from "./support/executable.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
-test("the log has no token of a link", async () => {
+test("the log contains no link tokens", async () => {
   const lines: string[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => void lines.push(line) });
   for (const base of ["", "/evals"]) {
@@ -36,7 +36,7 @@ test("the log has no token of a link", async () => {
   expect(lines.filter((line) => line.includes("/[redacted]")).length).toBeGreaterThan(8);
 });
 
-test("the files of a database are readable only for their owner, also those of an older version", () => {
+test("database files are readable only for their owner, also those of an older version", () => {
   const folder = emptyFolder();
   const before = process.umask(0o022);
   try {
@@ -55,7 +55,7 @@ test("the files of a database are readable only for their owner, also those of a
   }
 });
 
-test("a damaged database that an export finds makes the service not ready", async () => {
+test("a damaged database found by an export makes the service not ready", async () => {
   const folder = emptyFolder();
   const app = testApp({ dataDir: folder });
   const { db, service, a } = app;
@@ -83,7 +83,7 @@ test("a damaged database that an export finds makes the service not ready", asyn
   rmSync(folder, { recursive: true });
 });
 
-test("a form of a stranger is at most 64 KiB, with and without a length", async () => {
+test("a form without a session is at most 64 KiB, with and without a length", async () => {
   const { app } = testApp();
   const send = (path: string, size: number, isChunked: boolean) => {
     const bytes = new TextEncoder().encode(`email=${"a".repeat(size)}`);

@@ -25,7 +25,7 @@ describe("friction", () => {
   const asB = { headers: { authorization: `Bearer ${app.b.key}` } };
   const titles = (html: string) => [...html.matchAll(/<a href="\/friction\/(\w+)\?promptId=/g)].map(([, each]) => each);
 
-  test("is listed, each thing once with its life, and filtered", async () => {
+  test("is listed without duplicates, with its state, and filtered", async () => {
     const { body } = await app.send("GET", "/friction");
     expect(titles(body)).toEqual([print, hostile.fingerprint]);
     expect(body).toContain("3 of 4");
@@ -43,7 +43,7 @@ describe("friction", () => {
     expect((await app.send("GET", `/friction?promptId=${id}`, asB)).status).toBe(404);
   });
 
-  test("has a life over the evaluations that came by, drawn and in a table", async () => {
+  test("has a history over the evaluations that reached its page, as a chart and a table", async () => {
     const { body } = await app.send("GET", `/friction/${print}?promptId=${id}`);
     expect(body).toContain(": 50%, 100%</title>");
     expect(body).toContain("Dead link on Quickstart: /reference/client (404)</h1>");
@@ -53,7 +53,7 @@ describe("friction", () => {
     expect((await app.send("GET", `/friction/${print}`)).status).toBe(400);
   });
 
-  test("is marked done by a person, and looked at again", async () => {
+  test("is marked as done by a person, and verified", async () => {
     const member = await signedIn(app, { role: "member" });
     const path = `/reports/${first?.slug}`;
     expect((await app.send("GET", path)).body).not.toContain(`${path}/done/`);
@@ -72,7 +72,7 @@ describe("friction", () => {
 describe("providers", () => {
   const app = testApp();
 
-  test("are added and changed by admins, with what is wrong said beside what was typed", async () => {
+  test("are added and changed by admins, with errors next to the submitted values", async () => {
     const admin = await signedIn(app, { role: "admin" });
     expect((await admin.get("/providers")).body).toContain('class="empty"');
     const wrong = await admin.post("/providers", { name: "Acme", docsUrl: "ftp://acme", productUrl: "" });
@@ -102,7 +102,7 @@ describe("providers", () => {
     ]).toEqual([404, 404]);
   });
 
-  test("have a map of their docs: what was read, what was never reached, what was guessed", async () => {
+  test("have a docs map: pages read, never reached and guessed", async () => {
     const docs = "https://docs.example.com";
     const provider = app.service.providers.createProvider(app.a.org, { name: "Docs", docsUrl: `${docs}/` });
     const input = { text: "Upload.", targetProviderId: provider.id };

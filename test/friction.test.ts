@@ -77,7 +77,7 @@ function docs(now?: () => number) {
 
 type Thing = { fingerprint: string; category: string; title: string; state: string; seenIn: object; slug: string };
 
-test("a link of real docs that is broken, mended and broken again is one thing with a life", async () => {
+test("a link of real docs that breaks, is fixed and breaks again is one friction point with a lifecycle", async () => {
   let now = Date.UTC(2026, 10, 1, 9);
   const { app, run, dead, mend, prompt } = docs(() => now);
   const states: unknown[] = [];
@@ -121,7 +121,7 @@ test("a link of real docs that is broken, mended and broken again is one thing w
   });
 });
 
-test("what only a preview met is told as that, after all that stands in the live docs", async () => {
+test("friction of previews only is marked and comes after that of the live docs", async () => {
   const { site, run, list, dead, mend, prompt, app } = docs();
   mend(true);
   await run();
@@ -139,7 +139,7 @@ test("what only a preview met is told as that, after all that stands in the live
   expect((await dead()).map(previewed)).toEqual([false]);
 });
 
-test("a run that never came to the page proves nothing", async () => {
+test("a run that never reached the page proves nothing", async () => {
   const { site, run, dead, app, prompt } = docs();
   await run();
   expect((await dead()).map(({ title }) => title)).toEqual(["Dead link on Acme: /guide/setup (404)"]);
@@ -174,7 +174,7 @@ describe("what counts", () => {
     return { app, id, evaluate, told, set };
   }
 
-  test("published reports only: what is archived or a draft is as if it were not, until it is published", async () => {
+  test("only published reports: archived reports and drafts are ignored until they are published", async () => {
     const { app, id, evaluate, told, set } = prompted();
     const [first] = evaluate(withPoint);
     const [second] = evaluate(without);
@@ -195,7 +195,7 @@ describe("what counts", () => {
     expect(sums).toEqual({ points: 8.2, seconds: 2.8, usd: null });
   });
 
-  test("an agent with a model may miss what is still there: it takes as many runs as leave less than 5 % to luck", async () => {
+  test("an agent with a model may miss it: enough runs are needed to keep chance below 5 %", async () => {
     const { evaluate, told } = prompted();
     evaluate(byModel(withPoint));
     // 1 of 1 is taken for 1 of 2: four misses are .0625, five .031.
@@ -205,7 +205,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["fixed", 1, 6]);
   });
 
-  test("a run of another model, one ended by a limit and one that could not be made say nothing", async () => {
+  test("runs of another model, runs ended by a limit and failed runs don't count", async () => {
     const { app, id, evaluate, told } = prompted();
     evaluate(withPoint);
     evaluate({ ...without, exposure: { ...without.exposure, isComplete: false } });
@@ -217,7 +217,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["open", 2, 2]);
   });
 
-  test("runs of one evaluation may end in any order", async () => {
+  test("runs of one evaluation can end in any order", async () => {
     const { evaluate, told } = prompted();
     evaluate(without, without, withPoint, without);
     expect(await told()).toEqual(["new", 1, 4]);
@@ -225,7 +225,7 @@ describe("what counts", () => {
     expect(await told()).toEqual(["open", 4, 8]);
   });
 
-  test("who asks names a prompt or a provider that there is", async () => {
+  test("an unknown prompt or provider is rejected", async () => {
     const { app, id } = prompted();
     const { send, b } = app;
     const got = async (query: string, key?: string) => {

@@ -49,7 +49,7 @@ const steady = (base: number, head: number) => (side: string, nth: number) =>
   (side === "base" ? base : head) + (nth % 3);
 
 describe("a gate", () => {
-  test("runs head and base in turn, and fails where the head has regressed", async () => {
+  test("runs head and base alternately, and fails if the head regressed", async () => {
     const app = setUp(steady(80, 70));
     const { status, body: asked } = await app.ask({ urlMap: preview });
     expect([status, asked.status, asked.progress]).toEqual([201, "running", { ended: 0, of: 10 }]);
@@ -108,7 +108,7 @@ describe("a gate", () => {
     expect(gate.reason).toStartWith(reason);
   });
 
-  test("of which a fifth of the runs could not be made is decided by the others; where more were lost, it cannot be told", async () => {
+  test("with a fifth of its runs failed is decided by the others; with more, it is inconclusive", async () => {
     const ends = (timeouts: number) => (side: string, nth: number) =>
       side === "head" && nth < timeouts + 1
         ? nth < 1
@@ -126,12 +126,12 @@ describe("a gate", () => {
     });
   });
 
-  test("of fewer than four runs warns", async () => {
+  test("with fewer than four runs warns", async () => {
     const { body } = await setUp(steady(80, 80)).ask({ urlMap: preview, runs: 3 });
     expect(body.warnings).toEqual([expect.stringMatching(/^3 runs .*minScore/)]);
   });
 
-  test("warns, from then on, whoever evaluates its prompt with fewer than four runs", async () => {
+  test("adds a warning to evaluations of its prompt with fewer than four runs", async () => {
     const app = setUp(steady(80, 80));
     const { base, promptId, send } = { ...app, base: `/api/v1/prompts/${app.promptId}` };
     const warnings = async () => (await send("GET", base)).body.warnings;
@@ -145,7 +145,7 @@ describe("a gate", () => {
     expect(await warnings()).toEqual([]);
   });
 
-  test("warns whoever evaluates any of its prompts, and names each baseline that is too small", async () => {
+  test("adds a warning to evaluations of all its prompts, and names each baseline that is too small", async () => {
     const app = setUp((_, nth) => 80 + (nth % 3));
     const text = "Upload a file. https://docs.example.com";
     const other = app.service.prompts.createPrompt(app.a.org, { agent: "noisy", title: "Download", text }).id;
@@ -198,7 +198,7 @@ describe("a gate", () => {
     expect(await refused({ tag: "many" })).toMatch(/^Invalid tag: 21 prompts .* at most 20/);
   });
 
-  test("of prompts of which only one got worse tells that they disagree", async () => {
+  test("in which only one prompt got worse reports that they disagree", async () => {
     const app = testApp({ agents: noisy });
     const text = "Upload a file. https://docs.example.com";
     const promptIds = [1, 2].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
@@ -218,7 +218,7 @@ describe("a gate", () => {
     expect([withinP < 0.05, p >= 0.05, delta.value < -5]).toEqual([true, true, true]);
   });
 
-  test("whose runs cannot be made is an error, not a failure", async () => {
+  test("whose runs fail is an error, not a failure", async () => {
     const lost = (side: string, nth: number) =>
       side === "head" && nth % 2 ? "infrastructure: the host is gone" : 70 + (nth % 3);
     const app = setUp(lost);
@@ -245,7 +245,7 @@ describe("a gate", () => {
     });
   });
 
-  test("without a urlMap is held against the baseline, which counts as it was when the gate was asked for", async () => {
+  test("without a urlMap is compared with the baseline at the time of the request", async () => {
     const app = setUp((_, nth) => (nth < 10 ? 80 + (nth % 3) : 60 + (nth % 3)));
     expect((await app.ask({})).body).toEqual({ error: "bad_request", detail: expect.stringContaining("urlMap") });
     await app.gate({ runs: 5, minScore: 50 });
@@ -259,7 +259,7 @@ describe("a gate", () => {
     });
   });
 
-  test("adaptive stops when the verdict is plain, and says at which look", async () => {
+  test("adaptive stops when the verdict is clear, and reports after how many runs", async () => {
     const worse = await setUp(steady(80, 60)).gate({ urlMap: preview, adaptive: true });
     expect([worse.status, worse.progress.of]).toEqual(["failed", 10]);
     expect(worse.reason).toEndWith("; clear after 5 runs per side");
@@ -298,7 +298,7 @@ describe("a gate", () => {
     expect(gate.spentUsd).toEqual(costUsd === null ? null : expect.closeTo(costUsd * runs, 9));
   });
 
-  test("is accepted once for one Idempotency-Key, and belongs to its organization", async () => {
+  test("is accepted once per Idempotency-Key, and belongs to its organization", async () => {
     const app = setUp(steady(80, 80));
     const headers = { "idempotency-key": "commit-1" };
     const one = (await app.ask({ urlMap: preview, minScore: 60 }, headers)).body;
@@ -312,7 +312,7 @@ describe("a gate", () => {
     );
   });
 
-  test("that meets a defect ends as an error, and keeps no other from going on", async () => {
+  test("with an internal error ends as an error, and doesn't block others", async () => {
     const app = setUp(steady(80, 70));
     const broken = (await app.ask({ urlMap: preview })).body;
     const whole = (await app.ask({ urlMap: preview })).body;
@@ -334,7 +334,7 @@ describe("a gate that must not pass", () => {
   const missed: Grade = { ...won, outcome: "goal_not_met", score: 55 };
   const unclear: Grade = { ...won, outcome: "not_judged", scope: "conduct_only", grade: null, judge };
 
-  test("where 5 of 5 reach the goal, and then 4 miss it and 1 is unclear", async () => {
+  test("if 5 of 5 reached the goal, and then 4 missed it and 1 is unclear", async () => {
     const app = setUp((side, nth) => (side === "base" ? won : nth < 4 ? missed : unclear));
     const gate = await app.gate({ urlMap: preview });
     expect([gate.status, gate.comparison.evidence.ends.success.after]).toEqual(["failed", { k: 0, n: 5 }]);
@@ -344,12 +344,12 @@ describe("a gate that must not pass", () => {
   test.each([
     ["4 of 5 runs time out", 4, 5, "failed"],
     ["7 of 10 runs time out", 7, 10, "failed"],
-  ])("where %s", async (_, lost, runs, status) => {
+  ])("if %s", async (_, lost, runs, status) => {
     const app = setUp((side, nth) => (side === "head" && nth < lost ? "timeout: too long" : 80 + (nth % 3)));
     expect((await app.gate({ urlMap: preview, runs })).status).toBe(status);
   });
 
-  test("where the explorer falls by 40 points, or meets something new", async () => {
+  test("if the explorer loses 40 points, or finds new friction", async () => {
     const explorer = (end: Parameters<typeof setUp>[0]) => setUp(end, 0, "explorer").gate({ urlMap: preview, runs: 3 });
     const fell = await explorer((side) => (side === "base" ? 90 : 50));
     expect([fell.status, fell.progress.of, fell.comparison.evidence.p]).toEqual(["failed", 2, null]);
@@ -370,7 +370,7 @@ describe("a gate that must not pass", () => {
     expect((await explorer(() => niceGrade)).status).toBe("passed");
   });
 
-  test("where five prompts all fall by 30 points", async () => {
+  test("if five prompts all lose 30 points", async () => {
     const app = setUp(steady(80, 50));
     const text = "Upload a file. https://docs.example.com";
     const others = [1, 2, 3, 4].map(() => app.service.prompts.createPrompt(app.a.org, { agent: "noisy", text }).id);
@@ -379,7 +379,7 @@ describe("a gate that must not pass", () => {
     expect([gate.status, gate.prompts.length, gate.progress.of]).toEqual(["failed", 5, 50]);
   });
 
-  test("where a bar is for tested goals and the score is of the docs alone", async () => {
+  test("if the minimum is for tested goals and the score covers only the docs", async () => {
     const docs: Grade = { ...niceGrade, scope: "docs_only", grade: null };
     const app = setUp(() => docs);
     expect((await app.gate({ urlMap: preview, minScore: 50 })).status).toBe("error");

@@ -138,7 +138,7 @@ describe.each(names)("%s", (name) => {
   const { provider, make } = paths[name];
 
   test.each([["streamed"], ["whole"]])(
-    "a tool is called and the answer comes, %s; usage and cost are what was stated",
+    "a tool call and its response pass through, %s; usage and cost are as reported",
     async (how) => {
       const { session, usage, failures } = openRun(provider, "tool");
       const options = {
@@ -194,7 +194,7 @@ describe.each(names)("%s", (name) => {
     await session.close();
   });
 
-  test("a model that is not the run's is refused, and the provider never hears of it", async () => {
+  test("another model is rejected, and the provider is not called", async () => {
     const { session, events } = openRun(provider, "text");
     const before = fake.requests.length;
     const failed = generateText({ model: make(session, "think"), prompt: "Hi.", maxRetries: 0 });
@@ -212,7 +212,7 @@ describe.each(names)("%s", (name) => {
     await session.close();
   });
 
-  test("an answer that was left in the middle is counted: it is read to its end", async () => {
+  test("an abandoned response is counted: it is read to its end", async () => {
     const { session, usage } = openRun(provider, "held");
     const leaving = new AbortController();
     const result = streamText({ model: make(session, "held"), prompt: "Hi.", abortSignal: leaving.signal });
@@ -228,7 +228,7 @@ describe.each(names)("%s", (name) => {
   test.each([
     ["the operator's", null],
     ["an organization's", [{ host: "127.0.0.1", port: null }]],
-  ])("a stream of %s server that is cut is an error to the client, and its cost is not known", async (_, allow) => {
+  ])("a cut stream of %s server is an error for the client, and its cost is unknown", async (_, allow) => {
     const { session, events, usage } = openRun(provider, "half", { allow });
     const result = streamText({ model: make(session, "half"), prompt: "Hi.", maxRetries: 0 });
     let text = "";
@@ -247,7 +247,7 @@ describe.each(names)("%s", (name) => {
     expect(session.spent().unpriced).toBe(1);
   });
 
-  test("a stream that stops without its end is not taken for a whole one", async () => {
+  test("a stream without its end is not taken for complete", async () => {
     const { session, events, usage } = openRun(provider, "endless");
     const result = streamText({ model: make(session, "endless"), prompt: "Hi.", maxRetries: 0, onError() {} });
     await result.consumeStream();
@@ -262,7 +262,7 @@ describe.each(names)("%s", (name) => {
     });
   });
 
-  test("a refused key ends the run at once, with the cause and without the key", async () => {
+  test("a rejected key ends the run at once, with the cause and without the key", async () => {
     for (const status of [401, 403]) {
       const scenario = status === 401 ? "unauthorized" : "forbidden";
       const { session, failures, usage } = openRun(provider, scenario);
@@ -276,7 +276,7 @@ describe.each(names)("%s", (name) => {
     }
   });
 
-  test("five failures in a row end the run, with the time that the provider asks for", async () => {
+  test("five failures in a row end the run, with the provider's Retry-After", async () => {
     const { session, failures, events, usage } = openRun(provider, "limited");
     const model = make(session, "limited");
     for (let i = 0; i < 5; i++) {
@@ -296,8 +296,8 @@ describe.each(names)("%s", (name) => {
   });
 });
 
-describe("failures of a provider", () => {
-  test("a success begins the count anew", async () => {
+describe("provider failures", () => {
+  test("a success resets the count", async () => {
     const { session, failures, usage } = openRun("openai", "recovers");
     const statuses: number[] = [];
     for (let i = 0; i < 9; i++) {
@@ -344,14 +344,14 @@ describe("failures of a provider", () => {
     await session.close();
   });
 
-  test("a Retry-After may be a date", async () => {
+  test("Retry-After can be a date", async () => {
     const { session, failures } = openRun("openai", "dated");
     for (let i = 0; i < 5; i++) await ask(session, "dated");
     expect(failures).toMatchObject([{ failureCause: "infrastructure", options: { retryAfterMs: 9000 } }]);
     await session.close();
   });
 
-  test("Google says 400 for a key that it does not know", async () => {
+  test("Google returns 400 for an unknown key", async () => {
     const { session, failures } = openRun("google", "badkey");
     const answer = await call(session, "/google/v1beta/models/badkey:generateContent", { contents: [] });
     expect([answer.status, failures.map(({ failureCause }) => failureCause)]).toEqual([400, ["credentials"]]);
@@ -375,7 +375,7 @@ describe("failures of a provider", () => {
     elsewhere.stop(true);
   });
 
-  test("a request that the provider cannot take is the agent's affair", async () => {
+  test("a request that the provider rejects is the agent's problem", async () => {
     const { session, events, failures } = openRun("openai", "unread");
     expect((await ask(session, "unread")).status).toBe(400);
     expect([events, failures]).toEqual([[], []]);
@@ -417,7 +417,7 @@ describe("budgets", () => {
       { limit: "model_cost", value: 0.006, unit: "USD" },
       0.88,
     ],
-  ] as const)("of %s: near at 80 %, refused past it", async (kind, limits, allowed, words, limit, share) => {
+  ] as const)("of %s: near at 80 %, rejected beyond it", async (kind, limits, allowed, words, limit, share) => {
     const { session, events, near } = openRun("openai", "text", { limits });
     for (let i = 0; i < allowed; i++) await (await ask(session, "text")).text();
     expect(near.map(([name, at]) => [name, Math.round(at * 100) / 100])).toEqual([[kind, share]]);
@@ -436,7 +436,7 @@ describe("budgets", () => {
     await session.close();
   });
 
-  test.each(names)("of money bounds what an answer of %s may hold: no call writes more than is left", async (name) => {
+  test.each(names)("of money limits the output of %s: no call generates more than is left", async (name) => {
     const { provider, make } = paths[name];
     const usual = provider === "anthropic" ? 4096 : undefined;
     for (const [costUsd, maxOutputTokens, sent] of [
@@ -463,7 +463,7 @@ describe("budgets", () => {
     }
   });
 
-  test("without a price the cost is not known, never 0, and the run is told once", async () => {
+  test("without a price, the cost is unknown, never 0, and the run gets one notice", async () => {
     const { session, events, usage } = openRun("openai", "text", { priced: false, limits: { costUsd: 0.001 } });
     for (let i = 0; i < 3; i++) expect((await ask(session, "text")).status).toBe(200);
     expect(usage().map(({ costUsd }) => costUsd)).toEqual([null, null, null]);
@@ -477,7 +477,7 @@ describe("budgets", () => {
     await session.close();
   });
 
-  test("an answer without figures has no known cost", async () => {
+  test("a response without usage has unknown cost", async () => {
     const { session, events, usage, failures } = openRun("openai-compatible", "uncounted");
     const answer = await call(session, "/openai-compatible/v1/chat/completions", { model: "uncounted", messages: [] });
     await answer.text();
@@ -508,8 +508,8 @@ describe("prices", () => {
   });
 });
 
-describe("the door", () => {
-  test("only the token of a run in progress is let in", async () => {
+describe("authentication", () => {
+  test("requires the token of an active run", async () => {
     const { session } = openRun("openai", "text");
     const other = openRun("openai", "think");
     const closed = openRun("openai", "text");
@@ -577,7 +577,7 @@ describe("the door", () => {
       "openai-compatible",
       ["/openai-compatible/v1/responses", "/openai-compatible/v1/completions", "/openai-compatible/v1/models"],
     ],
-  ] as const)("%s: what is no call of a model is not there", async (provider, addresses) => {
+  ] as const)("%s: anything but a model call returns 404", async (provider, addresses) => {
     const { session } = openRun(provider, "text");
     const before = fake.requests.length;
     for (const path of addresses)
@@ -616,7 +616,7 @@ describe("the door", () => {
     ["anthropic", "/anthropic/v1/messages", { mcp_servers: [{ url: "https://example.com" }] }, "mcp_servers"],
     ["google", "/google/v1beta/models/text:generateContent", { tools: [{ googleSearch: {} }] }, "googleSearch"],
     ["openai-compatible", "/openai-compatible/v1/chat/completions", { plugins: [{ id: "web" }] }, "plugins"],
-  ] as const)("%s %s: what the provider itself would do on the web is refused", async (provider, path, more, what) => {
+  ] as const)("%s %s: provider-side tools on the web are rejected", async (provider, path, more, what) => {
     const { session } = openRun(provider, "text");
     const before = fake.requests.length;
     const refused = await call(session, path, { model: "text", messages: [], ...more });
@@ -628,7 +628,7 @@ describe("the door", () => {
     await session.close();
   });
 
-  test("tools that the client runs pass, in a namespace, searched for or added later", async () => {
+  test("client-side tools pass, in a namespace, searched for or added later", async () => {
     const { session } = openRun("openai", "text");
     const own = { type: "function", name: "shell" };
     const answer = await call(session, "/openai/v1/responses", {
@@ -644,7 +644,7 @@ describe("the door", () => {
     await session.close();
   });
 
-  test("bodies are bounded and must be JSON objects", async () => {
+  test("bodies are limited and must be JSON objects", async () => {
     const small = createGateway({ now, maxBodyBytes: 1000 });
     const { session } = openRun("openai", "text", { of: small });
     expect((await ask(session, "text", { padding: "x".repeat(1000) })).status).toBe(413);
@@ -668,7 +668,7 @@ describe("the door", () => {
     await small.close();
   });
 
-  test("the provider reads the same model as the gateway did, however the request is written", async () => {
+  test("the provider gets the same model that the gateway checked, however the request is written", async () => {
     const { session } = openRun("openai", "text");
     const twice = '{"model": "think", "messages": [], "model": "text"}';
     expect((await call(session, "/openai/v1/chat/completions", twice)).status).toBe(200);
@@ -676,14 +676,14 @@ describe("the door", () => {
     await session.close();
   });
 
-  test("the socket is for this user alone", () => {
+  test("only this user can access the socket", () => {
     const { session } = openRun("openai", "text");
     expect(statSync(dirname(session.socketPath)).mode & 0o777).toBe(0o700);
     expect(session.socketPath.length).toBeLessThan(108);
   });
 });
 
-test("a stream is handed on as it comes, and made to say what it used", async () => {
+test("a stream is passed on as it arrives, and made to report its usage", async () => {
   const { session, usage } = openRun("openai", "held");
   const answer = await ask(session, "held", { stream: true, stream_options: { include_obfuscation: false } });
   const reader = answer.body?.getReader();
@@ -703,7 +703,7 @@ test("a stream is handed on as it comes, and made to say what it used", async ()
   await session.close();
 });
 
-test("an answer that nobody waits for is dropped after a while, and its cost is not known", async () => {
+test("an abandoned response is dropped after a while, and its cost is unknown", async () => {
   const { session, events, failures, usage } = openRun("openai", "held");
   const own = serveFakeModel({ key });
   const held = openRun("openai", "held", { of: createGatewayTo(own.baseUrls.openai, key, impatient) });
@@ -726,7 +726,7 @@ test("an answer that nobody waits for is dropped after a while, and its cost is 
   await session.close();
 });
 
-test("a call that is left before its answer begins may be paid for: its cost is not known, and nobody failed", async () => {
+test("a call abandoned before its response may cost money: its cost is unknown, and it is no failure", async () => {
   const { session, events, usage } = openRun("openai", "silent", { of: impatient });
   const before = fake.requests.length;
   const asking = ask(session, "silent");
@@ -737,7 +737,7 @@ test("a call that is left before its answer begins may be paid for: its cost is 
   expect(events.filter(({ type }) => type === "error")).toEqual([]);
 });
 
-test("closing a run cuts what it still has in the air", async () => {
+test("closing a run aborts its calls in progress", async () => {
   const { session, usage } = openRun("openai", "held", { of: impatient });
   const answer = await ask(session, "held", { stream: true });
   const reading = answer.text();
@@ -747,7 +747,7 @@ test("closing a run cuts what it still has in the air", async () => {
   expect(usage()).toMatchObject([{ costUsd: null }]);
 });
 
-test("fifty streams at once, of fifty runs: each is whole and counted to its own run", async () => {
+test("fifty streams of fifty runs at once: each is complete and counted for its own run", async () => {
   const runs = Array.from({ length: 50 }, (_, i) => {
     const name = names[i % names.length] as keyof typeof paths;
     return { ...openRun(paths[name].provider, "slow"), make: paths[name].make };
@@ -762,7 +762,7 @@ test("fifty streams at once, of fifty runs: each is whole and counted to its own
   }
 });
 
-test("a run makes up to sixteen calls at once", async () => {
+test("a run makes up to sixteen concurrent calls", async () => {
   const { session } = openRun("openai", "held");
   const calls = Array.from({ length: 17 }, () => ask(session, "held", { stream: true }));
   const statuses = (await Promise.all(calls)).map(({ status }) => status);
@@ -771,7 +771,7 @@ test("a run makes up to sixteen calls at once", async () => {
   await session.close();
 });
 
-test("every provider has an address in the fake", () => {
+test("the fake model serves every provider", () => {
   expect(Object.keys(fake.baseUrls).sort()).toEqual([...modelProviders].sort());
   expect(Object.keys(readConfig({}).modelPlaces).sort()).toEqual([...modelProviders].sort());
 });

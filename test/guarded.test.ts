@@ -83,7 +83,7 @@ describe("addresses", () => {
     ["http://[2002:7f00:1::]/", "2002:7f00:1:: is a 6to4 address"],
     ["http://[fd00:ec2::254]/", "fd00:ec2::254 is a unique local address"],
     ["http://[fe80::1]/", "fe80::1 is a link-local address"],
-  ])("%s is refused", async (url, what) => {
+  ])("%s is blocked", async (url, what) => {
     expect(await outcome(guard([]), url)).toEqual(refused(new URL(url).href, `${what}; ${remedy}`));
   });
 
@@ -97,12 +97,12 @@ describe("addresses", () => {
       "https://example.com:8443/",
       "example.com cannot be reached on port 8443: only ports 80 and 443 are allowed; the operator can allow others with EVALD_ALLOW_PRIVATE",
     ],
-  ])("%s is refused without a look-up", async (url, message) => {
+  ])("%s is blocked without a DNS lookup", async (url, message) => {
     const lookup = () => Promise.reject(new Error("looked up"));
     expect(await outcome(guard([], { lookup }), url)).toEqual(refused(url, message));
   });
 
-  test("a rule opens one port, a host name, an address or a range", async () => {
+  test("a rule allows one port, a host name, an address or a range", async () => {
     const { port } = home;
     const lookup = async () => [{ address: "127.0.0.1", family: 4 }];
     const named = `http://docs.test:${port}/`;
@@ -135,7 +135,7 @@ describe("addresses", () => {
     });
   });
 
-  test("metadata is opened by its very address and port alone", async () => {
+  test("metadata requires a rule for its exact address and port", async () => {
     const lookup = async () => [{ address: "169.254.169.254", family: 4 }];
     const kind = async (rule: AllowRule, url: string) =>
       (await outcome(guard([rule], { lookup }), url, { timeoutMs: 1, signal: AbortSignal.timeout(200) })).kind;
@@ -148,7 +148,7 @@ describe("addresses", () => {
     expect(await kind({ host: "169.254.169.254", port: 80 }, "http://169.254.169.254/")).not.toBe("refused");
   });
 
-  test("one private answer among public ones is enough to refuse", async () => {
+  test("one private address among public ones is enough to block", async () => {
     const lookup = async () => [
       { address: "93.184.216.34", family: 4 },
       { address: "10.0.0.7", family: 4 },
@@ -158,7 +158,7 @@ describe("addresses", () => {
     );
   });
 
-  test("a port that is open somewhere private is not open everywhere", async () => {
+  test("a port that is allowed for a private host is not allowed everywhere", async () => {
     const lookup = async () => [{ address: "93.184.216.34", family: 4 }];
     expect(await outcome(guard([{ host: "10.0.0.0/8", port: null }], { lookup }), "http://public.test:8080/")).toEqual(
       refused(
@@ -168,7 +168,7 @@ describe("addresses", () => {
     );
   });
 
-  test("a name is looked up once a request and its answer is what is connected to", async () => {
+  test("a name is resolved once per request, and the connection uses the result", async () => {
     let lookups = 0;
     const lookup = async () => [{ address: lookups++ === 0 ? "127.0.0.1" : "10.0.0.7", family: 4 }];
     const guarded = guard([{ host: "127.0.0.1", port: home.port }], { lookup });
@@ -182,7 +182,7 @@ describe("addresses", () => {
     );
   });
 
-  test("a range that is none is told at once", () => {
+  test("an invalid range is rejected at once", () => {
     expect(() => guard([{ host: "10.0.0.0/99", port: null }])).toThrow(
       "10.0.0.0/99 is not a valid range: the prefix length must be 0 to 32",
     );
@@ -249,7 +249,7 @@ describe("redirects", () => {
     });
   });
 
-  test("are read as the UTF-8 that servers send, and timed as one request", async () => {
+  test("are read as UTF-8 like servers send them, and timed as one request", async () => {
     const { url } = await rawServer((socket) => {
       socket.on("data", (data) => {
         const moved = data.toString().startsWith("GET / ");
@@ -262,7 +262,7 @@ describe("redirects", () => {
     expect({ ms, last }).toEqual({ ms: 14, last: `${url}/gr%C3%BCn` });
   });
 
-  test("keep credentials within an origin and drop them on the way out", async () => {
+  test("keep credentials within an origin and drop them otherwise", async () => {
     const echo = (request: Request) => Response.json(Object.fromEntries(request.headers));
     const other = site({ "/echo": echo });
     const home = site({
@@ -291,7 +291,7 @@ describe("redirects", () => {
     });
   });
 
-  test("change the method as browsers do", async () => {
+  test("change the method like browsers", async () => {
     const back = (status: number) => (request: Request) =>
       request.method === "GET"
         ? new Response("done")
@@ -317,7 +317,7 @@ describe("redirects", () => {
 });
 
 describe("urlMap", () => {
-  test("sends a host elsewhere, and speaks of it by its own name", async () => {
+  test("maps a host, and reports under the original name", async () => {
     const preview: Site = site({
       "/preview/guide?v=2": { body: "guide" },
       "/preview/absolute": () => Response.redirect(`${preview.url}/preview/guide?v=2`),
@@ -360,7 +360,7 @@ describe("urlMap", () => {
     ]).toEqual([`${preview.url}/preview/a?b=c`, `${preview.url}/api/x`, null, null]);
   });
 
-  test("opens nothing by itself, and says where it sent what failed", async () => {
+  test("allows nothing by itself, and a failure names the mapped URL", async () => {
     expect(
       await outcome(guard([], { urlMap: { "docs.example.com": "http://10.0.0.7/" } }), "https://docs.example.com/a"),
     ).toEqual(
@@ -389,13 +389,13 @@ describe("urlMap", () => {
     ["DÖCS.example.com", ["https://xn--dcs-sna.example.com/", "http://döcs.example.com/"], []],
     ["my_docs.internal", ["http://my_docs.internal/"], []],
   ];
-  test.each(keys)("a key however it is spelt: %s", (key, mapped, notMapped) => {
+  test.each(keys)("a key however it is written: %s", (key, mapped, notMapped) => {
     const guarded = guard(own, { urlMap: { [key]: "http://127.0.0.1:9/preview" } });
     for (const url of mapped) expect([url, guarded.mapped(url)]).toEqual([url, "http://127.0.0.1:9/preview/"]);
     for (const url of notMapped) expect([url, guarded.mapped(url)]).toEqual([url, null]);
   });
 
-  test("the closest key wins", () => {
+  test("the most specific key wins", () => {
     const at = (n: number) => `http://127.0.0.1:${n}`;
     const urlMap = { "a.test": at(1), "a.test:8443": at(2), "https://a.test:8443": at(3), "a.test:443": at(4) };
     for (const ordered of [urlMap, Object.fromEntries(Object.entries(urlMap).reverse())]) {
@@ -409,7 +409,7 @@ describe("urlMap", () => {
 describe("limits", () => {
   const head = "HTTP/1.1 200 OK\r\n";
 
-  test("a gzip bomb without end is stopped on the way", async () => {
+  test("an endless gzip bomb is stopped on the way", async () => {
     const member = zlib.gzipSync(Buffer.alloc(1024 * 1024));
     const { promise: closed, resolve: close } = Promise.withResolvers<number>();
     const { url } = await rawServer((socket) => {
@@ -437,7 +437,7 @@ describe("limits", () => {
     expect((await outcome(guard(), url)).kind).toBe("too_large");
   });
 
-  test("a body may be as long as maxBytes and no longer", async () => {
+  test("a body can be as long as maxBytes and no longer", async () => {
     const { url } = site({
       "/": { body: "12345" },
       "/chunked": () => new Response(new Blob(["12345"]).stream()),
@@ -448,7 +448,7 @@ describe("limits", () => {
     expect(kinds).toEqual(["whole", "too_large", "whole", "too_large"]);
   });
 
-  test("a length that is announced as too long is not waited for", async () => {
+  test("an announced length above the limit is rejected at once", async () => {
     const { url } = await rawServer((socket) => {
       socket.once("data", () => socket.write(`${head}Content-Length: 99999999\r\n\r\n`));
     });
@@ -466,7 +466,7 @@ describe("limits", () => {
     });
   });
 
-  test("an answer that drips, or never comes, ends at the deadline", async () => {
+  test("a slow response, or none, ends at the deadline", async () => {
     const drip = await rawServer((socket) => {
       socket.write(`${head}\r\n`);
       const timer = setInterval(() => socket.write("x"), 10);
@@ -484,7 +484,7 @@ describe("limits", () => {
     expect((await outcome(guard([], { lookup }), "http://slow.test/", { timeoutMs: 20 })).kind).toBe("timeout");
   });
 
-  test("abort ends a request under way, a look-up and one not begun", async () => {
+  test("abort ends a request in progress, a DNS lookup and one that hasn't started", async () => {
     const controller = new AbortController();
     const { url } = await rawServer((socket) => {
       socket.once("data", () => controller.abort());
@@ -506,7 +506,7 @@ describe("limits", () => {
     );
   });
 
-  test("at most four at once to one host, the others wait their turn", async () => {
+  test("at most four concurrent requests per host, the others wait", async () => {
     let held: (() => void)[] = [];
     let most = 0;
     let four = Promise.withResolvers<void>();
@@ -535,7 +535,7 @@ describe("limits", () => {
     expect({ done: (await all).length, most }).toEqual({ done: 12, most: 4 });
   });
 
-  test("waiting for a turn ends with abort and does not count as the request's own time", async () => {
+  test("waiting ends with abort and doesn't count as the request's own time", async () => {
     const { promise: never } = Promise.withResolvers<Response>();
     const controller = new AbortController();
     const home = site({ "/never": () => never, "/": { body: "home" } });
@@ -562,7 +562,7 @@ describe("limits", () => {
 });
 
 describe("hosts that fail", () => {
-  test("are told apart", async () => {
+  test("are distinguished", async () => {
     const broken = {
       garbage: "hello\r\n\r\n",
       cut: "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
@@ -598,7 +598,7 @@ describe("hosts that fail", () => {
     });
   });
 
-  test("a certificate that nobody vouches for is not trusted", async () => {
+  test("an untrusted certificate is rejected", async () => {
     const folder = mkdtempSync(join(tmpdir(), "evald-tls-"));
     stops.push(() => rmSync(folder, { recursive: true }));
     const [key, cert] = [join(folder, "key.pem"), join(folder, "cert.pem")];
@@ -615,7 +615,7 @@ describe("hosts that fail", () => {
     });
   });
 
-  test("a kept connection that the host has closed is opened anew", async () => {
+  test("a kept-alive connection that the host closed is reopened", async () => {
     const { url, sockets } = await rawServer((socket) => {
       socket.once("data", () => {
         socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi");
@@ -644,7 +644,7 @@ describe("bodies", () => {
     "gzip, br": zlib.brotliCompressSync(zlib.gzipSync(text)),
   };
 
-  test("are decompressed, and a cut one is told", async () => {
+  test("are decompressed, and a cut one is reported", async () => {
     const routes = Object.entries(encodings).flatMap(([encoding, body]) => {
       const headers = { "content-encoding": encoding };
       const path = encodeURIComponent(encoding);
@@ -710,7 +710,7 @@ describe("bodies", () => {
   });
 });
 
-test("robots.txt is read once an origin, and believed", async () => {
+test("robots.txt is read once per origin, and obeyed", async () => {
   const asked: string[] = [];
   const files: Record<string, { status: number; text: string } | null> = {
     "https://a.test/robots.txt": {

@@ -29,7 +29,7 @@ async function statementsOf(work: () => unknown): Promise<string[]> {
   return [...seen].filter((sql) => /^\s*(select|with)\b/i.test(sql));
 }
 
-test("trends, friction, docs map and what was marked done read no large table from end to end, with and without what the planner knows", async () => {
+test("trends, friction, docs map and fixes scan no large table, with and without statistics", async () => {
   // The planner has its statistics here: of a table that is all one organization's it may think that an index is of no use.
   const { key, promptIds, providerId, slugs } = seedHistory(folder, 3000);
   let app: ReturnType<typeof testApp> | undefined;

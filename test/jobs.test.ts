@@ -77,7 +77,7 @@ describe("the states of a job", () => {
   const running = { ...begun, state: "running" as const, leaseUntil: 1_030_000 };
   const first = { jobId: "job-1", attempt: 1, owner: "me", startedAt: 1_000_000 };
 
-  test("queued, claimed in order, settled; the history says what it cost", () => {
+  test("queued, claimed in order, settled; the history has the cost", () => {
     const { db, queue, enqueue, claim, claimAll, get, pass, history } = openQueue();
     enqueue("a", "b");
     expect(get("job-1")).toEqual(queued);
@@ -99,13 +99,13 @@ describe("the states of a job", () => {
     expect(queue.countUnfinished()).toBe(1);
   });
 
-  test("a subject has one job of a kind", () => {
+  test("a subject has one job per kind", () => {
     const { enqueue } = openQueue();
     enqueue("a");
     expect(() => enqueue("a")).toThrow();
   });
 
-  test("what goes back waits as long as it is told, and adds to the counter it is told", () => {
+  test("a requeued job waits for its delay, and increases its counter", () => {
     const { enqueue, claim, claimAll, putBack, get, pass, history } = openQueue();
     enqueue("a");
     // Jitter makes fractions of a millisecond, which an integer column refuses.
@@ -134,7 +134,7 @@ describe("the states of a job", () => {
     ]);
   });
 
-  test("what was put off comes before what came later, once it is due", () => {
+  test("delayed jobs come before newer ones once they are due", () => {
     const { enqueue, claim, putBack, pass } = openQueue();
     enqueue("a");
     putBack(claim() as Lease, { delayMs: 5000 });
@@ -144,7 +144,7 @@ describe("the states of a job", () => {
     expect([claim()?.subject, claim()?.subject]).toEqual(["a", "c"]);
   });
 
-  test("orphans are those whose lease ran out, at boot every one that runs", () => {
+  test("orphans are jobs with an expired lease, and at boot all running ones", () => {
     const { queue, enqueue, claim, pass } = openQueue();
     const orphans = (which: "all" | "expired") => queue.listOrphans(which).map(({ subject }) => subject);
     enqueue("a", "b", "c");
@@ -156,7 +156,7 @@ describe("the states of a job", () => {
     expect([orphans("expired"), orphans("all")]).toEqual([["a"], ["a", "b"]]);
   });
 
-  test("what is written under an old attempt changes nothing", () => {
+  test("writes of an old attempt change nothing", () => {
     const { db, queue, enqueue, claim, putBack, get, history } = openQueue();
     enqueue("a");
     const old = claim() as Lease;
@@ -177,7 +177,7 @@ describe("the states of a job", () => {
     expect(taken[0]).toMatchObject({ state: "running", attempt: 2 });
   });
 
-  test("a job is called off while it waits and while it runs, once", () => {
+  test("a job is cancelled while it waits and while it runs, once", () => {
     const { db, queue, enqueue, claim, get, history } = openQueue();
     const cancel = (subject: string) => tx(db, (t) => queue.cancel(t, "run", subject, "enough", () => 0.75));
     enqueue("a", "b");
@@ -194,7 +194,7 @@ describe("the states of a job", () => {
     expect([history("job-2"), claim(), queue.holds(lease)]).toEqual([[], null, false]);
   });
 
-  test("an organization and a host have no more at once than they may, and nobody waits behind them", () => {
+  test("organizations and hosts have concurrency limits, and nobody waits behind them", () => {
     const { enqueue, claimAll, putBack } = openQueue({
       ofOrg: (org) => (org === "small" ? { atOnce: 1, aDay: null } : nothing),
       host: 2,
@@ -210,13 +210,13 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["small x 2"]);
   });
 
-  test("an address that is not known is no host: its runs do not wait for one another", () => {
+  test("an unknown URL has no host: its runs don't wait for each other", () => {
     const { enqueue, claimAll } = openQueue({ host: 1 });
     enqueue({ subject: "a", host: "" }, { subject: "b", host: "" }, { subject: "c" }, { subject: "d" });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["a", "b", "c"]);
   });
 
-  test("the organization with the fewest running comes first, however much another has queued before", () => {
+  test("the organization with the fewest running jobs goes first, however many another has queued", () => {
     const { enqueue, claimAll } = openQueue();
     enqueue(...Array.from({ length: 5 }, (_, n) => ({ subject: `many ${n}`, orgId: "many" })));
     enqueue({ subject: "few 0", orgId: "few" }, { subject: "few 1", orgId: "few" });
@@ -224,7 +224,7 @@ describe("the states of a job", () => {
     expect(leases.map(({ subject }) => subject)).toEqual(["many 0", "few 0", "many 1", "few 1", "many 2"]);
   });
 
-  test("no more are begun within 24 hours than a day may have; one that is tried again counts once, and need not wait", () => {
+  test("the daily limit holds; a retried job counts once and doesn't wait", () => {
     const { enqueue, claimAll, claim, putBack, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 2 }) });
     enqueue("a", "b", "c");
     const { leases } = claimAll(10);
@@ -237,7 +237,7 @@ describe("the states of a job", () => {
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["c"]);
   });
 
-  test("a clock that ran ahead and was set back leaves an organization its day", () => {
+  test("an organization keeps its daily limit after a fast clock was set back", () => {
     const { enqueue, claimAll, pass } = openQueue({ ofOrg: () => ({ atOnce: null, aDay: 1 }) });
     enqueue("a", "b", "c");
     pass(30 * 24 * 3600_000);
@@ -265,7 +265,7 @@ async function setUp(
 }
 
 describe("the runner", () => {
-  test("runs as many at once as it may, and everything in the end", async () => {
+  test("runs as many jobs at once as allowed, and all of them in the end", async () => {
     const gates: (() => void)[] = [];
     let running = 0;
     let most = 0;
@@ -388,7 +388,7 @@ describe("the runner", () => {
   test.each([
     [60_000, 60_000],
     [86_400_000, 3600_000],
-  ])("what the other side asks to wait is waited, an hour at most: of %d ms %d", async (retryAfterMs, waited) => {
+  ])("Retry-After is respected, up to an hour: of %d ms %d", async (retryAfterMs, waited) => {
     let time = 1_790_000_000_000;
     let begun = 0;
     const agent = scriptedAgent(async function* () {
@@ -412,7 +412,7 @@ describe("the runner", () => {
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
   });
 
-  test("what an agent's process says of a wait is heeded", async () => {
+  test("a Retry-After from an agent's process is respected", async () => {
     const time = 1_790_000_000_000;
     const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
     const agent = createChildAgent(instantAgent, { command: ["sh", "-c", `echo '${JSON.stringify(line)}'`] });
@@ -424,7 +424,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ availableAt: time + 90_000, lastError: "infrastructure: busy" });
   });
 
-  test("the shortest pause before a next attempt is a second", async () => {
+  test("the minimum delay between attempts is a second", async () => {
     const time = 1_790_000_000_000;
     const broken = scriptedAgent(async function* () {
       yield { type: "thought", text: "here it comes", by: "rule" };
@@ -443,7 +443,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", availableAt: time + 1_000 });
   });
 
-  test("what waits for a moment waits no longer when the clock is set back", async () => {
+  test("delayed jobs don't wait longer when the clock is set back", async () => {
     const start = 1_790_000_000_000;
     let time = start;
     let begun = 0;
@@ -472,7 +472,7 @@ describe("the runner", () => {
     expect([begun, (await get(runId)).status]).toEqual([2, "completed"]);
   });
 
-  test("a stop gives work back without spending its attempt, and the next start begins it anew", async () => {
+  test("a stop requeues work without using its attempt, and the next start runs it again", async () => {
     let begun = 0;
     const agent = scriptedAgent(async function* (signal) {
       yield { type: "thought", text: `begun ${++begun}`, by: "rule" };
@@ -501,7 +501,7 @@ describe("the runner", () => {
     expect([trace.total, trace.events[0].text]).toEqual([1, "begun 2"]);
   });
 
-  test("a stop waits for what is nearly done, and claims nothing more", async () => {
+  test("a stop waits for work that is nearly done, and claims nothing more", async () => {
     let finish = () => {};
     const agent = scriptedAgent(async function* () {
       await new Promise<void>((resolve) => (finish = resolve));
@@ -517,7 +517,7 @@ describe("the runner", () => {
     expect([jobOf(first)?.state, jobOf(second)?.state]).toEqual(["done", "queued"]);
   });
 
-  test("a new process takes back what the last one held, and the late result of the last one counts for nothing", async () => {
+  test("a new process takes over jobs of the last one, whose late result doesn't count", async () => {
     let finish = () => {};
     const slow = scriptedAgent(async function* () {
       await new Promise<void>((resolve) => (finish = resolve));
@@ -554,7 +554,7 @@ describe("the runner", () => {
     expect(db.select().from(reports).all().length).toBe(1);
   });
 
-  test("a run that takes the service down twenty times is given up", async () => {
+  test("a run that crashes the service twenty times fails", async () => {
     const agent = scriptedAgent(async function* () {
       yield end;
     });
@@ -568,7 +568,7 @@ describe("the runner", () => {
     });
   });
 
-  test("a run that was lost often begins anew within a minute", async () => {
+  test("a run whose attempts were often lost is retried within a minute", async () => {
     const agent = scriptedAgent(async function* () {
       yield end;
     });
@@ -582,7 +582,7 @@ describe("the runner", () => {
     expect(jobOf(runId)).toMatchObject({ state: "queued", crashes: 15, availableAt: 60_001 });
   });
 
-  test("time that has run out ends a run, whether the agent heeds the signal or not", async () => {
+  test("a timeout ends a run, whether or not the agent reacts to the signal", async () => {
     const deaf = scriptedAgent(async function* () {
       await new Promise(() => {});
       yield end;
@@ -606,7 +606,7 @@ describe("the runner", () => {
     expect(await Promise.all(reasons)).toEqual([failed, failed]);
   }, 15_000);
 
-  test("a database that cannot take the session is the service's fault, not the agent's", async () => {
+  test("a database that can't store the session is the service's fault, not the agent's", async () => {
     const agent = scriptedAgent(async function* () {
       // The same event id twice: the database refuses the row.
       yield { type: "tool_call", id: "1", tool: "x".repeat(10), input: {} };

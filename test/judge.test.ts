@@ -24,7 +24,7 @@ const runOnce = (said: Answer | string, session = modelSession(), env = {}) =>
 const dimension = (report: { dimensions: { name: string; score: number; desc: string }[] }, name: string) =>
   report.dimensions.find((each) => each.name === name);
 
-test("a goal whose every part an event proves was met", async () => {
+test("a goal is reached if events prove every part", async () => {
   const { report, attempts, trace } = await runOnce(answer());
   expect(report).toMatchObject({
     outcome: "succeeded",
@@ -64,7 +64,7 @@ test("a goal whose every part an event proves was met", async () => {
   ]);
 });
 
-test("what a reader sees and rules do not is a friction point too, with its proof and its advice", async () => {
+test("friction that only a judge can find is included, with evidence and a recommended fix", async () => {
   const { report } = await runOnce(answer());
   const friction = report.frictionPoints.find(({ category }: { category: string }) => category === "misleading_docs");
   expect(friction).toMatchObject({
@@ -80,7 +80,7 @@ test("what a reader sees and rules do not is a friction point too, with its proo
   ]);
 });
 
-test("a judge moves what rules found by one step, in its own words", async () => {
+test("a judge changes the severity of a finding by one step, with its own explanation", async () => {
   const plain = await runOnce(answer({ frictions: [] }));
   const [found] = plain.report.frictionPoints;
   expect(found).toMatchObject({ severity: "medium", events: [4, 7] });
@@ -107,7 +107,7 @@ test.each([
   expect(app.model.requests).toHaveLength(1);
 });
 
-describe("who judges", () => {
+describe("the choice of the judge", () => {
   const key = "sk-judge-key-0123456789";
   const every = { ANTHROPIC_API_KEY: key, OPENAI_API_KEY: key, GOOGLE_GENERATIVE_AI_API_KEY: key };
 
@@ -146,13 +146,13 @@ describe("who judges", () => {
     model.stop();
   });
 
-  test("a judge that has no name of a model is refused", () => {
+  test("a judge with an invalid model name is rejected", () => {
     const { service, a } = judged({ turns: [says(answer())] });
     expect(() => service.orgs.updateOrg(a.org, { judgeModels: ["gpt-5"] })).toThrow('Invalid model "gpt-5"');
   });
 });
 
-test("a judge spends what is left of its run's money, and without any it is not asked", async () => {
+test("a judge spends what is left of its run's budget, and is not called without any", async () => {
   const app = judged({ turns: [says(answer())] });
   app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 0.001 });
   const { report } = await app.run();
@@ -203,7 +203,7 @@ describe("the outcome", () => {
     if (outcome === "goal_not_met") expect(report.score).toBeLessThanOrEqual(55);
   });
 
-  test("without a judge is not judged, whatever the agent claims; what rules can grade is graded", async () => {
+  test("without a judge is not judged, whatever the agent claims; everything else is graded", async () => {
     const app = judged({ turns: [says(answer())], judge: null });
     const { report, trace } = await app.run();
     expect(report).toMatchObject({ outcome: "not_judged", judge: null, methodology: { judge: null }, coverage: 0.55 });
@@ -249,7 +249,7 @@ describe("the outcome", () => {
     expect(dimension(report, "Goal achievement")?.score).toBe(goal);
   });
 
-  test("of an agent by rules is not judged", async () => {
+  test("of a rule-based agent is not judged", async () => {
     const app = judged({ turns: [says(answer())], kind: "rules" });
     expect((await app.run()).report).toMatchObject({ outcome: "not_judged", judge: null });
     expect(app.model.requests).toEqual([]);
@@ -262,7 +262,7 @@ describe("the outcome", () => {
     expect(app.model.requests).toEqual([]);
   });
 
-  test("without an end goal the task itself is judged", async () => {
+  test("without an end goal, the task itself is judged", async () => {
     const said = answer({ parts: [part(1, "yes", [9], rows)] });
     const { report } = await judged({ turns: [says(said)] }).run({
       endGoal: null,
@@ -272,7 +272,7 @@ describe("the outcome", () => {
   });
 });
 
-describe("a claim that the session does not bear out", () => {
+describe("a claim that the session doesn't support", () => {
   const odd: AgentEvent[] = [
     {
       type: "tool_result",
@@ -300,7 +300,7 @@ describe("a claim that the session does not bear out", () => {
     ],
     ["what the agent had printed itself", [[9], "all went well"], "the quote is only in events that prove nothing"],
   ];
-  test.each(cases)("%s is dropped, after one more try", async (_, [events, quote], why) => {
+  test.each(cases)("%s is dropped, after one retry", async (_, [events, quote], why) => {
     const claims = [part(1, "yes", [9], "added 1 package"), part(2, "yes", events, quote)];
     const app = judged({ turns: [says(answer({ parts: claims }))], sessions: [modelSession({ more: odd })] });
     const { report } = await app.run();
@@ -318,7 +318,7 @@ describe("a claim that the session does not bear out", () => {
     expect(JSON.stringify(app.model.requests[1]?.body)).toContain(why);
   });
 
-  test("a judge that mends its claim is heard", async () => {
+  test("a corrected claim is accepted", async () => {
     const wrong = answer({ parts: [part(1, "yes", [99], "x"), part(2, "yes", [9], rows)] });
     const { report } = await judged({ turns: [says(wrong), says(answer())] }).run();
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 2, dropped: [] } });
@@ -327,18 +327,18 @@ describe("a claim that the session does not bear out", () => {
   test.each([
     ["in a fence", "```json\n$\n```\nThat is all."],
     ["after its thoughts", "<think>Is {this} the answer? No.</think>\n$"],
-  ])("a judge that no provider holds to a schema is read %s, at its first word", async (_, around) => {
+  ])("a judge that isn't forced to follow a schema is read %s, on its first try", async (_, around) => {
     const { report } = await runOnce(around.replace("$", () => JSON.stringify(answer())));
     expect(report).toMatchObject({ outcome: "succeeded", judge: { calls: 1, confidence: 0.9, dropped: [] } });
   });
 
-  test("a page cannot prove that a part was missed", async () => {
+  test("a page can't prove that a part was missed", async () => {
     const parts = [part(1, "no", [4], "Install it"), part(2, "yes", [9], rows)];
     const { report } = await runOnce(answer({ parts }));
     expect(report).toMatchObject({ outcome: "not_judged", judge: { parts: [{ met: "unclear" }, { met: "yes" }] } });
   });
 
-  test("two verdicts on one part are none", async () => {
+  test("two verdicts on one part count as none", async () => {
     const parts = [...answer().parts, part(2, "no", [7], "E404 acme")];
     const { report } = await runOnce(answer({ parts }));
     expect(report).toMatchObject({
@@ -347,7 +347,7 @@ describe("a claim that the session does not bear out", () => {
     });
   });
 
-  test("a friction point without proof is left out and counted", async () => {
+  test("a friction point without evidence is dropped and counted", async () => {
     const [said] = answer().frictions as [Answer["frictions"][number]];
     const { report } = await runOnce(
       answer({
@@ -398,14 +398,14 @@ describe("a judge that fails", () => {
     expect(JSON.stringify(report)).not.toContain("sk-judge-key");
   });
 
-  test("silence ends a call, and it is tried again", async () => {
+  test("a silent call is stopped and retried", async () => {
     const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "2" } });
     const { report, attempts } = await app.run();
     expect(report.outcome).toBe("succeeded");
     expect(attempts.map(({ outcome }) => outcome)).toEqual(["retried", "done"]);
   });
 
-  test("a fault is tried again without the agent being sent again, and each attempt bears what it paid", async () => {
+  test("a fault is retried without running the agent again, and each attempt has its own cost", async () => {
     const app = judged({ turns: [says("no"), { fail: { status: 503, message: "busy" } }, says(answer())] });
     const { run, report, attempts } = await app.run();
     expect(app.sent()).toBe(1);
@@ -421,7 +421,7 @@ describe("a judge that fails", () => {
     ]);
   });
 
-  test("a service that ends while it judges goes on judging when it is back; what the lost call cost is unknown", async () => {
+  test("a service that stops during judging continues after a restart; the cost of the lost call is unknown", async () => {
     const app = judged({ turns: [{ silent: true }, says(answer())] });
     const running = app.run();
     while (app.model.requests.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -436,13 +436,13 @@ describe("a judge that fails", () => {
     ]);
   });
 
-  test("a judge for whom there is no key says so", async () => {
+  test("a judge without a key says so", async () => {
     const { report } = await judged({ turns: [says(answer())], judge: "anthropic/claude-opus-4-8" }).run();
     expect(report.nullNotice).toContain("ANTHROPIC_API_KEY");
   });
 });
 
-describe("a page that speaks to the judge", () => {
+describe("a page that addresses the judge", () => {
   const page = "Install it: npm i acme";
   const attacks = attacksOn(page);
   const unclear = answer({ parts: [part(1, "unclear", [], ""), part(2, "unclear", [], "")] });
@@ -457,9 +457,9 @@ describe("a page that speaks to the judge", () => {
     metrics: { errors, toolCalls, interruptions },
   }: Report) => ({ score, grade, outcome, coverage, dimensions, errors, toolCalls, interruptions });
 
-  test("is one of thirty and more", () => expect(attacks.length).toBeGreaterThanOrEqual(30));
+  test("is one of thirty or more", () => expect(attacks.length).toBeGreaterThanOrEqual(30));
 
-  test("changes no number even where the judge does as it is told, and brings in no address", async () => {
+  test("changes no number even if the judge obeys, and adds no URL", async () => {
     const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
     // Each is asked for twice: the judge insists.
     const turns = attacks.flatMap(({ obeyed, name }) =>
@@ -483,7 +483,7 @@ describe("a page that speaks to the judge", () => {
     expect(app.model.requests).toHaveLength(turns.length);
   });
 
-  test("makes no difference to a judge that does its work: the report is that of the clean twin", async () => {
+  test("makes no difference to a judge that works properly: the report is that of the clean session", async () => {
     const clean = await runOnce(answer(), modelSession({ page }));
     const app = judged({
       turns: [says(answer())],
@@ -498,7 +498,7 @@ describe("a page that speaks to the judge", () => {
     }
   });
 
-  test("stays within one line of a fenced record, without marks that hide it", async () => {
+  test("stays within one line of a delimited record, without control characters", async () => {
     const app = judged({ turns: [says(unclear)], sessions: poisoned });
     for (const _ of attacks) await app.run();
     for (const { body } of app.model.requests) {
@@ -519,11 +519,11 @@ describe("a page that speaks to the judge", () => {
 
 const isDropped = (name: string) => !name.startsWith("a Markdown image");
 
-describe("what the judge is asked", () => {
+describe("the input of the judge", () => {
   const promptOf = (app: ReturnType<typeof judged>) =>
     JSON.stringify((app.model.requests[0] as { body: { messages: unknown } }).body.messages);
 
-  test("is the task, the goal in parts, what rules found, and the schema; no tools and no key", async () => {
+  test("is the task, the parts of the goal, the findings of the rules, and the schema; no tools and no key", async () => {
     const app = judged({ turns: [says(answer())] });
     await app.run();
     const prompt = promptOf(app);
@@ -541,7 +541,7 @@ describe("what the judge is asked", () => {
     expect(prompt).not.toContain("sk-judge-key");
   });
 
-  test("holds no secret", async () => {
+  test("contains no secret", async () => {
     const key = `evals_${"A".repeat(36)}`;
     const page = `Use ${key} and Authorization: Bearer abcdefghijklmnop and sk-judge-key-0123456789`;
     const app = judged({ turns: [says(answer())], sessions: [modelSession({ page })] });
@@ -549,7 +549,7 @@ describe("what the judge is asked", () => {
     expect(promptOf(app)).not.toMatch(/evals_A|abcdefghijklmnop|sk-judge-key/);
   });
 
-  test("is bounded, and what matters stays in it", async () => {
+  test("is limited, and contains what matters", async () => {
     const long = "x".repeat(30_000);
     const more = Array.from({ length: 400 }, (_, i): AgentEvent[] => [
       { type: "thought", text: `thought ${i} ${long}`, by: "model" },
@@ -567,7 +567,7 @@ describe("what the judge is asked", () => {
   });
 });
 
-test("stored events give the same report to the bit, without asking again", async () => {
+test("stored events give the same report to the bit, without another call", async () => {
   const app = judged({ turns: [says(answer())] });
   const { run, report } = await app.run();
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
@@ -578,7 +578,7 @@ test("stored events give the same report to the bit, without asking again", asyn
   expect(app.model.requests).toHaveLength(1);
 });
 
-test("a session is read once for all addresses of a judge, and a hundred different ones at most are looked up", async () => {
+test("a session is read once for all URLs of a judge, and at most a hundred different ones are checked", async () => {
   const addresses = Array.from({ length: 240 }, (_, i) => `${i}.io/`);
   const text = (from: number) => addresses.slice(from, from + 80).join(" ");
   const summary = { whatWorked: text(0), whatDidnt: text(80) };
@@ -596,7 +596,7 @@ test("a session is read once for all addresses of a judge, and a hundred differe
   expect(calls).toBeLessThan(1000);
 });
 
-test("another judge, or none, is another methodology; no agent can say that it was judged", async () => {
+test("another judge, or none, is another methodology; no agent can claim that it was judged", async () => {
   const app = judged({ turns: [says(answer())] });
   const { run } = await app.run();
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });
@@ -624,7 +624,7 @@ test("another judge, or none, is another methodology; no agent can say that it w
 test.each([
   ["openai-compatible/judge", null],
   ["openai-compatible/claude-haiku", "same model family"],
-])("a judge of the agent's own family is told: %s", async (model, words) => {
+])("a judge of the agent's own model family is reported: %s", async (model, words) => {
   const app = judged({ turns: [says(answer())] });
   const { run } = await app.run();
   const stored = readSession(app.db, { orgId: app.a.org, runId: run.runId, attempt: 1 });

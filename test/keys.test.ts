@@ -11,7 +11,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const withKey = (key: string) => ({ headers: { authorization: `Bearer ${key}` } });
 
-test("a key has 42 characters, and no two are the same", () => {
+test("a key has 42 characters, and keys are unique", () => {
   const { service, a } = testApp();
   const keys = Array.from({ length: 200 }, () => service.keys.createKey(a.org, "k").key);
   expect(keys.filter((key) => !/^evals_[0-9A-Za-z]{36}$/.test(key) || !isKeyShaped(key))).toEqual([]);
@@ -20,7 +20,7 @@ test("a key has 42 characters, and no two are the same", () => {
   expect(new Set(keys.join("").replaceAll("evals_", "")).size).toBe(62);
 });
 
-test("2,000 typing errors are refused without a look into the database", async () => {
+test("2,000 typos are rejected without a database query", async () => {
   const { send, a, db } = testApp();
   const typos = new Set<string>();
   for (let i = 6; i < 42; i++)
@@ -38,7 +38,7 @@ test("2,000 typing errors are refused without a look into the database", async (
   expect((await send("GET", "/api/v1/runs", withKey(a.key))).status).toBe(500);
 });
 
-test("a key stands nowhere in the data folder, its digest does", async () => {
+test("the data folder contains the digest of a key, never the key", async () => {
   const { send, a, db } = testApp({ dataDir: folder });
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
   db.$client.run("pragma wal_checkpoint(truncate)");
@@ -49,7 +49,7 @@ test("a key stands nowhere in the data folder, its digest does", async () => {
   expect(bytes.includes(a.apiKey.display)).toBe(true);
 });
 
-test("a key stands in no line of the log, wherever a caller puts it", async () => {
+test("the log contains no key, wherever a caller sends it", async () => {
   const key = `evals_${"aB3".repeat(12)}`;
   const script = `
     import { createLog } from ${JSON.stringify(join(import.meta.dir, "../src/log.ts"))};
@@ -66,7 +66,7 @@ test("a key stands in no line of the log, wherever a caller puts it", async () =
   ]);
 });
 
-test("a revoked key is refused on the next request, the other keys are not", async () => {
+test("a revoked key is rejected on the next request, other keys are not", async () => {
   const { send, service, a } = testApp();
   const second = service.keys.createKey(a.org, "second");
   expect((await send("GET", "/api/v1/whoami", withKey(second.key))).status).toBe(200);
@@ -78,13 +78,13 @@ test("a revoked key is refused on the next request, the other keys are not", asy
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
-test("another organization's key cannot be revoked", async () => {
+test("another organization's key can't be revoked", async () => {
   const { send, service, a, b } = testApp();
   expect(() => service.keys.revokeKey(b.org, a.apiKey.id)).toThrow(`not_found: No API key has the ID ${a.apiKey.id}.`);
   expect((await send("GET", "/api/v1/whoami")).status).toBe(200);
 });
 
-test("a key works until the moment at which it expires", async () => {
+test("a key works until it expires", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a } = testApp({ now: () => time });
   const { key } = service.keys.createKey(a.org, "short", { lifeMs: 1000 });
@@ -94,7 +94,7 @@ test("a key works until the moment at which it expires", async () => {
   expect((await send("GET", "/api/v1/whoami", withKey(key))).status).toBe(401);
 });
 
-test("the last use of a key is written at most once a minute, and at the end", async () => {
+test("the last use of a key is stored at most once a minute, and at the end", async () => {
   let time = 1_790_000_000_000;
   const { send, service, a, db } = testApp({ now: () => time });
   const lastUse = () => service.keys.listKeys(a.org)[0]?.lastUsedAt;
@@ -111,7 +111,7 @@ test("the last use of a key is written at most once a minute, and at the end", a
   expect(lastUse()).toBe(new Date(1_790_000_179_000).toISOString());
 });
 
-test("whoami tells the organization and the key", async () => {
+test("whoami returns the organization and the key", async () => {
   const { send, a, b } = testApp();
   expect((await send("GET", "/api/v1/whoami")).body).toEqual({
     organization: { id: a.org, name: "A", timeZone: "UTC" },
@@ -120,7 +120,7 @@ test("whoami tells the organization and the key", async () => {
   expect((await send("GET", "/api/v1/whoami", withKey(b.key))).body.organization.name).toBe("B");
 });
 
-describe("what another organization has", async () => {
+describe("objects of another organization", async () => {
   const { send, a, b, runJobs, service } = testApp();
   const asB = withKey(b.key);
   const text = "CANARY-B at https://canary.test/";
@@ -142,7 +142,7 @@ describe("what another organization has", async () => {
     ["GET", "/api/v1/reports/{id}/trace", slug, noSlug],
   ];
   test.each(probes)(
-    "%s %s is not found, told apart from nothing by nothing",
+    "%s %s returns not_found, indistinguishable from a missing one",
     async (method, path, own, unknown, body) => {
       const theirs = await send(method, path.replace("{id}", own), body);
       const nobodys = await send(method, path.replace("{id}", unknown), body);
@@ -156,7 +156,7 @@ describe("what another organization has", async () => {
     },
   );
 
-  test("is in no list, no count and no choice", async () => {
+  test("are in no list, count or select", async () => {
     const answers = [
       await send("GET", "/api/v1/prompts?includeArchived=1"),
       await send("GET", "/api/v1/runs"),
@@ -174,7 +174,7 @@ describe("what another organization has", async () => {
   });
 });
 
-describe("a key that is held to scopes", () => {
+describe("a key with scopes", () => {
   const { send, service, a } = testApp();
   const keyOf = (...scopes: string[]) => withKey(service.keys.createKey(a.org, scopes.join("+"), { scopes }).key);
   const call = (name: string, given: object) => ({
@@ -218,11 +218,11 @@ describe("a key that is held to scopes", () => {
     [["write"], { ...whoami, ...noReads, ...noRuns, ...changes }],
     [["read", "run"], { ...whoami, ...reads, ...runs, ...noChanges }],
     [["write", "run", "read"], { ...whoami, ...reads, ...runs, ...changes }],
-  ])("%p does that and no more", async (scopes, expected) => {
+  ])("%p allows that and no more", async (scopes, expected) => {
     expect<object>(await ask(keyOf(...scopes).headers)).toEqual(expected);
   });
 
-  test("is told what it lacks", async () => {
+  test("gets the missing scope in the error", async () => {
     const { status, body } = await send("PATCH", `/api/v1/prompts/${crypto.randomUUID()}`, {
       ...keyOf("run", "read"),
       body: { title: "New" },
@@ -236,7 +236,7 @@ describe("a key that is held to scopes", () => {
     ]);
   });
 
-  test("needs scopes that there are", () => {
+  test("requires known scopes", () => {
     const before = service.keys.listKeys(a.org).length;
     expect(() => service.keys.createKey(a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
       'Invalid scope "admin". Use one or more of read, run, write.',

@@ -60,7 +60,7 @@ function furnished(env: Record<string, string> = {}) {
 const dead = (seen: Awaited<ReturnType<typeof crawl>>) =>
   [...seen].filter(([, { status }]) => status !== 200 && status !== 303).map(([path, rest]) => ({ path, ...rest }));
 
-test("what pages are made of is small, and kept for good under a name of its content", async () => {
+test("assets of pages are small, and cached forever under a name with their digest", async () => {
   const app = testApp();
   const { body } = await browse(app).get("/sign-in");
   const paths = ["style.css", "client.js"].map((name) => body.match(new RegExp(`/${name}\\?v=\\w+`))?.[0] ?? name);
@@ -82,7 +82,7 @@ for (const base of ["", "/evals"]) {
   const env: Record<string, string> = base === "" ? {} : { EVALD_BASE_URL: `http://localhost:3000${base}` };
   const made = furnished(env);
 
-  test.each(["owner", "member"] as const)(`no link of any page is dead for an %s${under}`, async (role) => {
+  test.each(["owner", "member"] as const)(`all links of all pages work for an %s${under}`, async (role) => {
     const { app, slug, promptId } = made;
     const who = await signedIn(app, { role });
     const seen = await crawl(who, `${base}/`, base);
@@ -97,7 +97,7 @@ for (const base of ["", "/evals"]) {
     expect(paths.some((path) => path.startsWith("/sign-in"))).toBe(false);
   });
 
-  test(`no link of what strangers see is dead${under}`, async () => {
+  test(`all links of public pages work${under}`, async () => {
     const { app, shared } = made;
     expect(dead(await crawl(browse(app), `${base}/`, base))).toEqual([]);
     const seen = await crawl(browse(app), shared, base);

@@ -11,7 +11,7 @@ const invite = async (app: ReturnType<typeof testApp>) => {
   return { location, body: (await owner.get(location ?? "")).body as string };
 };
 
-test("an invitation goes by mail, and its link can still be copied", async () => {
+test("an invitation is emailed, and its link can still be copied", async () => {
   const smtp = startSmtp();
   const app = appWith(smtp.url);
   const { location, body } = await invite(app);
@@ -30,7 +30,7 @@ test("an invitation goes by mail, and its link can still be copied", async () =>
   smtp.close();
 });
 
-test.each(["refuses", "is not there"])("a mail server that %s is told of; the link is there to copy", async (how) => {
+test.each(["refuses", "is not there"])("a mail server that %s is reported; the link can be copied", async (how) => {
   const smtp = startSmtp({ refuses: true });
   if (how === "is not there") smtp.close();
   const { location, body } = await invite(appWith(smtp.url));
@@ -39,7 +39,7 @@ test.each(["refuses", "is not there"])("a mail server that %s is told of; the li
   smtp.close();
 });
 
-test("a forgotten password: a mail for whom is known, the same answer for all, and no more than ten", async () => {
+test("a forgotten password: an email for a known address, the same response for all, and no more than ten", async () => {
   const smtp = startSmtp();
   const app = appWith(smtp.url);
   const { email } = await signedIn(app);
@@ -59,7 +59,7 @@ test("a forgotten password: a mail for whom is known, the same answer for all, a
   smtp.close();
 });
 
-test("without a mail server nothing promises mail", async () => {
+test("without a mail server, nothing promises email", async () => {
   const browser = browse(testApp());
   expect((await browser.get("/sign-in")).body).not.toContain("/sign-in/forgotten");
   expect((await browser.get("/sign-in/forgotten")).status).toBe(404);

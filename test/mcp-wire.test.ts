@@ -44,7 +44,7 @@ test.each([
   expect(answer.headers.get("mcp-session-id")).toBeNull();
 });
 
-test("a client that does not read streams gets request_eval as one JSON body too", async () => {
+test("a client that doesn't accept streams gets request_eval as one JSON body too", async () => {
   const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
   const params = { name: "request_eval", arguments: { promptId: id }, _meta: { progressToken: 1 } };
   const legacy = await post({ jsonrpc: "2.0", id: 1, method: "tools/call", params }, { accept: "application/json" });
@@ -58,7 +58,7 @@ test("a client that does not read streams gets request_eval as one JSON body too
   expect(body.result.structuredContent.status).toBe("pending");
 });
 
-test("a credential is asked for before anything else", async () => {
+test("authentication comes before anything else", async () => {
   for (const method of ["GET", "POST", "DELETE", "PUT"]) {
     const answer = await send(method, "/api/mcp", {
       headers: { authorization: "Bearer nothing", origin: "http://evil.example" },
@@ -71,7 +71,7 @@ test("a credential is asked for before anything else", async () => {
   }
 });
 
-test.each(["GET", "DELETE", "PUT", "PATCH"])("%s is 405, for there are no sessions", async (method) => {
+test.each(["GET", "DELETE", "PUT", "PATCH"])("%s returns 405, because there are no sessions", async (method) => {
   const answer = await send(method, "/api/mcp", { headers: { accept: "text/event-stream" } });
   expect([answer.status, answer.headers.get("allow")]).toEqual([405, "POST"]);
   expect(answer.body).toEqual({
@@ -99,7 +99,7 @@ test.each([
     });
 });
 
-test("pages of the service itself may call it under its public address", async () => {
+test("pages of the service itself may call it under its public URL", async () => {
   const behind = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
   const ask = (origin: string) =>
     behind.send("POST", "https://example.com/evals/api/mcp", { body: list, headers: { origin } });
@@ -109,7 +109,7 @@ test("pages of the service itself may call it under its public address", async (
   expect((await behind.send("POST", "https://example.com/api/mcp", { body: list })).status).toBe(404);
 });
 
-test("a slash at the end is the same address, for every method", async () => {
+test("a trailing slash is ignored, for every method", async () => {
   const behind = testApp({ env: { EVALD_BASE_URL: "https://example.com/evals" } });
   for (const [at, { send: ask }] of [
     ["/api/mcp/", app],
@@ -120,7 +120,7 @@ test("a slash at the end is the same address, for every method", async () => {
   }
 });
 
-test("a body above 1 MiB is 413, with its length told or not", async () => {
+test("a body above 1 MiB returns 413, with or without a length", async () => {
   const text = JSON.stringify({ ...list, params: { filler: "x".repeat(1024 * 1024) } });
   expect((await post(text, { "content-length": String(text.length) })).status).toBe(413);
   const response = await app.app.handle(
@@ -154,7 +154,7 @@ test.each([
 });
 
 test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-data; boundary=x", ""])(
-  "a body is JSON whatever its type says, as curl's: %s",
+  "a body is JSON whatever its content type: %s",
   async (type) => {
     const accepted = { "content-type": type, accept: "application/json, text/event-stream" };
     for (const headers of [accepted, { ...accepted, accept: "*/*" }]) {
@@ -167,14 +167,14 @@ test.each(["application/x-www-form-urlencoded", "text/plain", "multipart/form-da
   },
 );
 
-test("a call that asks for a task is answered as any other, for there are none", async () => {
+test("a call that requests a task is answered like any other, because tasks are not supported", async () => {
   const params = { name: "list_prompts", arguments: {}, task: { ttl: 1000 } };
   const call = { ...list, method: "tools/call", params };
   expect((await post(call, { "mcp-protocol-version": "2025-11-25" })).body.result.structuredContent.total).toBe(1);
   expect((await post([call])).body[0].result.structuredContent.total).toBe(1);
 });
 
-test("a batch is answered as a batch, and its ids differ", async () => {
+test("a batch returns a batch, and its IDs differ", async () => {
   const ping = { jsonrpc: "2.0", id: 1, method: "ping" };
   expect((await post([ping])).body).toEqual([{ jsonrpc: "2.0", id: 1, result: {} }]);
   const said = await post([{ jsonrpc: "2.0", method: "notifications/initialized" }]);
@@ -186,7 +186,7 @@ test("a batch is answered as a batch, and its ids differ", async () => {
   ]);
 });
 
-test("batches belong to revisions before 2025-06-18, and have at most 20 messages", async () => {
+test("batches require revisions before 2025-06-18, and have at most 20 messages", async () => {
   const batch = (n: number) => Array.from({ length: n }, (_, id) => ({ jsonrpc: "2.0", id, method: "ping" }));
   const twenty = await post(batch(20));
   expect([twenty.status, twenty.body.length]).toEqual([200, 20]);
@@ -201,7 +201,7 @@ test("batches belong to revisions before 2025-06-18, and have at most 20 message
   }
 });
 
-test("initialize settles on a revision that both know; ping, notifications and unknown methods are answered as that era says", async () => {
+test("initialize negotiates a revision; ping, notifications and unknown methods are answered as specified", async () => {
   const initialize = (protocolVersion: string) =>
     post({
       jsonrpc: "2.0",
@@ -234,7 +234,7 @@ test("initialize settles on a revision that both know; ping, notifications and u
   expect([revision.status, revision.body.error.code]).toEqual([400, -32000]);
 });
 
-test("2026-07-28: discovery, its envelope, its headers and its refusals", async () => {
+test("2026-07-28: discovery, envelope, headers and errors", async () => {
   const discovered = (await modern("server/discover")).body.result;
   expect(discovered.supportedVersions).toEqual(["2026-07-28"]);
   expect(discovered.capabilities).toEqual({ tools: {}, resources: {}, prompts: {}, completions: {} });
@@ -272,7 +272,7 @@ test("2026-07-28: discovery, its envelope, its headers and its refusals", async 
   }
 });
 
-test("one caller's answer never reaches another, however many ask at once", async () => {
+test("responses never reach another caller, however many requests are sent at once", async () => {
   const { id } = app.service.prompts.createPrompt(app.b.org, {
     title: "B's own",
     text: "Upload. https://docs.example.com",
@@ -288,7 +288,7 @@ test("one caller's answer never reaches another, however many ask at once", asyn
   );
 });
 
-test("a fault of the service says nothing about itself", async () => {
+test("an internal error reveals nothing", async () => {
   const broken = testApp();
   broken.db.$client.run("alter table prompts rename to gone");
   const params = { name: "list_prompts", arguments: {} };
@@ -303,7 +303,7 @@ test("a fault of the service says nothing about itself", async () => {
   expect(other.body.error).toEqual({ code: -32603, message: detail });
 });
 
-test("the log has what a tool changes and what is refused; what is only read stands at debug", async () => {
+test("the log contains changes by tools and rejected requests; reads are at debug", async () => {
   const lines: { msg: string; tool?: string; status?: number }[] = [];
   const log = pino({ level: "info" }, { write: (line: string) => void lines.push(JSON.parse(line)) });
   const logged = testApp({ log });

@@ -42,7 +42,7 @@ const goodArguments = ({ promptId, slug, second }: ReturnType<typeof furnished>)
 });
 
 describe("the tools", () => {
-  test("are the nine of the specification, in its order, as they were", async () => {
+  test("are the nine of the specification, in its order, and match the snapshot", async () => {
     const { ask } = rpc(testApp());
     const { tools } = (await ask("tools/list")).result;
     expect(tools.map(({ name }: { name: string }) => name)).toEqual(nine);
@@ -51,13 +51,13 @@ describe("the tools", () => {
     expect(JSON.stringify({ tools }).length).toBeLessThan(24_000);
   });
 
-  test("say which of them changes anything: one", async () => {
+  test("declare which of them changes anything: one", async () => {
     const { tools } = (await rpc(testApp()).ask("tools/list")).result;
     const writers = tools.filter(({ annotations }: Tool) => !annotations.readOnlyHint).map(({ name }: Tool) => name);
     expect(writers).toEqual(["request_eval"]);
   });
 
-  test.each(nine)("%s has one whole result, as its schema and as it was", async (name) => {
+  test.each(nine)("%s returns one complete result that matches its schema and the snapshot", async (name) => {
     const world = furnished();
     const result = await world.call(name, goodArguments(world)[name]);
     const { service } = world.app;
@@ -66,7 +66,7 @@ describe("the tools", () => {
     expect(stable(result, world.app.baseUrl)).toMatchSnapshot();
   });
 
-  test("an argument that is null is one that was left out", async () => {
+  test("a null argument counts as omitted", async () => {
     const { call, slug } = furnished();
     expect((await call("get_friction_points", { slug, promptId: null, state: null })).total).toBe(1);
   });
@@ -74,7 +74,7 @@ describe("the tools", () => {
 
 type Tool = { name: string; annotations: { readOnlyHint: boolean } };
 
-describe("what is not there", () => {
+describe("objects that do not exist", () => {
   const world = furnished();
   const { promptId, slug, second, app } = world;
   const asB = rpc(app, app.b.key);
@@ -91,7 +91,7 @@ describe("what is not there", () => {
     ["list_reports", { promptId }, { promptId: unknownId }],
     ["list_eval_requests", { promptId }, { promptId: unknownId }],
     ["request_eval", { promptId }, { promptId: unknownId }],
-  ])("%s: what is another organization's is told apart from nothing by nothing", async (name, foreign, unknown) => {
+  ])("%s: another organization's object is indistinguishable from a missing one", async (name, foreign, unknown) => {
     const own = await world.call(name, foreign);
     expect(own.error).toBeUndefined();
     const answer = await asB.call(name, foreign);
@@ -105,7 +105,7 @@ describe("what is not there", () => {
   });
 
   test.each(["list_reports", "get_friction_points", "get_trends", "request_eval", "list_eval_requests"])(
-    "%s: a promptId that is no id says where those are",
+    "%s: the error for an invalid promptId says where to find one",
     async (name) => {
       expect(await world.call(name, { promptId: "first" })).toEqual({
         error: "not_found",
@@ -130,13 +130,13 @@ describe("what is not there", () => {
     expect(values.result.completion.values).toEqual([]);
   });
 
-  test("a tool that is none is an error of the protocol that names those there are", async () => {
+  test("an unknown tool is a protocol error that lists the available ones", async () => {
     const { error } = await world.ask("tools/call", { name: "get_reports", arguments: {} });
     expect(error).toEqual({ code: -32602, message: expect.stringContaining(nine.join(", ")) });
   });
 });
 
-describe("arguments that are not as they must be", () => {
+describe("invalid arguments", () => {
   const world = furnished();
   const { promptId, slug } = world;
   const long = "x".repeat(201);
@@ -191,7 +191,7 @@ describe("arguments that are not as they must be", () => {
     expect(await world.call(name, args)).toEqual({ error: "bad_request", detail: expect.stringContaining(detail) });
   });
 
-  test("values at the bounds are taken", async () => {
+  test("values at the limits are accepted", async () => {
     for (const [name, args] of Object.entries({
       list_reports: { limit: 100, offset: 100_000, minScore: 0, maxScore: 100, since: "2026-11-21", agent: "explorer" },
       get_session_trace: { slug, limit: 500, fromSeq: 1_000_000_000 },
@@ -210,7 +210,7 @@ describe("request_eval", () => {
     return { app, ...rpc(app), promptId: prompt.id };
   };
 
-  test("makes as many runs as the prompt says, and the same again for the same key", async () => {
+  test("starts as many runs as the prompt sets, and the same again for the same key", async () => {
     const { call, promptId } = asking();
     const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
     expect(first.runs.length).toBe(3);
@@ -222,7 +222,7 @@ describe("request_eval", () => {
     expect((await call("list_eval_requests", { status: "pending" })).total).toBe(1);
   });
 
-  test("the same call is the same evaluation, whatever the prompt became and however the call is spelled", async () => {
+  test("a repeated call is the same evaluation, even if the prompt changed or the call is written differently", async () => {
     const { app, call, promptId } = asking();
     const first = await call("request_eval", { promptId, idempotencyKey: "monday" });
     app.service.prompts.updatePrompt(app.a.org, promptId, { runsPerEval: 5 });
@@ -231,7 +231,7 @@ describe("request_eval", () => {
     expect((await call("request_eval", { promptId, idempotencyKey: "tuesday" })).runs.length).toBe(5);
   });
 
-  test("waits for the runs, and says how many have ended to a client that asks", async () => {
+  test("waits for the runs, and reports progress to a client that requests it", async () => {
     const { app, promptId } = asking();
     await app.service.runner.start();
     /** What a client that reads streams hears of one call, the answer last. */
@@ -273,7 +273,7 @@ describe("request_eval", () => {
     await app.service.runner.stop(0);
   });
 
-  test("an archived prompt and a missing variable say what to do", async () => {
+  test("errors for an archived prompt and a missing variable say what to do", async () => {
     const { app, call, promptId } = asking("Upload with {{language}}.");
     expect(await call("request_eval", { promptId })).toEqual({
       error: "missing_template_vars",
@@ -291,7 +291,7 @@ describe("list_eval_requests", () => {
     ["pending", []],
     ["completed", [niceGrade, "timeout: too long"]],
     ["failed", ["timeout: too long", "cancelled: by somebody"]],
-  ] as const)("%s follows from the runs, in the list and in its filter", async (status, ends) => {
+  ] as const)("%s is derived from the runs, in the list and in its filter", async (status, ends) => {
     const app = testApp();
     const { call } = rpc(app);
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
@@ -303,7 +303,7 @@ describe("list_eval_requests", () => {
       expect((await call("list_eval_requests", { status: other })).total).toBe(0);
   });
 
-  test("it is running from the first run that has begun to the last that ends", async () => {
+  test("it is running from the start of the first run to the end of the last", async () => {
     const app = testApp();
     const { call } = rpc(app);
     const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
@@ -316,8 +316,8 @@ describe("list_eval_requests", () => {
   });
 });
 
-describe("long answers", () => {
-  test("pages follow one another without a row twice or lost", async () => {
+describe("long results", () => {
+  test("pages don't repeat or omit rows", async () => {
     const app = testApp();
     const { call } = rpc(app);
     for (let i = 0; i < 5; i++)
@@ -335,7 +335,7 @@ describe("long answers", () => {
     expect(pages).toEqual([2, 1, 2]);
   });
 
-  test("a trace is cut where it gets long, in its texts and in its events, and goes on from there", async () => {
+  test("a trace is shortened where it gets long, in its texts and its events, and continues from there", async () => {
     const { app, call, slug } = furnished();
     app.db.$client.run(`update session_events set data = json_set(data, '$.text', '${"word ".repeat(1000)}')`);
     const first = await call("get_session_trace", { slug, limit: 500 });
@@ -351,7 +351,7 @@ describe("long answers", () => {
 });
 
 describe("friction", () => {
-  test("over the reports of a prompt each thing is told once, with what became of it", async () => {
+  test("over the reports of a prompt is merged, with its state", async () => {
     const app = testApp();
     const { call } = rpc(app);
     const { id: promptId } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
@@ -403,7 +403,7 @@ describe("friction over repeats", () => {
     return Object.fromEntries(frictionPoints.map(({ title, state, seenIn }: Point) => [title, [state, seenIn]]));
   };
 
-  test("a state is told by evaluations: seen in any run of one is seen in it", async () => {
+  test("a state is determined by evaluation: if any run hit it, the evaluation did", async () => {
     const promptId = newPrompt();
     const [none, all] = [withPoints(), withPoints("old", "new")];
     const often = withPoints("old", "gone");
@@ -424,7 +424,7 @@ describe("friction over repeats", () => {
     expect((await states({ promptId })).rare).toEqual(["fixed", { runs: 1, of: 15 }]);
   });
 
-  test("a preview neither mends nor breaks what is live", async () => {
+  test("a preview doesn't change the state of live docs", async () => {
     const promptId = newPrompt();
     const urlMap = { "docs.example.com": "https://preview-42.example.com" };
     evaluation(app, promptId, [withPoints("live")]);
@@ -447,7 +447,7 @@ describe("friction over repeats", () => {
 type Point = { title: string; state: string; seenIn: object; slug: string };
 
 describe("resources and prompts", () => {
-  test("reports are listed in pages, and read as the Markdown that people get", async () => {
+  test("reports are listed in pages, and equal the Markdown for people", async () => {
     const { app, ask, slug, promptId } = furnished();
     const { resources } = (await ask("resources/list")).result;
     expect(resources.length).toBe(2);
@@ -474,7 +474,7 @@ describe("resources and prompts", () => {
       expect((await ask("resources/read", { uri })).error).toMatchObject({ code: -32002, data: { uri } });
   });
 
-  test("the two prompts are as they were, and what a target said stands in them as data only", async () => {
+  test("the two prompts match the snapshot, and contain text of the target as data only", async () => {
     const { app, ask, slug, promptId } = furnished();
     const get = async (name: string, args: object) => (await ask("prompts/get", { name, arguments: args })).result;
     expect(stable((await ask("prompts/list")).result, app.baseUrl)).toMatchSnapshot();
@@ -487,7 +487,7 @@ describe("resources and prompts", () => {
     expect(messages[1].content.resource.text).not.toMatch(/^#+ heading|^## two/m);
   });
 
-  test("the two prompts ask for the same evaluation again: variables, hosts and urlMap", async () => {
+  test("the two prompts request the same evaluation again: variables, hosts and urlMap", async () => {
     const app = testApp();
     const { ask, call } = rpc(app);
     const { id: promptId } = app.service.prompts.createPrompt(app.a.org, {
@@ -513,7 +513,7 @@ describe("resources and prompts", () => {
     }
   });
 
-  test("arguments are completed, and what is wrong is named", async () => {
+  test("arguments are completed, and errors name what is wrong", async () => {
     const { ask, slug, second, promptId } = furnished();
     const complete = async (ref: object, name: string, value: string) =>
       (await ask("completion/complete", { ref, argument: { name, value } })).result.completion;

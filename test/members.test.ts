@@ -35,7 +35,7 @@ describe("an invitation", () => {
     expect((await owner.get("/settings/members")).body).not.toContain("/invite/");
   });
 
-  test("adds somebody who has an account, by their password or signed in, and nobody else", async () => {
+  test("adds an existing person, by password or signed in, and nobody else", async () => {
     const app = testApp();
     const [owner, bea, cy] = [
       await signedIn(app),
@@ -59,7 +59,7 @@ describe("an invitation", () => {
     expect(known.status).toBe(409);
   });
 
-  test("is of no use when revoked, replaced, too old or changed", async () => {
+  test("is invalid when revoked, replaced, expired or modified", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const owner = await signedIn(app);
@@ -84,14 +84,14 @@ describe("an invitation", () => {
   test.each([
     { email: "bea", role: "member" },
     { email: "bea@example.com", role: "boss" },
-  ])("%j is refused", async (form) => {
+  ])("%j is rejected", async (form) => {
     const answer = await (await signedIn(testApp())).post("/settings/members/invite", form);
     expect([answer.status, answer.body.includes('role="alert"')]).toEqual([400, true]);
   });
 });
 
 describe("members", () => {
-  test("a role acts at the next request, and so does a removal", async () => {
+  test("a role change and a removal take effect with the next request", async () => {
     const app = testApp();
     const [owner, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
     const invite = () => bea.post("/settings/members/invite", { email: "cy@example.com", role: "member" });
@@ -104,7 +104,7 @@ describe("members", () => {
     expect((await bea.get("/account")).status).toBe(200);
   });
 
-  test("an organization keeps an owner, even when two step down at once", async () => {
+  test("an organization keeps an owner, even if two step down at once", async () => {
     const app = testApp();
     const [ada, bea] = [await signedIn(app), await signedIn(app)];
     const down = (who: Browser, whose: Browser) =>
@@ -121,7 +121,7 @@ describe("members", () => {
     expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
   });
 
-  test("somebody leaves by themselves, and chooses among the organizations that they are in", async () => {
+  test("people can leave, and switch between their organizations", async () => {
     const app = testApp();
     await signedIn(app);
     const bea = await signedIn(app, { role: "member" });
@@ -137,7 +137,7 @@ describe("members", () => {
 });
 
 describe("an account", () => {
-  test("has a name and a password to change, which ends every other sign-in", async () => {
+  test("has a name and a password to change, which ends all other sessions", async () => {
     const app = testApp();
     const ada = await signedIn(app);
     const elsewhere = browse(app);
@@ -162,7 +162,7 @@ describe("an account", () => {
     expect((await browse(app).post("/sign-in", { email: ada.email, password: "another password" })).status).toBe(303);
   });
 
-  test("ends sign-ins of its own, one or all others, and nobody else's", async () => {
+  test("can end its own sessions, one or all others, and nobody else's", async () => {
     const app = testApp();
     const [ada, bea] = [await signedIn(app), await signedIn(app)];
     const others = [browse(app), browse(app)];
@@ -183,7 +183,7 @@ describe("an account", () => {
     ]);
   });
 
-  test("makes an organization only where the operator allows it", async () => {
+  test("can create an organization only if the operator allows it", async () => {
     const closed = await signedIn(testApp());
     expect((await closed.get("/account")).body).not.toContain("/account/create-organization");
     expect((await closed.post("/account/create-organization", { orgName: "Mine" })).status).toBe(403);
@@ -197,10 +197,10 @@ describe("an account", () => {
   });
 });
 
-describe("a new password", () => {
+describe("a password reset", () => {
   const linkIn = (body: string) => /<code>http:\/\/localhost:3000(\/reset\/[^<]+)<\/code>/.exec(body)?.[1] ?? "";
 
-  test("is set by an owner's link, once, and ends every sign-in", async () => {
+  test("works once with an owner's link, and ends every session", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at });
     const [owner, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
@@ -220,7 +220,7 @@ describe("a new password", () => {
     expect((await browse(app).get(late)).status).toBe(404);
   });
 
-  test("is no way into an organization where the one who asks is no owner", async () => {
+  test("doesn't grant access to an organization of which the caller is no owner", async () => {
     const app = testApp();
     const [owner, bea] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
     await bea.post(await inviteLink(owner, bea.email));
@@ -231,7 +231,7 @@ describe("a new password", () => {
     expect([status, linkIn(body)]).toEqual([409, ""]);
   });
 
-  test("cannot be set by a link from before the person joined another organization or its maker lost theirs", async () => {
+  test("fails with a link from before the person joined another organization or its creator lost theirs", async () => {
     const app = testApp();
     const [owner, other] = [await signedIn(app), await signedIn(app)];
     const [joins, stays] = [await signedIn(app, { role: "member" }), await signedIn(app, { role: "member" })];
@@ -248,11 +248,11 @@ describe("a new password", () => {
   });
 });
 
-describe("tries to sign in", () => {
+describe("sign-in attempts", () => {
   beforeAll(hashCheaply);
   afterAll(() => void mock.restore());
 
-  test("that fail make the account wait, in a new process too, and a right password waits as well", async () => {
+  test("that fail block the account, in a new process too, and for the right password as well", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at, env: { EVALD_TRUST_PROXY: "1" } });
     const { email } = await signedIn(app);
@@ -267,7 +267,7 @@ describe("tries to sign in", () => {
     expect(app.db.$client.query("select count(*) as n from sign_in_failures").get()).toEqual({ n: 1 });
   });
 
-  test("are bounded for a network, whichever accounts they are for", async () => {
+  test("are limited per network, whichever accounts they are for", async () => {
     const app = testApp({ env: { EVALD_TRUST_PROXY: "1" } });
     const attempts = (from: string, i: number) =>
       browse(app).post("/sign-in", { email: `a${i}@example.com`, password: "x" }, { "x-forwarded-for": from });
@@ -276,7 +276,7 @@ describe("tries to sign in", () => {
     expect((await attempts("2001:db8:0:2::1", 99)).status).toBe(401);
   });
 
-  test("are bounded for an account only, and X-Forwarded-For is ignored, unless a proxy is trusted", async () => {
+  test("are limited per account only, and X-Forwarded-For is ignored, unless a proxy is trusted", async () => {
     const app = testApp();
     const { email } = await signedIn(app);
     const attempt = (account: string, i: number) =>
@@ -288,7 +288,7 @@ describe("tries to sign in", () => {
     expect((await browse(app).post("/sign-in", { email, password })).status).toBe(303);
   });
 
-  test.each(["0", "1"])("from a public peer are bounded, whatever X-Forwarded-For says: %s", async (trust) => {
+  test.each(["0", "1"])("from a public peer are limited, whatever X-Forwarded-For says: %s", async (trust) => {
     const { app } = testApp({ env: { EVALD_TRUST_PROXY: trust } });
     const origin = "http://localhost:3000";
     const attempt = (i: number) => {

@@ -28,14 +28,14 @@ test("openapi.json is what the service serves", async () => {
   expect(served, "`bun run openapi` updates openapi.json").toEqual(await Bun.file(openApiFile).json());
 });
 
-test("every route that is served is described, and no other, but for what only a browser with its cookie asks for", () => {
+test("all routes are described, and no others, except those that only a browser with its cookie uses", () => {
   const served = app.routes
     .filter(({ method, hooks }) => method !== "HEAD" && !hooks.detail?.hide)
     .map(({ method, path }) => `${method} ${path.replace(/^\/ax/, "").replace(/:([A-Za-z]+)/g, "{$1}")}`);
   expect(operations.map(({ name }) => name).sort()).toEqual([...new Set(served)].sort());
 });
 
-test("the five operations of the specification answer with the statuses that it lists", () => {
+test("the five operations of the specification have the statuses that it lists", () => {
   const statuses = (name: string) => Object.keys(operations.find((each) => each.name === name)?.responses ?? {});
   expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "403", "500", "503"]);
   expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
@@ -55,14 +55,14 @@ test("the five operations of the specification answer with the statuses that it 
   expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
 });
 
-test("every operation under /api/ needs the bearer key, and is told apart by its id", () => {
+test("every operation under /api/ requires the bearer key, and has a unique ID", () => {
   const open = operations.filter(({ name, security }) => name.includes(" /api/") && !security?.length);
   expect(open.map(({ name }) => name)).toEqual([]);
   const ids = operations.map(({ operationId }) => operationId);
   expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
 });
 
-test("no keyword is of another dialect", () => {
+test("all keywords are of one dialect", () => {
   const foreign: string[] = [];
   const walk = (value: unknown, path: string) => {
     if (value === null || typeof value !== "object") return;
@@ -75,11 +75,11 @@ test("no keyword is of another dialect", () => {
   expect(foreign).toEqual([]);
 });
 
-test("the document is OpenAPI 3.1 by a parser of another house", async () => {
+test("another project's parser accepts the document as OpenAPI 3.1", async () => {
   expect(await validate(structuredClone(document))).toMatchObject({ valid: true, warnings: [] });
 });
 
-test("every answer is as its schema describes it", async () => {
+test("every response matches its schema", async () => {
   const service = testApp();
   const prompt = await service.send("POST", "/api/v1/prompts", {
     body: { text: "Read http://127.0.0.1/ with {{tool}}" },

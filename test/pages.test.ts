@@ -54,7 +54,7 @@ describe("reports and runs", () => {
     },
   );
 
-  test("a revoked key no longer opens a page", async () => {
+  test("a revoked key no longer opens pages", async () => {
     const { key, apiKey } = app.service.keys.createKey(app.a.org, "short");
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(200);
     const blind = app.service.keys.createKey(app.a.org, "blind", { scopes: ["run"] });
@@ -63,7 +63,7 @@ describe("reports and runs", () => {
     expect((await get(app, paths[0]!, { authorization: `Bearer ${key}` })).status).toBe(401);
   });
 
-  test("the report shows grade, score, dimensions, friction with proof, advice", async () => {
+  test("the report shows grade, score, dimensions, friction with evidence, and fixes", async () => {
     const { body } = await app.send("GET", paths[0]!);
     for (const shown of [
       '<span class="grade grade-c big">C+</span>',
@@ -84,7 +84,7 @@ describe("reports and runs", () => {
       expect(body).toContain(shown);
   });
 
-  test("a report that a model judged shows each part of the goal with its proof, and what judging cost", async () => {
+  test("a judged report shows each part of the goal with its evidence, and the cost of judging", async () => {
     const { slug: own } = runWithReport(app, { ...niceGrade, outcome: "goal_not_met", judge });
     const { body } = await app.send("GET", `/reports/${own}`);
     for (const shown of [
@@ -121,7 +121,7 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${bare}.md`)).body).toMatch(/^# No score: Upload a file\n/);
   });
 
-  test("the session is paged, filtered and searched", async () => {
+  test("the session has pages, filters and search", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
     expect(all.body).toContain('<tr id="e0" class="event-thought">');
     expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
@@ -135,7 +135,7 @@ describe("reports and runs", () => {
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
-  test("a run that is not finished goes on by itself, a finished one does not", async () => {
+  test("an unfinished run updates live, a finished one doesn't", async () => {
     const refresh = '<noscript><meta http-equiv="refresh" content="5"/></noscript>';
     const done = await app.send("GET", `/runs/${runId}`);
     expect(done.body).toContain(`href="/reports/${slug}"`);
@@ -151,7 +151,7 @@ describe("reports and runs", () => {
   });
 });
 
-test("a run and its report show what was asked for then, whatever becomes of the prompt", async () => {
+test("a run and its report show the task at the time of the request, whatever happens to the prompt", async () => {
   const app = testApp();
   const asked = {
     title: "First title",
@@ -185,11 +185,11 @@ test("a run and its report show what was asked for then, whatever becomes of the
   });
 });
 
-describe("words of a target", () => {
+describe("text of a target", () => {
   const app = testApp();
   const { slug } = runWithReport(app, hostileGrade, "<script>alert(1)</script> **bold** [a](javascript:alert(1))");
 
-  test("are text in a page", async () => {
+  test("is escaped in a page", async () => {
     for (const path of [`/reports/${slug}`, `/reports/${slug}/session`]) {
       const { body } = await app.send("GET", path);
       expect(body).not.toMatch(/<(script(?! src="\/client\.js)|img|iframe|b)\b/i);
@@ -201,7 +201,7 @@ describe("words of a target", () => {
     expect(body).toContain('<span class="address">javascript:alert(1)</span>');
   });
 
-  test("are text in Markdown, however it is rendered", async () => {
+  test("is escaped in Markdown, however it is rendered", async () => {
     const markdown = reportMarkdown(app.service.reports.getReport(app.a.org, slug));
     expect((await app.send("GET", `/reports/${slug}.md`)).body).toBe(markdown);
     const html = Bun.markdown.html(markdown);
@@ -239,7 +239,7 @@ test("a report as Markdown reads as plain text", () => {
   expect(lines).toContain("<https://docs.example.com/quickstart> · evidence: events 1, 2");
 });
 
-test("every page is described: with what it is, what it needs and what it says where it cannot be shown", async () => {
+test("every page is described, with its credentials and errors", async () => {
   const { body } = await testApp().send("GET", "/openapi.json");
   type Operation = {
     tags: string[];

@@ -5,7 +5,7 @@ import { browse, cookiesOf, password, signedIn } from "./support/people.ts";
 const ada = { name: "Ada", email: "Ada@Example.com", password };
 
 describe("the first owner", () => {
-  test("is made by the set-up address, once, and can sign out and in again", async () => {
+  test("is created by the setup link, once, and can sign out and in again", async () => {
     const app = testApp();
     const path = app.service.people.setupPath(app.a.org);
     const browser = browse(app);
@@ -34,7 +34,7 @@ describe("the first owner", () => {
     expect(() => app.service.people.setupPath(app.a.org)).toThrow();
   });
 
-  test("two who come at once make one owner", async () => {
+  test("two at once create one owner", async () => {
     const app = testApp();
     const path = app.service.people.setupPath(app.a.org);
     const answers = await Promise.all(
@@ -43,7 +43,7 @@ describe("the first owner", () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([303, 404]);
   });
 
-  test("a set-up address that is wrong, changed, of another service or too old is refused", async () => {
+  test("an invalid, modified, foreign or expired setup link is rejected", async () => {
     let at = Date.parse("2026-11-21T09:00:00Z");
     const app = testApp({ now: () => at });
     const path = app.service.people.setupPath(app.a.org);
@@ -62,7 +62,7 @@ describe("the first owner", () => {
     [{ ...ada, password: "too short" }, "password"],
     [{ ...ada, email: "ada" }, "ada"],
     [{ ...ada, name: " " }, "name"],
-  ])("what cannot be used is said in the form, which keeps the rest: %j", async (filled, refusal) => {
+  ])("errors are shown in the form, which keeps the other values: %j", async (filled, refusal) => {
     const app = testApp();
     const { status, body } = await browse(app).post(app.service.people.setupPath(app.a.org), filled);
     expect(status).toBe(400);
@@ -72,10 +72,10 @@ describe("the first owner", () => {
   });
 });
 
-describe("signing in", () => {
+describe("sign-in", () => {
   const app = testApp();
 
-  test("says not whether the address is known", async () => {
+  test("doesn't reveal whether an email address is known", async () => {
     const { email } = await signedIn(app);
     const known = await browse(app).post("/sign-in", { email, password: `${password}x` });
     const unknown = await browse(app).post("/sign-in", { email: "nobody@example.com", password });
@@ -84,7 +84,7 @@ describe("signing in", () => {
     expect(unknown.body.replace("nobody@example.com", email)).toBe(known.body);
   });
 
-  test("leads only to places of this service", async () => {
+  test("redirects only within this service", async () => {
     const { email } = await signedIn(app);
     for (const next of [
       "https://evil.example",
@@ -103,7 +103,7 @@ describe("signing in", () => {
     }
   });
 
-  test("a form of another site is refused", async () => {
+  test("rejects a form of another site", async () => {
     const { email, ...browser } = await signedIn(app);
     for (const origin of ["https://evil.example", "null", ""])
       for (const path of ["/sign-in", "/sign-out"]) {
@@ -114,7 +114,7 @@ describe("signing in", () => {
   });
 });
 
-test("under a path and https the cookie belongs to that path and is sent over TLS only", async () => {
+test("under a path and https, the cookie is limited to that path and to TLS", async () => {
   const cookieUnder = async (baseUrl: string, base = "") => {
     const app = testApp({ env: { EVALD_BASE_URL: baseUrl } });
     const answer = await browse(app).post(base + app.service.people.setupPath(app.a.org), ada);

@@ -5,7 +5,7 @@ import { seed } from "./bench/seed.ts";
 import { testApp } from "./support/app.ts";
 import { emptyFolder } from "./support/executable.ts";
 
-test("what is computed from stored reports comes by indexes, and reads no table from end to end", async () => {
+test("computations over stored reports use indexes, and scan no table", async () => {
   const dataDir = emptyFolder();
   const { org, promptIds, evalRequestIds } = seed(dataDir, 3000, { withReport: 3000, runsPerEval: 5 });
   const app = testApp({ dataDir });

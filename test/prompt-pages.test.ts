@@ -43,8 +43,8 @@ const full = {
   tags: "sdk, quickstart",
 };
 
-describe("a prompt on a page", () => {
-  test("is made of what its form says", async () => {
+describe("the prompt form", () => {
+  test("creates a prompt from its fields", async () => {
     const app = testApp();
     const person = await signedIn(app, { role: "member" });
     const { status, location } = await person.post("/prompts", full);
@@ -77,7 +77,7 @@ describe("a prompt on a page", () => {
     expect(made.templateDefaults).toEqual({ language: "Go", file: "a.txt" });
   });
 
-  test("is what it was when it is opened and saved again, and when it is duplicated", async () => {
+  test("saves and duplicates a prompt unchanged", async () => {
     const app = testApp();
     const person = await signedIn(app);
     await person.post("/prompts", full);
@@ -98,7 +98,7 @@ describe("a prompt on a page", () => {
     expect(countPrompts(app)).toBe(2);
   });
 
-  test("is made once, however often its form is sent, and falls where the form showed it", async () => {
+  test("creates one prompt, however often it is submitted, with the schedule that it showed", async () => {
     const now = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => now });
     app.service.orgs.updateOrg(app.a.org, { timeZone: "America/New_York" });
@@ -120,7 +120,7 @@ describe("a prompt on a page", () => {
     expect(shown[0]).toEndWith(at);
   });
 
-  test("is looked at without being saved: variables, times, an empty row more", async () => {
+  test("is previewed without saving: variables, times, another empty row", async () => {
     const app = testApp();
     const person = await signedIn(app);
     const { status, body } = await person.post("/prompts", { ...full, do: "preview" });
@@ -148,7 +148,7 @@ describe("a prompt on a page", () => {
     ["model", { model: "openai/gpt-5" }, "No available agent uses a model"],
     ["targetProviderId", { targetProviderId: crypto.randomUUID() }, "No provider has the ID"],
   ] as [string, Record<string, string | string[]>, string][])(
-    "with a fault in %s is not made; the fault stands beside it and nothing that was typed is lost",
+    "with an error in %s saves nothing, shows the error next to the field and keeps all values",
     async (_, wrong, message) => {
       const app = testApp();
       const person = await signedIn(app);
@@ -163,7 +163,7 @@ describe("a prompt on a page", () => {
     },
   );
 
-  test("offers only agents that can be sent from here, and says what keeps the others", async () => {
+  test("offers only available agents, and says why others are not", async () => {
     const absent: Agent = {
       ...instantAgent,
       preflight: () => [{ what: "sandbox", isHere: false, detail: "bubblewrap is not installed" }],
@@ -175,7 +175,7 @@ describe("a prompt on a page", () => {
     expect(body).toMatch(/<strong>llm<\/strong>[^<]*bubblewrap is not installed/);
   });
 
-  test("is paused, archived and brought back", async () => {
+  test("pauses, archives and unarchives", async () => {
     const app = testApp();
     const person = await signedIn(app);
     await person.post("/prompts", full);
@@ -207,7 +207,7 @@ describe("Run now", () => {
     return { app, person, id: newest(app).id };
   };
 
-  test("asks for one run, or for an evaluation of several, once for each page that was loaded", async () => {
+  test("starts one run, or an evaluation of several, once per loaded page", async () => {
     const { app, person, id } = await made();
     const form = { ...fieldsOf((await person.get(`/prompts/${id}`)).body), "arg.file": "a", "arg.language": "Go" };
     const one = await person.post(`/prompts/${id}/run`, { ...form, runs: "1" });
@@ -233,7 +233,7 @@ describe("Run now", () => {
     [{ "arg.file": "a".repeat(2001), "arg.language": "Go" }, 400, "file must have at most 2000 characters"],
     [{ "arg.file": "a", "arg.language": "Go", "urlMap.from": "not a host", "urlMap.to": "x" }, 400, "urlMap"],
   ] as [Record<string, string>, number, string][])(
-    "%# says what is wrong and keeps what was typed",
+    "%# shows the error and keeps the values",
     async (form, status, message) => {
       const { app, person, id } = await made();
       const answer = await person.post(`/prompts/${id}/run`, { runs: "1", ...form });
@@ -244,7 +244,7 @@ describe("Run now", () => {
     },
   );
 
-  test("asks whoever pays for a model to agree first", async () => {
+  test("requires consent to the cost of a model", async () => {
     const agent: Agent = {
       ...instantAgent,
       describe: () => ({ id: "llm", version: "test", model: null, kind: "model" }),
@@ -265,7 +265,7 @@ describe("Run now", () => {
 });
 
 describe("pages of prompts", () => {
-  test("list what is asked for: by words, by status, a page at a time", async () => {
+  test("list prompts: by search, by status, in pages", async () => {
     const app = testApp();
     const make = (title: string) => app.service.prompts.createPrompt(app.a.org, { title, text: `Do it. ${docs}` });
     const [first, second, third] = ["Upload a file", "Search 100%", "Delete"].map(make);
@@ -288,7 +288,7 @@ describe("pages of prompts", () => {
     expect([newer.length, older]).toEqual([50, [first!.id]]);
   });
 
-  test("say how a prompt stands: better or worse only where the comparison tells it", async () => {
+  test("show the state of a prompt: better or worse only if a comparison shows it", async () => {
     const app = testApp();
     const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const scores = (...all: number[]) => all.map((score) => ({ ...niceGrade, score }));
@@ -308,7 +308,7 @@ describe("pages of prompts", () => {
     expect(body).toContain("oldest first: 61, 91, 72, 82, 82");
   });
 
-  test("a prompt says what became of its slots, and shows its id with the line that runs it", async () => {
+  test("a prompt shows the outcomes of its slots, its ID and the command that runs it", async () => {
     let time = Date.parse("2026-11-21T09:30:00Z");
     const app = testApp({ now: () => time });
     const { id } = app.service.prompts.createPrompt(app.a.org, {
@@ -330,7 +330,7 @@ describe("pages of prompts", () => {
     expect(decode(body)).toContain(`-d '{"urlMap":{},"templateArgs":{"x":"it'\\''s"}}'`);
   });
 
-  test("are for their organization, and forms for people who may and who sit before a page of this service", async () => {
+  test("are restricted to their organization, and forms to people with the role and a page of this service", async () => {
     const app = testApp();
     const { id } = app.service.prompts.createPrompt(app.a.org, { title: "Upload", text: `Do it. ${docs}` });
     const [own, foreign] = [await signedIn(app), await signedIn(app, { org: app.b.org })];
@@ -350,7 +350,7 @@ describe("pages of prompts", () => {
     expect(app.service.runs.countRuns(app.a.org)).toBe(0);
   });
 
-  test("show what was typed as text", async () => {
+  test("escape the text of people", async () => {
     const app = testApp();
     const evil = '</textarea><script>alert(1)</script>"><img src=x onerror=alert(1)>';
     const { id } = app.service.prompts.createPrompt(app.a.org, { title: evil, text: `${evil} ${docs}`, endGoal: evil });
@@ -364,7 +364,7 @@ describe("pages of prompts", () => {
   });
 });
 
-test("a new organization is shown how to begin", async () => {
+test("a new organization sees how to start", async () => {
   const app = testApp();
   const { body } = await app.send("GET", "/");
   expect(body).toContain('class="first"');

@@ -20,7 +20,7 @@ const setUp = () => {
   };
 };
 
-test("a prompt is created with what is given, and with null for the rest", async () => {
+test("a prompt is created from the given fields, and null for the rest", async () => {
   const { create, send } = setUp();
   const { status, body } = await create({ text: "Look around" });
   expect(status).toBe(201);
@@ -54,7 +54,7 @@ test("a prompt is created with what is given, and with null for the rest", async
   expect((await send("GET", `/api/v1/prompts/${body.id}`)).body).toEqual(body);
 });
 
-test("a prompt is created whole, changed in part and emptied by null", async () => {
+test("a prompt is created with all fields, changed in part and cleared by null", async () => {
   const { create, change, service, a } = setUp();
   const provider = service.providers.createProvider(a.org, { name: "Tool" });
   const whole = {
@@ -144,7 +144,7 @@ test("a prompt is created whole, changed in part and emptied by null", async () 
   expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
 });
 
-test("the id of a provider may be written in large letters; its addresses have a host", async () => {
+test("a provider ID is case-insensitive; provider URLs need a host", async () => {
   const { create, change, service, a } = setUp();
   const { id } = service.providers.createProvider(a.org, { name: " Tool ", docsUrl: "https://docs.tool.test" });
   const made = await create({ text: "x", targetProviderId: id.toUpperCase() });
@@ -159,7 +159,7 @@ test("the id of a provider may be written in large letters; its addresses have a
   expect(service.providers.listProviders(a.org).map(({ name }) => name)).toEqual(["Tool"]);
 });
 
-test("a prompt is paused, archived and brought back", async () => {
+test("a prompt is paused, archived and unarchived", async () => {
   const { id, change, send } = setUp();
   const own = await id({ text: "x" });
   for (const [status, run] of [
@@ -175,7 +175,7 @@ test("a prompt is paused, archived and brought back", async () => {
   }
 });
 
-describe("what is refused names the field", () => {
+describe("errors name the field", () => {
   const refused: [body: Record<string, unknown>, detail: string][] = [
     [{}, "text is required"],
     [{ text: "" }, "Invalid text: must be"],
@@ -213,7 +213,7 @@ describe("what is refused names the field", () => {
     expect((await send("GET", "/api/v1/prompts")).body).toEqual([]);
   });
 
-  test("a change is refused as a whole", async () => {
+  test("a change is rejected as a whole", async () => {
     const { id, change, send } = setUp();
     const own = await id({ text: "x", frequency: "daily" });
     const statuses = [{ status: "deleted" }, { title: "new", runsPerEval: 0 }, { text: "{{a}}" }, { text: null }].map(
@@ -229,7 +229,7 @@ describe("what is refused names the field", () => {
   });
 });
 
-test("a frequency is a preset or five cron fields that come around", async () => {
+test("a frequency is a preset or five cron fields that occur", async () => {
   const { create } = setUp();
   const good = [
     "hourly",
@@ -262,13 +262,13 @@ test("a frequency is a preset or five cron fields that come around", async () =>
   );
 });
 
-test("runs of one evaluation are 1 to 50", async () => {
+test("an evaluation has 1 to 50 runs", async () => {
   const { create } = setUp();
   for (const runsPerEval of [1, 50])
     expect((await create({ text: "x", runsPerEval })).body.runsPerEval).toBe(runsPerEval);
 });
 
-test("variables are listed in order of first appearance, once, and not where they are escaped", async () => {
+test("variables are listed in order of first appearance, once, and not if escaped", async () => {
   const { create } = setUp();
   const varsOf = async (text: string, endGoal: string | null = null) =>
     (await create({ text, endGoal })).body.templateVars;
@@ -281,7 +281,7 @@ test("variables are listed in order of first appearance, once, and not where the
   expect(await varsOf("{{{a}}}")).toEqual(["a"]);
 });
 
-test("variables are filled in once: an argument is never read as a variable", async () => {
+test("variables are filled in once: text in an argument is not replaced", async () => {
   const { id, send, taskOf } = setUp();
   const own = await id({ text: "{{a}} and {{b}}, \\{{a}} and $& stays", endGoal: "{{b}}{{b}}" });
   const templateArgs = { a: "{{b}} $1 $& \\{{", b: "{{a}}" };
@@ -299,7 +299,7 @@ test("variables are filled in once: an argument is never read as a variable", as
   expect((await send("GET", body.statusUrl)).body.templateArgs).toEqual(templateArgs);
 });
 
-test("a run keeps the task as it was accepted, whatever becomes of the prompt", async () => {
+test("a run keeps its task, whatever happens to the prompt", async () => {
   const { id, send, change, taskOf } = setUp();
   const own = await id({ title: "One", text: "Read https://one.test/." });
   const { body } = await send("POST", `/api/v1/prompts/${own}/run`, { body: { urlMap: {} } });
@@ -311,7 +311,7 @@ test("a run keeps the task as it was accepted, whatever becomes of the prompt", 
   });
 });
 
-test("a session starts at the urlMap, the provider's docs, additionalUrls, then addresses in the text", async () => {
+test("a session starts at the urlMap, the provider's docs, additionalUrls, then URLs in the text", async () => {
   const { id, send, taskOf, service, a } = setUp();
   const docsUrl = "https://docs.tool.test/start";
   const { id: targetProviderId } = service.providers.createProvider(a.org, { name: "Tool", docsUrl });
@@ -344,13 +344,13 @@ test.each([
   ["declaredChecks.0.file", { file: "/etc/passwd" }],
   ["declaredChecks.0.file", { file: "a/../../b" }],
   ["declaredChecks.0.command", { command: " " }],
-])("a success check that can't be right is refused at %s: %j", async (field, check) => {
+])("an invalid success check is rejected at %s: %j", async (field, check) => {
   const input = { text: "x", declaredChecks: [check] };
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: input });
   expect([status, body.detail]).toEqual([400, expect.stringContaining(field)]);
 });
 
-test("prompts are listed by tag, over REST, MCP and on the page", async () => {
+test("prompts can be filtered by tag, over REST, MCP and on the page", async () => {
   const app = setUp();
   const [one, two] = [
     await app.id({ text: "One", tags: ["sdk", "docs"] }),
@@ -392,7 +392,7 @@ describe("a badge", () => {
     return { app, open, closed, get };
   }
 
-  test("shows the latest score without signing in, and what the score is of", async () => {
+  test("shows the latest score and its scope without signing in", async () => {
     const { open, get } = await badged({ ...niceGrade, score: 88, grade: "B+" }, docsOnly);
     const { status, headers, body } = await get(open);
     expect([status, headers.get("content-type")]).toEqual([200, "image/svg+xml"]);

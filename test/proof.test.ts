@@ -110,7 +110,7 @@ const forgeries: [string, Steps, claim?: string][] = [
   ["too few words to mean anything", [sends("POST", `${api}/v1/jobs`, 201, answer)], '"id'],
 ];
 
-test("none of the forgeries passes with a judge that always says yes", () => {
+test("no forgery passes, even if the judge always says yes", () => {
   expect(forgeries.length).toBeGreaterThanOrEqual(32);
   const passed = forgeries.filter(([, steps, claim]) => graded(steps, claim).outcome === "succeeded");
   expect(passed.map(([name]) => name)).toEqual([]);
@@ -127,11 +127,11 @@ test.each(everyForgery)("%s proves nothing", (_, steps, claim) => {
 // Where no product is known, any host but the docs' may be it, and a command's own words may count: these must not.
 const isElsewhere = (text: string) => [api, "echo.example", "registry.npmjs"].some((host) => text.includes(host));
 const local = everyForgery.filter(([, steps]) => !isElsewhere(JSON.stringify(steps.map((step) => step("t")))));
-test.each(local)("%s proves nothing where no product is known", (_, steps, claim) => {
+test.each(local)("%s proves nothing if no product is known", (_, steps, claim) => {
   expect(graded(steps, claim, null).outcome).not.toBe("succeeded");
 });
 
-describe("what the product was the first to say proves that something was done", () => {
+describe("text that the product returned first proves that something was done", () => {
   const proofs: [string, Steps, claim?: string, product?: string | null][] = [
     ["an answer to a request", [sends("POST", `${api}/v1/jobs`, 201, answer, { body: '{"name":"nightly"}' })]],
     [

@@ -219,7 +219,7 @@ const byId = <T extends { id: string }>(rows: T[]) => rows.sort((a, b) => (a.id 
 const byAttempt = (rows: Attempt[]) =>
   rows.sort((a, b) => (a.jobId < b.jobId ? -1 : a.jobId > b.jobId ? 1 : a.attempt - b.attempt));
 
-describe("the queue does as its model over any history", () => {
+describe("the queue equals its model over any history", () => {
   const db = openDb(":memory:");
   const client = db.$client;
 
@@ -377,7 +377,7 @@ const pastBatches: Work[][][] = [
   ],
 ];
 
-describe("what was acknowledged is stored, and nothing else", () => {
+describe("acknowledged work is stored, and nothing else", () => {
   const db = openDb(":memory:");
   const client = db.$client;
   client.run("create table parents (id text primary key) strict");
@@ -448,7 +448,7 @@ describe("what was acknowledged is stored, and nothing else", () => {
     }
   }
 
-  test("batches of works that answer, throw, nest, and of transactions that fail", async () => {
+  test("batches of work that succeeds, throws, nests, and of transactions that fail", async () => {
     await fc.assert(fc.asyncProperty(batches, play), { numRuns, examples: pastBatches.map((all) => [all]) });
   }, 120_000);
 });

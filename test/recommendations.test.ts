@@ -58,7 +58,7 @@ async function evaluated(dataDir?: string) {
 
 const told = ({ status, reason }: { status: string; reason: string }) => [status, reason];
 
-test("what is marked done is looked at again, and told by what the runs met", async () => {
+test("a fix marked as done is verified by new runs", async () => {
   const folder = mkdtempSync(join(tmpdir(), "evald-done-"));
   folders.push(folder);
   const { app, state, prompt, run, dead, mark, list } = await evaluated(folder);
@@ -105,7 +105,7 @@ test("what is marked done is looked at again, and told by what the runs met", as
   expect((await adviceOf()).done.status).toBe("reopened");
 });
 
-test("runs that were not made, or that never came by, decide nothing", async () => {
+test("runs that failed, or never reached the page, decide nothing", async () => {
   const { app, state, mark, list } = await evaluated();
   state.isThere = false;
   await mark();
@@ -114,7 +114,7 @@ test("runs that were not made, or that never came by, decide nothing", async () 
   expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run succeeded: infrastructure: .+500/)]);
 });
 
-test("a few runs of a model that miss it decide nothing where luck may be why, nor do runs of another model", async () => {
+test("a few runs of a model that miss it decide nothing if it may be chance, nor do runs of another model", async () => {
   const app = testApp();
   const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
   const byModel = { ...niceGrade, exposure: { ...niceGrade.exposure, byRules: false } };
@@ -157,7 +157,7 @@ test("a few runs of a model that miss it decide nothing where luck may be why, n
   expect(last()).toMatchObject({ status: "verified", before: { runs: 3 }, delta: { value: 0 } });
 });
 
-test("what nobody met cannot be marked done, nor another organization's", async () => {
+test("friction that nobody met can't be marked as done, nor another organization's", async () => {
   const { app, prompt, dead } = await evaluated();
   const mark = async (fingerprint: string, key = app.a.key) => {
     const headers = { authorization: `Bearer ${key}` };

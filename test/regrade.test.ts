@@ -46,7 +46,7 @@ async function regrade(app: App, body: object = {}) {
 const eventsOf = (app: App, runId: string) => readSession(app.db, { orgId: app.a.org, runId, attempt: 1 });
 
 describe("another methodology", () => {
-  test("is put beside the old one, which can be read, shown again and pinned", async () => {
+  test("is added to the old one, which can be read, shown again and pinned", async () => {
     const asked = { type: "interruption", question: "Which account?", url: null } as const;
     const app = judged({ env: own, sessions: [modelSession({ more: [asked, asked, asked] })] });
     const { report, run } = await app.run();
@@ -111,7 +111,7 @@ describe("another methodology", () => {
     expect(JSON.stringify(one)).toBe(JSON.stringify(two));
   });
 
-  test("the trend goes on with the new one, and what could not be graded again is left out of it and as it was", async () => {
+  test("the trend continues with the new one, and excludes and keeps what could not be regraded", async () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
@@ -122,7 +122,7 @@ describe("another methodology", () => {
     expect((await get(app, `/api/v1/reports/${second.report.slug}`)).methodology.id).toBe("2");
   });
 
-  test("only what was asked for is graded again: one prompt, one time, one organization", async () => {
+  test("only the selection is regraded: one prompt, one period, one organization", async () => {
     const app = judged({ env: own });
     const [first, second] = [await app.run(), await app.run()];
     const { report } = first;
@@ -160,7 +160,7 @@ describe("another judge", () => {
     keyFinding: "The query never ran.",
   });
 
-  test("is asked about the stored session, and its cost is told apart", async () => {
+  test("judges the stored session, and its cost is separate", async () => {
     const app = judged({ again: [says(harsh)] });
     const { report, attempts } = await app.run();
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
@@ -188,7 +188,7 @@ describe("another judge", () => {
     expect(await regrade(app, { methodology: "2" })).toMatchObject({ unchanged: 1 });
   });
 
-  test("is not paid twice for the same sessions at once", async () => {
+  test("doesn't pay twice for the same sessions at once", async () => {
     const app = judged();
     const { run } = await app.run();
     const judge = { since: "2020-01-01", judge: "openai-compatible/agent", maxUsd: 1 };
@@ -208,7 +208,7 @@ describe("another judge", () => {
     expect(await ask({})).toEqual(free);
   });
 
-  test("one that says nothing that can be used changes nothing, and is paid for", async () => {
+  test("an unusable answer changes nothing, and is paid for", async () => {
     const app = judged({ again: [says("no JSON")] });
     const { report } = await app.run();
     const done = await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 });
@@ -216,7 +216,7 @@ describe("another judge", () => {
     expect(await get(app, `/api/v1/reports/${report.slug}`)).toEqual(report);
   });
 
-  test("it stops before it costs more than it may, and goes on where it stopped", async () => {
+  test("it stops before it exceeds its limit, and continues where it stopped", async () => {
     const app = judged();
     const runs = [await app.run(), await app.run(), await app.run()];
     const judge = "openai-compatible/agent";
@@ -230,7 +230,7 @@ describe("another judge", () => {
       expect((await get(app, `/api/v1/reports/${report.slug}`)).methodology.judge).toBe(judge);
   });
 
-  test("what it costs is a part of the organization's month, and bounded by that too", async () => {
+  test("its cost counts towards the organization's month, and is limited by it too", async () => {
     const app = judged({ again: [says(answer()), says(answer())] });
     await app.run();
     await app.run();
@@ -245,7 +245,7 @@ describe("another judge", () => {
     expect(spent()).toBeCloseTo(before + 0.002, 9);
   });
 
-  test("sessions of the explorer are graded by rules, whatever judge is named", async () => {
+  test("sessions of the explorer are graded by rules, whatever the judge", async () => {
     const app = judged({ kind: "rules", env: own });
     await app.run();
     const done = await regrade(app, { methodology: "2", judge: "openai-compatible/agent", maxUsd: 1 });
@@ -254,14 +254,14 @@ describe("another judge", () => {
   });
 });
 
-describe("a judge that is asked several times", () => {
+describe("a session judged several times", () => {
   const met = (second: "yes" | "no" | "unclear"): Turn => {
     const proof = { yes: [9, rows], no: [7, "E404 acme"], unclear: [9, rows] } as const;
     const [event, quote] = proof[second];
     return says(answer({ parts: [part(1, "yes", [9], "added 1 package"), part(2, second, [event], quote)] }));
   };
 
-  test("has its own variance, part by part, apart from that of runs", async () => {
+  test("has a variance of the judge per part, apart from that of runs", async () => {
     const turns = [met("yes"), met("yes"), met("no"), met("yes"), met("no"), met("unclear"), met("yes")];
     const app = judged({ turns });
     const { report } = await app.run();
@@ -340,7 +340,7 @@ describe("a judge that is asked several times", () => {
 });
 
 describe("a regrade", () => {
-  test("that is planned only says what it would do, and what that may cost", async () => {
+  test("in a dry run only reports what it would do and cost", async () => {
     const app = judged({ env: own });
     const [first] = [await app.run(), await app.run(), await app.run()];
     app.db.delete(sessionEvents).where(eq(sessionEvents.runId, first.run.runId)).run();
@@ -356,7 +356,7 @@ describe("a regrade", () => {
     expect(app.db.select().from(regrades).all()).toEqual([]);
   });
 
-  test("goes on after the process went away, and does nothing twice", async () => {
+  test("resumes after the process ended, and does nothing twice", async () => {
     const app = judged({ again: [says(answer()), { silent: true }, says(answer())] });
     const runs = [await app.run(), await app.run(), await app.run()];
     const judge = "openai-compatible/agent";
@@ -374,7 +374,7 @@ describe("a regrade", () => {
     for (const { report } of runs) expect((await listed(app, report.slug)).gradings).toHaveLength(2);
   });
 
-  test("that is called off stops, and what it graded stays", async () => {
+  test("that is cancelled stops, and its results are kept", async () => {
     const app = judged();
     const { report } = await app.run();
     const { body } = await ask(app, { judge: "openai-compatible/agent", maxUsd: 1 });
@@ -390,7 +390,7 @@ describe("a regrade", () => {
     expect((await listed(app, report.slug)).gradings).toHaveLength(1);
   });
 
-  test("of many sessions takes as many jobs as it needs, and runs get their turn between", async () => {
+  test("of many sessions uses as many jobs as it needs, and runs get their turn in between", async () => {
     const app = judged({ env: own });
     await app.run();
     const { body } = await ask(app, { methodology: "2" });
@@ -422,12 +422,12 @@ describe("a regrade", () => {
     [{ judge: "gpt", maxUsd: 1 }, 400, 'Invalid model "gpt"'],
     [{ repeats: 21 }, 400, "Invalid repeats: must be an integer from 1 to 20"],
     [{ promptId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20" }, 404, "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20"],
-  ])("%p is refused", async (body, status, detail) => {
+  ])("%p is rejected", async (body, status, detail) => {
     const answered = await ask(judged({ env: own }), body);
     expect([answered.status, answered.body.detail]).toEqual([status, expect.stringContaining(detail)]);
   });
 
-  test("a report that was never graded so is told by its name, and a grading that is none too", async () => {
+  test("errors name an unknown grading and a methodology that the report doesn't have", async () => {
     const app = judged();
     const { report } = await app.run();
     const path = `/api/v1/reports/${report.slug}`;

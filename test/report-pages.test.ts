@@ -76,14 +76,14 @@ describe("the list of reports", () => {
     expect([status, slugsOf(body)]).toEqual([200, slugs]);
   });
 
-  test("says what is wrong with a filter, and is empty for another organization", async () => {
+  test("reports invalid filters, and is empty for another organization", async () => {
     expect((await app.send("GET", "/reports?best=Z")).status).toBe(400);
     expect((await app.send("GET", "/reports", { headers: { authorization: "" } })).status).toBe(401);
     const { body } = await app.send("GET", "/reports", { headers: asB(app) });
     expect([slugsOf(body), body.includes('class="empty"')]).toEqual([[], true]);
   });
 
-  test("is turned page by page", async () => {
+  test("has pages", async () => {
     const many = testApp();
     const made = Array.from({ length: 51 }, (_, i) => runWithReport(many, niceGrade, `Report ${i}`).slug).reverse();
     const first = (await many.send("GET", "/reports?agent=explorer")).body;
@@ -113,7 +113,7 @@ describe("a report", () => {
   const { slug } = runWithReport(app, { ...niceGrade, dimensions }, "Upload a file", walk);
   const path = `/reports/${slug}`;
 
-  test("shows what each dimension is made of, on the curve that it is measured by", async () => {
+  test("shows the parts of each dimension, on their curves", async () => {
     const { body } = await app.send("GET", path);
     for (const { name, score } of parts) expect(body).toContain(`<title>${name}: ${score} of 100 (100 at `);
     expect(body.match(/class="curve /g)).toHaveLength(2);
@@ -122,7 +122,7 @@ describe("a report", () => {
     expect(body).toContain('<circle class="point" cx="85.0" cy="38.7" r="4">');
   });
 
-  test("shows the way through the docs: what helped, what led nowhere, what was not there", async () => {
+  test("shows the pages visited: which helped, which were dead ends, which didn't exist", async () => {
     const { body } = await app.send("GET", path);
     const steps = [...body.matchAll(/<li class="step-(\w+)"><span class="page" title="([^"]+)">([^<]*)/g)];
     expect(steps.map(([, kind, url, title]) => [kind, url, title])).toEqual([
@@ -136,7 +136,7 @@ describe("a report", () => {
     expect(body).toContain(`href="${path}/session?fromSeq=6#e9">event 9</a>`);
   });
 
-  test("is JSON and Markdown as well", async () => {
+  test("is available as JSON and Markdown", async () => {
     const { body, headers } = await app.send("GET", `${path}.json`);
     expect(headers.get("content-type")).toBe("application/json");
     expect(body).toEqual((await app.send("GET", `/api/v1${path}`)).body);
@@ -144,7 +144,7 @@ describe("a report", () => {
     expect((await app.send("GET", path)).body).toContain(`data-copy-from="${path}.md"`);
   });
 
-  test("is published, made a draft or archived by a form of this service alone", async () => {
+  test("is published, made a draft or archived only by a form of this service", async () => {
     const member = await signedIn(app, { role: "admin" });
     const stranger = await signedIn(app, { org: app.b.org });
     const statusOf = async () => (await app.send("GET", `/api/v1${path}`)).body.status;
@@ -164,7 +164,7 @@ describe("a report", () => {
   });
 });
 
-test("gradings of a report stand side by side, and an admin pins one", async () => {
+test("lists its gradings, and an admin pins one", async () => {
   const app = testApp();
   const { slug } = runWithReport(app, niceGrade);
   const path = `/reports/${slug}`;
@@ -230,7 +230,7 @@ describe("a session", () => {
     ["?limit=2&types=tool_call,usage&beforeSeq=6", [1, 3]],
   ])("is filtered: %s", async (query, seqs) => expect(await shown(query)).toEqual(seqs));
 
-  test("is turned both ways, and only where there is more", async () => {
+  test("has links in both directions, only if there is more", async () => {
     const turns = async (query: string) => {
       const { body } = await app.send("GET", path + query);
       return [
@@ -244,7 +244,7 @@ describe("a session", () => {
     expect(await turns("?failed=1&fromSeq=3")).toEqual([]);
   });
 
-  test("shows the whole at a glance, what failed next, and what each event proves and cost", async () => {
+  test("shows an overview, the next failure, and the evidence and cost of each event", async () => {
     const { body } = await app.send("GET", path);
     expect(body).toContain('<input type="checkbox" name="failed"');
     expect(body).toContain('href="?fromSeq=0#e1" title="Dead link on Quickstart: /reference/client (404)"');
@@ -257,7 +257,7 @@ describe("a session", () => {
     expect(body).toContain("<pre>line one\nline 1</pre>");
   });
 
-  test("sends a large payload only when it is opened, as text", async () => {
+  test("loads a large payload when it is opened, as text", async () => {
     const { body } = await app.send("GET", path);
     expect(body).toContain(
       `<details hx-get="${path}/8" hx-trigger="toggle once" hx-target="find .whole" hx-swap="outerHTML">`,
@@ -273,7 +273,7 @@ describe("a session", () => {
     }
   });
 
-  test("of another organization, or an event that is none, is not there", async () => {
+  test("of another organization, or with an unknown event, does not exist", async () => {
     const paths = [`${path}/10`, `${path}/x`, `${path}/-1`, `${path}/1.5`, "/reports/none-00000000/session/1"];
     for (const each of paths) expect([each, (await app.send("GET", each)).status]).toEqual([each, 404]);
     for (const each of [path, `${path}/1`])
@@ -300,7 +300,7 @@ describe("a share link", () => {
   };
   const look = (address: string) => app.send("GET", address, nobody);
 
-  test("shows the report to whoever has it, and tells nobody of itself", async () => {
+  test("shows the report to anyone who has it, without exposing its URL", async () => {
     const { status, shared } = await make({ days: "7" });
     expect([status, /^\/shared\/[\w-]{43}$/.test(shared)]).toEqual([200, true]);
     const { status: seen, body, headers } = await look(shared);
@@ -321,7 +321,7 @@ describe("a share link", () => {
     expect((await app.send("GET", path)).body).not.toContain(shared);
   });
 
-  test("shows the session where that was chosen", async () => {
+  test("shows the session if it is included", async () => {
     const { shared } = await make({ days: "1", session: "1" });
     expect((await look(shared)).body).toContain(`href="${shared}/session?fromSeq=0#e1"`);
     const { status, body } = await look(`${shared}/session?search=step%2042`);
@@ -330,7 +330,7 @@ describe("a share link", () => {
     expect((await look(`${shared}/session/42`)).status).toBe(200);
   });
 
-  test("ends by its time, by a revocation or with its report, and then looks like none", async () => {
+  test("is invalid after its expiry, its revocation or the archiving of its report, like an unknown one", async () => {
     const links: string[] = [];
     for (const days of ["1", "30", "30"]) links.push((await make({ days })).shared);
     const stranger = await signedIn(app, { org: app.b.org });
@@ -359,7 +359,7 @@ describe("a share link", () => {
     expect(same(await look(links[1]!), links[1]!)).toEqual(none);
   });
 
-  test("is made by owners alone, for a time that is offered, of a report of their own", async () => {
+  test("is created only by owners, with an offered lifetime, for their own reports", async () => {
     for (const days of ["", "0", "365", "7.5", "x"])
       expect((await owner.post(`${path}/shares`, { days })).status).toBe(400);
     const admin = await signedIn(app, { role: "admin" });
@@ -371,7 +371,7 @@ describe("a share link", () => {
   });
 });
 
-describe("reports side by side", () => {
+describe("a comparison of reports", () => {
   const app = testApp();
   const prompt = app.service.prompts.createPrompt(app.a.org, {
     title: "Upload",
@@ -393,12 +393,12 @@ describe("reports side by side", () => {
   );
   const [a, b] = [first?.slug ?? "", last?.slug ?? ""];
 
-  test("are picked from the list, and shown oldest first", async () => {
+  test("is started from the list, oldest first", async () => {
     const { status, headers } = await app.send("GET", `/compare?${b}=1&${a}=1`);
     expect([status, headers.get("location")]).toEqual([303, `/compare?slugs=${a}%2C${b}`]);
   });
 
-  test("have a verdict with its evidence, what got worse at the top, and the friction that came and went", async () => {
+  test("has a verdict with evidence, the worst changes first, and new and resolved friction", async () => {
     const { body } = await app.send("GET", `/compare?slugs=${a},${b}`);
     for (const shown of [
       '<section class="verdict-card verdict-regressed"',
@@ -419,7 +419,7 @@ describe("reports side by side", () => {
     ]);
   });
 
-  test("and alone, a report tells of its repeats and of its baseline", async () => {
+  test("is not needed to see the repeats and the baseline of a report", async () => {
     const { body } = await app.send("GET", `/reports/${b}`);
     for (const shown of [
       "mean 71 (95% CI 69.7–72.3) over 4 runs",
@@ -432,14 +432,14 @@ describe("reports side by side", () => {
     expect((await app.send("GET", `/reports/${single}`)).body).not.toContain("95% CI");
   });
 
-  test("of one evaluation, or of different prompts, say why there is no verdict", async () => {
+  test("of one evaluation, or of different prompts, says why there is no verdict", async () => {
     const other = runWithReport(app, niceGrade, "Other prompt").slug;
     const { body } = await app.send("GET", `/compare?slugs=${a},${other}`);
     expect(body).toMatch(/verdict-(none|not_comparable)/);
     expect(body).toContain('id="differences"');
   });
 
-  test("are 2 to 10 of the own organization", async () => {
+  test("takes 2 to 10 reports of the own organization", async () => {
     const eleven = Array.from({ length: 11 }, (_, i) => `r-${i}`).join();
     const asked = ["", `?slugs=${a}`, `?slugs=${a},${a}`, `?slugs=${eleven}`, `?slugs=${a},none-00000000`];
     const statuses = await Promise.all(asked.map(async (query) => (await app.send("GET", `/compare${query}`)).status));
@@ -464,7 +464,7 @@ describe("trends", () => {
     now += 7 * 24 * 3600_000;
   }
 
-  test("are drawn with their bands, and told in a table", async () => {
+  test("are drawn with their bands, and listed in a table", async () => {
     const { body } = await app.send("GET", `/trends?promptId=${id}&agent=&since=&until=`);
     expect(body).toMatch(/<title>[^<]*&lt;b>Upload&lt;\/b>[^<]* 81 [^<]*2026-11-02[^<]* 71 [^<]*2026-11-16/);
     expect(body.match(/<circle /g)).toHaveLength(3);
@@ -481,7 +481,7 @@ describe("trends", () => {
     ]);
   });
 
-  test("of another methodology stand beside it, as a line and a table of their own", async () => {
+  test("of another methodology are a line and a table of their own", async () => {
     const { id } = app.service.prompts.createPrompt(app.a.org, { text: "Upload. https://docs.example.com" });
     const before = { methodology: { id: "0", hash: "000000000000", judge: null } };
     for (const grade of [{ ...niceGrade, ...before, score: 40 }, niceGrade]) {
@@ -495,7 +495,7 @@ describe("trends", () => {
     expect(body).toContain("methodology</strong> 0 00000000 → 1 3f9c0a17");
   });
 
-  test("of a time without runs, or of another organization, are empty and say what to do", async () => {
+  test("of a period without runs, or of another organization, are empty and say what to do", async () => {
     for (const [query, headers] of [
       ["?until=2026-01-01", {}],
       ["", asB(app)],

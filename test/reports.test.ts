@@ -30,7 +30,7 @@ function listed() {
   return { app, slugs, promptId: id, list };
 }
 
-test("reports are listed newest first, by each filter, as over MCP", async () => {
+test("reports are listed newest first, with each filter, over REST and MCP", async () => {
   const { app, list, promptId, slugs } = listed();
   await app.send("PATCH", `/api/v1/reports/${slugs[0]}`, { body: { status: "archived" } });
   await app.send("PATCH", `/api/v1/reports/${slugs[2]}`, { body: { status: "draft" } });
@@ -61,7 +61,7 @@ test("reports are listed newest first, by each filter, as over MCP", async () =>
   expect(headers.get("x-total-count")).toBe("5");
 });
 
-test("one row has what is needed to choose it", async () => {
+test("a row has what is needed to select it", async () => {
   const { app, promptId, slugs } = listed();
   const { body } = await app.send("GET", "/api/v1/reports?outcome=succeeded");
   expect(body).toEqual([
@@ -93,12 +93,12 @@ test.each([
   ["maxScore=100.5", "Invalid maxScore: must be"],
   ["since=2026", "Invalid since: must be"],
   ["status=draft&status=draft", "Invalid status: "],
-])("%s is refused", async (query, detail) => {
+])("%s is rejected", async (query, detail) => {
   const { status, body } = await testApp().send("GET", `/api/v1/reports?${query}`);
   expect([status, body]).toEqual([400, { error: "bad_request", detail: expect.stringContaining(detail) }]);
 });
 
-test("a person publishes, withdraws and archives; another organization's report is not there", async () => {
+test("a person publishes, withdraws and archives; another organization's report does not exist", async () => {
   const { app, slugs } = listed();
   const path = `/api/v1/reports/${slugs[0]}`;
   const patch = (body: unknown, headers = {}) => app.send("PATCH", path, { body, headers });

@@ -52,7 +52,7 @@ test("every file belongs to a layer", () => {
   expect(files.filter((file) => rankOf(file) < 0 && !file.endsWith(".d.ts"))).toEqual([]);
 });
 
-test("imports run downward only, for types as well", () => {
+test("imports go downward only, for types as well", () => {
   const upward = files.flatMap((file) =>
     localImportsOf(file)
       .filter((path) => rankOf(path) < rankOf(file))
@@ -76,11 +76,11 @@ function cyclesOf(graph: Map<string, Iterable<string>>): string[] {
   return cycles;
 }
 
-test("no files import each other in a cycle, for types as well", () => {
+test("files have no import cycles, for types as well", () => {
   expect(cyclesOf(new Map(files.map((file) => [file, localImportsOf(file)])))).toEqual([]);
 });
 
-test("no folders import each other in a cycle, for types as well", () => {
+test("folders have no import cycles, for types as well", () => {
   const folderOf = (file: string) => file.split("/")[1] ?? "";
   const graph = new Map<string, Set<string>>();
   for (const file of files) {
@@ -91,7 +91,7 @@ test("no folders import each other in a cycle, for types as well", () => {
   expect(cyclesOf(graph)).toEqual([]);
 });
 
-test("routes and tools of a feature are imported by the app alone", () => {
+test("routes and tools of a feature are imported only by the app", () => {
   expect(
     offenders(
       (file) => file === "src/app.tsx" || isAdapter(file),
@@ -134,19 +134,19 @@ test.each([
   ).toEqual([]);
 });
 
-test("file and folder names are kebab-case nouns that say what is inside", () => {
+test("file and folder names are kebab-case nouns", () => {
   expect(files.filter((file) => !/^src(\/[a-z0-9]+(-[a-z0-9]+)*)+(\.d)?\.tsx?$/.test(file))).toEqual([]);
   expect(
     files.filter((file) => /(^|\/)(utils?|lib|helpers?|types|services|modules|common|index)(\/|\.tsx?$)/.test(file)),
   ).toEqual([]);
 });
 
-test("no file has more than 300 lines, but for the one that holds every table", () => {
+test("files have at most 300 lines, except the one with all tables", () => {
   const long = files.filter((file) => (text.get(file) ?? "").split("\n").length > 301);
   expect(long.filter((file) => file !== "src/db/tables.ts")).toEqual([]);
 });
 
-test("the top level holds nothing else", async () => {
+test("the top level contains nothing else", async () => {
   const tracked = (await Bun.$`git ls-files`.cwd(root).text()).trim().split("\n");
   expect([...new Set(tracked.map((path) => path.split("/")[0]))].sort()).toEqual([
     ".ci",
@@ -168,7 +168,7 @@ test("the top level holds nothing else", async () => {
   ]);
 });
 
-test("every table is strict, and every reference between two rows of organizations bears the organization", () => {
+test("every table is strict, and references between rows of organizations include the organization", () => {
   const { $client } = openDb(":memory:");
   const tables = $client
     .query<{ name: string; strict: number }, []>(

@@ -57,7 +57,7 @@ async function listen(app: App, path: string, headers: Record<string, string> = 
 }
 
 describe("progress over REST", () => {
-  test("comes while the run goes on, goes on behind what was read, and ends with it", async () => {
+  test("is streamed live, resumes after the last message, and ends with the run", async () => {
     const { agent, goOn } = steps();
     const app = testApp({ agent });
     const [runId] = await ask(app, promptOf(app).id);
@@ -83,7 +83,7 @@ describe("progress over REST", () => {
     await app.service.stop(0);
   });
 
-  test("is for the organization of the run", async () => {
+  test("is restricted to the organization of the run", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
     const foreign = { authorization: `Bearer ${app.b.key}` };
@@ -151,7 +151,7 @@ describe("progress over REST", () => {
     for (const stream of [...streams, foreign, again]) await stream.leave();
   });
 
-  test("is read no more once nobody listens", async () => {
+  test("stops being read when nobody listens", async () => {
     const app = testApp();
     const [runId] = await ask(app, promptOf(app).id);
     const stream = await listen(app, `/api/v1/runs/${runId}/events`);
@@ -162,7 +162,7 @@ describe("progress over REST", () => {
 });
 
 describe("the page of a run", () => {
-  test("gets what is new as parts of itself, and is told when there is no more", async () => {
+  test("gets updates as fragments, and a final message", async () => {
     const { agent, goOn } = steps();
     const app = testApp({ agent });
     const [runId] = await ask(app, promptOf(app).id);
@@ -182,7 +182,7 @@ describe("the page of a run", () => {
     await app.service.stop(0);
   });
 
-  test("shows another attempt in place of the one before", async () => {
+  test("shows a new attempt in place of the previous one", async () => {
     const crash = Promise.withResolvers<void>();
     let tries = 0;
     const agent = scriptedAgent(async function* (): AsyncGenerator<AgentEvent> {
@@ -211,7 +211,7 @@ describe("the page of a run", () => {
     await app.service.stop(0);
   });
 
-  test("cancels it, runs it again, and says what to do about a failure", async () => {
+  test("cancels it, reruns it, and says what to do about a failure", async () => {
     const app = testApp();
     const person = await signedIn(app, { role: "member" });
     const [runId] = await ask(app, promptOf(app).id);
@@ -227,7 +227,7 @@ describe("the page of a run", () => {
     expect((await person.get(location ?? "")).body).toContain("run-pending");
   });
 
-  test("shows what it used of its limits", async () => {
+  test("shows its usage of limits", async () => {
     const app = testApp({
       env: { EVALD_MAX_REQUESTS: "50" },
       agent: scriptedAgent(async function* () {
@@ -282,18 +282,18 @@ describe("lists of runs", () => {
     [`?trigger=web&promptId=${first.id}`, () => []],
     ["?agent=explorer&status=pending", () => []],
     ["?agent=llm", () => []],
-  ])("%s brings what it says", async (query, expected) => {
+  ])("%s returns the matching runs", async (query, expected) => {
     expect(await shown(query)).toEqual(expected());
   });
 
   test.each(["?status=gone", "?promptId=x", "?trigger=x", "?before=x", `?before=${crypto.randomUUID()}`])(
-    "%s is refused",
+    "%s is rejected",
     async (query) => {
       expect((await app.send("GET", `/runs${query}`)).status).toBe(400);
     },
   );
 
-  test("what broke is told with what to do, and what somebody wanted is not", async () => {
+  test("failures have a remedy, cancelled runs don't", async () => {
     const { body } = await app.send("GET", "/");
     expect(body).toContain('data-cause="timeout"');
     expect(body).toContain("EVALD_RUN_TIMEOUT_SECONDS");
@@ -301,7 +301,7 @@ describe("lists of runs", () => {
   });
 
   test.each(["", "&trigger=mcp", "&agent=explorer", "&status=failed"])(
-    "a page%s goes on where the last one ended, without gap or double",
+    "a page%s continues where the last one ended, without gap or overlap",
     async (filter) => {
       const other = testApp();
       const { id } = promptOf(other);
@@ -317,7 +317,7 @@ describe("lists of runs", () => {
     },
   );
 
-  test("changes by itself", async () => {
+  test("updates live", async () => {
     const other = testApp();
     const { id } = promptOf(other);
     const list = await listen(other, `/runs/live?promptId=${id}`);
@@ -329,7 +329,7 @@ describe("lists of runs", () => {
 });
 
 describe("an evaluation", () => {
-  test("shows its runs, and what they came to together", async () => {
+  test("shows its runs and their combined results", async () => {
     const app = testApp();
     const { id } = promptOf(app);
     const grades = [70, 80, 90].map((score, i) => ({
@@ -353,7 +353,7 @@ describe("an evaluation", () => {
   });
 });
 
-test("pages are small, however much there is, and so is what they are made of", async () => {
+test("pages and assets are small, however much data there is", async () => {
   const app = testApp({
     agent: scriptedAgent(async function* () {
       for (let i = 0; i < 500; i++) yield { type: "thought", text: `Step ${i}: ${"words ".repeat(80)}`, by: "rule" };

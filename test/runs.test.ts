@@ -27,7 +27,7 @@ async function setUp() {
 }
 
 describe("Idempotency-Key", () => {
-  test("the same request under the same key is the same run, however its JSON is ordered", async () => {
+  test("the same request with the same key is the same run, in any order of its JSON", async () => {
     const { trigger, count } = await setUp();
     const first = await trigger("build-1");
     const again = await trigger("build-1");
@@ -41,7 +41,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("build-2")).body.runId).not.toBe(first.body.runId);
   });
 
-  test("another request under the same key is refused", async () => {
+  test("another request with the same key is rejected", async () => {
     const { trigger, newPrompt, count } = await setUp();
     await trigger("build-1");
     const other = await newPrompt();
@@ -61,7 +61,7 @@ describe("Idempotency-Key", () => {
     expect(await count()).toBe(1);
   });
 
-  test("a key is forgotten after 24 hours", async () => {
+  test("a key expires after 24 hours", async () => {
     const { trigger, pass } = await setUp();
     const first = (await trigger("nightly")).body.runId;
     pass(24 * hourMs - 1);
@@ -72,7 +72,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("nightly")).body.runId).toBe(second);
   });
 
-  test("a key still gives its run when the prompt has been archived or changed since", async () => {
+  test("a key returns its run even if the prompt was archived or changed since", async () => {
     const { trigger, send, promptId } = await setUp();
     const first = await trigger("build-1");
     await send("PATCH", `/api/v1/prompts/${promptId}`, { body: { text: "{{c}}", status: "archived" } });
@@ -80,7 +80,7 @@ describe("Idempotency-Key", () => {
     expect((await trigger("build-2")).status).toBe(409);
   });
 
-  test("keys of two organizations are apart", async () => {
+  test("keys of two organizations are independent", async () => {
     const { trigger, send, b } = await setUp();
     const headers = { authorization: `Bearer ${b.key}` };
     const theirs = (await send("POST", "/api/v1/prompts", { body: { text: "x" }, headers })).body.id;
@@ -90,7 +90,7 @@ describe("Idempotency-Key", () => {
     expect((await send("GET", "/api/v1/runs", { headers })).body.length).toBe(1);
   });
 
-  test("a hundred at once are one run", async () => {
+  test("a hundred concurrent requests create one run", async () => {
     const { trigger, count } = await setUp();
     const answers = await Promise.all(Array.from({ length: 100 }, () => trigger("storm")));
     expect(new Set(answers.map(({ status, body }) => `${status} ${body.runId}`)).size).toBe(1);
@@ -108,7 +108,7 @@ describe("Idempotency-Key", () => {
     for (const key of ["a", "a".repeat(255), "~!@#"]) expect((await trigger(key)).status).toBe(200);
   });
 
-  test("no name of an argument is too odd for a key", async () => {
+  test("an argument can have any name", async () => {
     const { trigger } = await setUp();
     const odd = { a: "1", b: "2", toString: "3", valueOf: "4", constructor: "5" };
     const body = { urlMap: { toString: "https://b.test/" }, templateArgs: odd };
@@ -116,7 +116,7 @@ describe("Idempotency-Key", () => {
     expect([first.status, (await trigger("build-1", { body })).body]).toEqual([200, first.body]);
   });
 
-  test("a refused request leaves its key free", async () => {
+  test("a rejected request doesn't use its key", async () => {
     const { trigger } = await setUp();
     expect((await trigger("build-1", { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");
     expect((await trigger("build-1")).status).toBe(200);
@@ -135,7 +135,7 @@ describe("urlMap", () => {
   }
   const to = "http://127.0.0.1:9/";
 
-  test("what a key maps is where a run starts, however the key is spelt", async () => {
+  test("a mapped host is a start URL, however the key is written", async () => {
     const [a, b] = ["https://docs.test/a", "http://docs.test:8080/b"];
     expect(await startsOf({ "docs.test": to })).toEqual([a, b]);
     expect(await startsOf({ "DOCS.test:443": to })).toEqual([a, b]);
@@ -152,7 +152,7 @@ describe("urlMap", () => {
     ["http://docs.test", "docs.test:80"],
     ["127.1", "127.0.0.1"],
     ["döcs.test", "xn--dcs-sna.test"],
-  ])("two keys of one place are refused: %s and %s", async (one, other) => {
+  ])("two keys for the same place are rejected: %s and %s", async (one, other) => {
     expect(await startsOf({ [one]: to, [other]: to })).toStartWith(
       `400 bad_request: Invalid urlMap: the keys "${one}" and "${other}" `,
     );
@@ -167,12 +167,12 @@ describe("urlMap", () => {
     "https://*",
     "user@docs.test",
     "docs.test//",
-  ])("a key that names no place is refused: %s", async (key) => {
+  ])("an invalid key is rejected: %s", async (key) => {
     expect(await startsOf({ [key]: to })).toStartWith(`400 bad_request: Invalid urlMap: the key "${key}" `);
   });
 });
 
-test("a run is whole before and after it was made", async () => {
+test("a run is complete before and after it is executed", async () => {
   let time = 1_790_000_000_000;
   const t = testApp({ now: () => time });
   const prompt = (
@@ -222,7 +222,7 @@ test("a run is whole before and after it was made", async () => {
   expect(done.report.status).toBe("published");
 });
 
-test("a prompt that asks for review gets a draft, which its filter finds", async () => {
+test("a prompt with review creates drafts, which their filter finds", async () => {
   const t = testApp();
   const { id } = (
     await t.send("POST", "/api/v1/prompts", { body: { text: "https://docs.test/", reviewBeforePublishing: true } })
@@ -250,7 +250,7 @@ describe("the agent of a run", () => {
   const env = { OPENAI_API_KEY: "sk-0123456789abcdef", ANTHROPIC_API_KEY: "sk-0123456789abcdef" };
   const agents = { other: other(["openai"]), gone: other(undefined, "install it with: npm install -g gone") };
 
-  test("is the prompt's unless the request names another, and a retry keeps the choice", async () => {
+  test("is the prompt's unless the request sets another, and a retry keeps it", async () => {
     const { send, runJobs } = testApp({ agents, env });
     const { body: prompt } = await send("POST", "/api/v1/prompts", {
       body: { text: "See https://docs.test/", agent: "explorer" },
@@ -277,7 +277,7 @@ describe("the agent of a run", () => {
     [{ agent: "other", model: "anthropic/claude-opus-4-8" }, /cannot use anthropic.*openai/],
     [{ agent: "explorer", model: "openai/gpt-5" }, /does not use a model/],
     [{ agent: "other" }, /needs a model/],
-  ])("%j is refused", async (body, detail) => {
+  ])("%j is rejected", async (body, detail) => {
     const { send } = testApp({ agents, env });
     const { body: prompt } = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
     const answer = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {}, ...body } });
@@ -285,7 +285,7 @@ describe("the agent of a run", () => {
     expect(answer.body.detail).toMatch(detail);
   });
 
-  test("is listed with what keeps it from being used", async () => {
+  test("is listed with the reason if it isn't available", async () => {
     const { send } = testApp({ agents });
     const { status, body } = await send("GET", "/api/v1/agents");
     expect([status, body]).toEqual([

@@ -31,7 +31,7 @@ async function slotsBetween(frequency: string, zone: string, from: string, to: s
   }
 }
 
-describe("when a schedule falls due", () => {
+describe("slots of a schedule", () => {
   const spring = ["2026-03-28T23:00:00.000Z", "2026-03-29T22:00:00.000Z"] as const;
   const autumn = ["2026-10-24T22:00:00.000Z", "2026-10-25T23:00:00.000Z"] as const;
   const times = (date: string, ...clock: string[]) => clock.map((time) => `2026-${date}T${time}:00.000Z`);
@@ -57,7 +57,7 @@ describe("when a schedule falls due", () => {
     expect(await slotsBetween(frequency, "Europe/Berlin", from, to)).toEqual(expected);
   });
 
-  test("a day that a month does not have is left out; one that none has is refused", async () => {
+  test("a day that a month doesn't have is skipped; one that never occurs is rejected", async () => {
     const found = await slotsBetween("0 0 31 * *", "UTC", "2026-01-01T00:00:00.000Z", "2027-01-01T00:00:00.000Z");
     expect(found.map((at) => at.slice(5, 10))).toEqual(["01-31", "03-31", "05-31", "07-31", "08-31", "10-31", "12-31"]);
     const { send } = scheduledApp("2026-01-01");
@@ -66,7 +66,7 @@ describe("when a schedule falls due", () => {
     ).toStartWith('Invalid frequency: "0 0 30 2 *" ');
   });
 
-  test("a preset keeps its place: the same minute, hour, weekday or day in its time zone", async () => {
+  test("a preset keeps its time: the same minute, hour, weekday or day in its time zone", async () => {
     const { create, nextRuns, clock, change } = scheduledApp("2026-01-05T00:00:00Z", { zone: "America/New_York" });
     const id = await create({ frequency: "hourly" });
     const local = (at: string) => {
@@ -91,8 +91,8 @@ describe("when a schedule falls due", () => {
   });
 });
 
-describe("what becomes of a slot", () => {
-  test("it has one row, with the evaluation and the runs that it asked for; they go by the prompt as it is then", async () => {
+describe("the outcome of a slot", () => {
+  test("is one row, with the evaluation and its runs; they use the prompt at that time", async () => {
     const { create, change, tickAt, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({
       text: "Use {{language}}",
@@ -124,7 +124,7 @@ describe("what becomes of a slot", () => {
     expect(db.select().from(jobs).all().length).toBe(3);
   });
 
-  test("the disk that fills up in the middle leaves neither the slot nor its runs, and it runs once there is room", async () => {
+  test("a disk that fills up stores neither the slot nor its runs, and it runs once there is room", async () => {
     const { create, tickAt, outcomes, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     const enqueue = service.queue.enqueue;
@@ -141,7 +141,7 @@ describe("what becomes of a slot", () => {
     expect([rows(), await outcomes(id)]).toEqual([[1, 1, 2, 2], ["2026-01-01T01:00 ran"]]);
   });
 
-  test("a defect fails the slot that meets it, without half of its runs, and keeps nothing else waiting", async () => {
+  test("an internal error fails its slot, stores nothing of it, and doesn't delay others", async () => {
     const { create, tickAt, outcomes, send, service, db } = scheduledApp("2026-01-01T00:30:00Z");
     const bad = await create({
       frequency: "0 * * * *",
@@ -163,7 +163,7 @@ describe("what becomes of a slot", () => {
     expect(db.select().from(runs).all().length).toBe(1);
   });
 
-  test("what cannot be asked for fails with the reason, and is tried again at the next slot", async () => {
+  test("a failed request is stored with the reason, and retried at the next slot", async () => {
     const { create, tickAt, send, service, a, db, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const provider = service.providers.createProvider(a.org, { name: "Tool" });
     const id = await create({
@@ -186,7 +186,7 @@ describe("what becomes of a slot", () => {
     expect((await outcomes(id)).map((slot) => slot.slice(11))).toEqual(["01:00 failed", "02:00 failed", "03:00 ran"]);
   });
 
-  test("a slot is skipped while runs of the last scheduled evaluation are unfinished; those of others do not count", async () => {
+  test("a slot is skipped while runs of the last scheduled evaluation are unfinished; other runs don't count", async () => {
     const { create, tickAt, finish, outcomes, send, db } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *", runsPerEval: 2 });
     await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
@@ -205,7 +205,7 @@ describe("what becomes of a slot", () => {
     expect(skipped).toMatchObject({ evalRequestId: null, reason: "runs of an earlier slot were still active" });
   });
 
-  test("after a downtime the latest slot runs if it is of the last 24 hours; every other one is missed", async () => {
+  test("after a downtime, the latest slot runs if it is at most 24 hours old; all others are missed", async () => {
     const { create, change, tickAt, restart, outcomes, send, finish } = scheduledApp("2026-01-01T00:00:00Z");
     const minutely = await create({ frequency: "* * * * *" });
     const daily = await create({ frequency: "0 6 * * *" });
@@ -246,7 +246,7 @@ describe("what becomes of a slot", () => {
   });
 });
 
-test("a prompt that missed thousands of slots keeps no other waiting", async () => {
+test("a prompt with thousands of missed slots doesn't delay others", async () => {
   const { create, tickAt, outcomes, service, db, send } = scheduledApp("2026-01-01T00:00:00Z");
   const minutely = await create({ frequency: "* * * * *" });
   const daily = await create({ frequency: "0 6 * * *", additionalUrls: [{ url: "https://daily.test/" }] });
@@ -263,8 +263,8 @@ test("a prompt that missed thousands of slots keeps no other waiting", async () 
   expect([body[0].outcome, headers.get("x-total-count")]).toEqual(["ran", String(5 * 1440 + 360)]);
 });
 
-describe("a schedule that is changed", () => {
-  test("is shown by its next three slots, while it is active", async () => {
+describe("a change of a schedule", () => {
+  test("shows its next three slots while it is active", async () => {
     const { create, change, nextRuns, tickAt } = scheduledApp("2026-01-01T05:00:00Z", { zone: "Asia/Kolkata" });
     const id = await create({ frequency: "0 6 * * *" });
     const days = (...dates: string[]) => dates.map((date) => `2026-01-${date}T00:30:00.000Z`);
@@ -279,7 +279,7 @@ describe("a schedule that is changed", () => {
     expect(await nextRuns(await create({}))).toBeNull();
   });
 
-  test("goes by the change from the next slot on; what fell into a pause is not made up for", async () => {
+  test("applies from the next slot on; slots during a pause don't run later", async () => {
     const { create, change, tickAt, restart, outcomes, clock, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     const at = async (time: string) => {
@@ -307,7 +307,7 @@ describe("a schedule that is changed", () => {
     expect(await outcomes(id)).toEqual(ran.map((time) => `${time} ran`));
   });
 
-  test("moves with its organization's time zone; a slot that is due already stays", async () => {
+  test("of the organization's time zone moves it; a slot that is due stays", async () => {
     const { create, nextRuns, service, a, tickAt, outcomes, clock } = scheduledApp("2026-01-01T00:00:00Z");
     const id = await create({ frequency: "0 6 * * *" });
     service.orgs.updateOrg(a.org, { timeZone: "America/New_York" });
@@ -319,7 +319,7 @@ describe("a schedule that is changed", () => {
     expect(await outcomes(id)).toEqual(["2026-01-01T11:00 ran"]);
   });
 
-  test("is taken up by a service that runs: at once what it changed itself, within 30 seconds what another process did", async () => {
+  test("takes effect in a running service: at once if made there, within 30 seconds if by another process", async () => {
     jest.useFakeTimers();
     try {
       const { service, a, clock, create, change, finish, outcomes, db } = scheduledApp("2026-01-01T00:59:50Z", {
@@ -367,7 +367,7 @@ describe("a schedule that is changed", () => {
     }
   });
 
-  test("has its slots listed by pages, newest first, to its own organization alone", async () => {
+  test("keeps its slots listed in pages, newest first, for its own organization", async () => {
     const { create, tickAt, send, b } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "0 * * * *" });
     await create({ frequency: "0 * * * *" });
@@ -389,11 +389,11 @@ describe("a schedule that is changed", () => {
   });
 });
 
-describe("a clock that is set", () => {
+describe("a change of the clock", () => {
   const everyHour = { frequency: "0 * * * *" };
   const lines = (outcome: string, ...clock: string[]) => clock.map((time) => `2026-01-01T${time} ${outcome}`);
 
-  test("back: what ran does not run again, and what comes after it does, at its time", async () => {
+  test("back: slots that ran don't run again, and later ones run at their time", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     for (const time of ["01:00", "02:00", "03:00"]) {
@@ -432,7 +432,7 @@ describe("a clock that is set", () => {
     30_000,
   );
 
-  test("back some time before the next look: what came due in between is not passed over", async () => {
+  test("back shortly before the next check: slots due in between are not skipped", async () => {
     const { create, tickAt, finish, outcomes } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create({ frequency: "*/10 * * * *" });
     let elapsedMs = 0;
@@ -447,7 +447,7 @@ describe("a clock that is set", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:40", "01:30"));
   });
 
-  test("forward while a slot is dealt with, and back before the next look", async () => {
+  test("forward while a slot is processed, and back before the next check", async () => {
     const { create, tickAt, finish, outcomes, service, clock } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     const enqueue = service.queue.enqueue;
@@ -463,7 +463,7 @@ describe("a clock that is set", () => {
     expect((await outcomes(id)).slice(0, 2)).toEqual(lines("ran", "01:00", "02:00"));
   });
 
-  test("while the service is down: a prompt and a time zone from the false future do not wait for it", async () => {
+  test("during downtime: a prompt and a time zone from the false future don't wait for it", async () => {
     const { create, tickAt, restart, outcomes, service, a, clock } = scheduledApp("2027-01-01T00:30:00Z");
     const id = await create(everyHour);
     clock.at = Date.parse("2028-01-01T00:00:00Z");
@@ -474,7 +474,7 @@ describe("a clock that is set", () => {
     expect(await outcomes(id)).toEqual(lines("ran", "00:30"));
   });
 
-  test("a machine that starts in 1970 says nothing of the years before a prompt was made", async () => {
+  test("on a machine that starts in 1970 adds no slots from before a prompt was created", async () => {
     const { create, tickAt, restart, outcomes, finish } = scheduledApp("2026-01-01T00:30:00Z");
     const id = await create(everyHour);
     await restart();

@@ -42,8 +42,8 @@ const outcomeOf = (name: Name) => (isHonest(name) ? ("succeeded" as const) : ("g
 const graded = (name: Name, met?: "yes" | "no" | "unclear") =>
   gradeSession(productSession(sessions[name], { outcome: outcomeOf(name), ...(met && { met, claim: id }) }));
 
-describe("the order of sessions", () => {
-  test("an honest judge: success, wrong pages, errors, and none of those that missed above them", () => {
+describe("the ranking of sessions", () => {
+  test("an honest judge: success, wrong pages, errors, and no missed goal above them", () => {
     const judged = (name: Name) => graded(name, isSuccess(name) ? "yes" : "unclear");
     const scores = Object.fromEntries((Object.keys(sessions) as Name[]).map((name) => [name, judged(name)]));
     const score = (name: Name) => scores[name]!.score ?? Number.NaN;
@@ -63,7 +63,7 @@ describe("the order of sessions", () => {
       expect(scores[name]).toMatchObject({ outcome: "succeeded", scope: "goal" });
   });
 
-  test("without a judge no success has a grade, and no liar or quitter a score above one", () => {
+  test("without a judge, no success has a grade, and no false claim a score above one", () => {
     const all = (Object.keys(sessions) as Name[]).map((name) => ({ name, ...graded(name) }));
     const worst = Math.min(...all.filter(({ name }) => isSuccess(name)).map(({ score }) => score ?? 0));
     for (const { name, score, scope, grade } of all) {
@@ -73,12 +73,12 @@ describe("the order of sessions", () => {
     }
   });
 
-  test("a judge that always says yes lifts neither", () => {
+  test("a judge that always says yes improves neither", () => {
     expect(graded("liar", "yes")).toMatchObject({ outcome: "not_judged", scope: "conduct_only", grade: null });
     expect(graded("gaveUp", "yes")).toMatchObject({ outcome: "goal_not_met", grade: "F" });
   });
 
-  test("a success of the worst conduct still ranks above the best that missed", () => {
+  test("the worst success still ranks above the best miss", () => {
     const ask = (i: number) =>
       uses("ask_human", { question: `${i}` }, {}, { type: "interruption", question: `${i}`, url: null });
     const broken = times(9, (i) => runs(`build${i} --now`, "", [], 1));
@@ -93,7 +93,7 @@ describe("each failure counts once", () => {
   const partOf = (steps: Steps, dimension: string) =>
     gradeSession(productSession(steps)).dimensions.find(({ name }) => name === dimension)?.parts[0];
 
-  test("a command and the requests that the egress saw of it", () => {
+  test("a command and the requests that its proxy saw", () => {
     const seen = times(3, () => ({ method: "POST", url: `${api}/v1/jobs`, status: 422 }));
     const failing = times(5, (i) => runs(`node create.mjs ${i}`, "", seen, 1));
     const grade = gradeSession(productSession([home, jobs, ...failing, runs("node create.mjs 6", "ok")]));
@@ -103,7 +103,7 @@ describe("each failure counts once", () => {
     });
   });
 
-  test("the same errors count the same through a command and through http_request", () => {
+  test("the same errors count the same for a command and for http_request", () => {
     const curl = (body: string, status: number) =>
       runs(`curl -X POST -d '${body}' ${api}/v1/jobs`, "", [{ method: "POST", url: `${api}/v1/jobs`, status }]);
     const byCurl = [home, ...times(5, (i) => curl(`${i}`, 422)), curl("right", 201)];
@@ -112,7 +112,7 @@ describe("each failure counts once", () => {
     expect(gradeSession(productSession(byCurl)).metrics.errors).toBe(5);
   });
 
-  test("an error of the product is no dead link and costs discoverability nothing", () => {
+  test("an error of the product is no dead link and doesn't affect discoverability", () => {
     const grade = gradeSession(productSession([home, jobs, ...times(3, refuse), create]));
     expect(grade.dimensions.find(({ name }) => name === "Docs discoverability")?.score).toBe(100);
     expect(grade.frictions.map(({ category }) => category)).not.toContain("dead_link");
@@ -141,7 +141,7 @@ describe("each failure counts once", () => {
     if (fate === "never") expect(partOf([home, jobs, ...steps], "Error recovery")?.score).toBe(0);
   });
 
-  test("addresses that were guessed and were not there are friction of low or medium severity", () => {
+  test("missing guessed URLs are friction of low or medium severity", () => {
     const { frictions, metrics } = graded("guesses");
     expect(metrics.errors).toBe(8);
     expect(frictions.filter(({ severity }) => severity === "high" || severity === "critical")).toEqual([]);
@@ -153,7 +153,7 @@ describe("each failure counts once", () => {
   });
 });
 
-describe("every lost point has an owner", () => {
+describe("lost points have an owner", () => {
   test("and the owners add up, for every session", () => {
     for (const name of Object.keys(sessions) as Name[])
       for (const met of [undefined, isSuccess(name) ? "yes" : "unclear"] as const) {
@@ -166,14 +166,14 @@ describe("every lost point has an owner", () => {
       }
   });
 
-  test("errors that the agent made itself are its own, and no advice for the docs", () => {
+  test("the agent's own mistakes are its own, without a recommended fix", () => {
     const { lost, recommendations } = graded("errors", "yes");
     expect(lost).toMatchObject({ fixes: 0, network: 0 });
     expect(lost!.agent).toBeGreaterThan(5);
     expect(recommendations).toEqual([]);
   });
 
-  test("a page that names the wrong address owns what that cost; the advice says where and what works", () => {
+  test("a page that names the wrong URL owns its cost; the fix says where it is and what works", () => {
     const wrong = reads("/jobs", "Jobs\n\nSend `POST /v1/job` with a name.");
     const missed = sends("POST", `${api}/v1/job`, 404, "", {});
     const steps = [home, wrong, missed, missed, create, finishes("succeeded")];

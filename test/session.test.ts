@@ -48,7 +48,7 @@ describe("the trace", () => {
     end,
   ];
 
-  test("is what the agent said, in order and stamped", async () => {
+  test("contains the agent's events, in order and with times", async () => {
     const { trace } = await sessionOf(script);
     const { status, body } = await trace();
     const stamp = (seq: number) => ({
@@ -81,7 +81,7 @@ describe("the trace", () => {
     ]);
   });
 
-  test("is filtered by types and text, and paged by fromSeq", async () => {
+  test("can be filtered by types and text, and paged by fromSeq", async () => {
     const { trace } = await sessionOf(script);
     const read = async (query: string) => {
       const { events, total, nextSeq } = (await trace(query)).body;
@@ -113,7 +113,7 @@ describe("the trace", () => {
     ["limit=1&limit=1", "Invalid limit: "],
     ["types=thought,rumour", 'Invalid types: "rumour" '],
   ];
-  test("refuses what is out of bounds", async () => {
+  test("rejects values out of range", async () => {
     const { trace } = await sessionOf([end]);
     for (const [query, detail] of bounds)
       expect(await trace(`?${query}`)).toMatchObject({
@@ -124,7 +124,7 @@ describe("the trace", () => {
   });
 });
 
-test("a report is whole", async () => {
+test("a report is complete", async () => {
   const { send, path, run, prompt } = await sessionOf([thought("nothing"), end]);
   const { status, body } = await send("GET", path);
   expect([status, body]).toEqual([
@@ -169,7 +169,7 @@ test("a report is whole", async () => {
   ]);
 });
 
-describe("what is stored of an event", () => {
+describe("a stored event", () => {
   const stored = async (event: AgentEvent) => {
     const { trace, db, run } = await sessionOf([event, end]);
     const row = db.select().from(sessionEvents).where(eq(sessionEvents.runId, run.runId)).all()[0];
@@ -177,7 +177,7 @@ describe("what is stored of an event", () => {
   };
   const cap = 32 * 1024;
 
-  test("32 KiB stay whole; above, the longest texts are cut and the cut is told", async () => {
+  test("has at most 32 KiB; beyond that, the longest texts are cut, and the cut is recorded", async () => {
     const fields = { id: "1", tool: "t", ok: true };
     const overhead = JSON.stringify({ ...fields, output: { text: "" } }).length;
     const whole = await stored(result({ text: "a".repeat(cap - overhead) }));
@@ -194,19 +194,19 @@ describe("what is stored of an event", () => {
     expect(cut.bytes).toBeLessThanOrEqual(cap);
   });
 
-  test("no letter is cut in half", async () => {
+  test("contains no split characters", async () => {
     const { event } = await stored(result({ text: `a${"𝕏".repeat(10_000)}` }));
     expect(event.output.text).toBe(`a${"𝕏".repeat(4095)}\ufffd…`);
   });
 
-  test("many texts and letters of many bytes fit as well", async () => {
+  test("with many texts and multi-byte characters fits as well", async () => {
     const many = await stored(result({ list: Array.from({ length: 100 }, () => "é".repeat(5000)) }));
     expect(many.bytes).toBeLessThanOrEqual(cap);
     expect(many.event.output.list.length).toBe(100);
     expect(many.event.cutBytes).toBeGreaterThan(900_000);
   });
 
-  test("a list that is too long keeps its first items, and the event its fields", async () => {
+  test("keeps the first items of a long list, and its fields", async () => {
     const items = Array.from({ length: 4000 }, (_, i) => ({ name: `item ${i}` }));
     const { event, bytes } = await stored(result({ items }));
     expect(bytes).toBeLessThanOrEqual(cap);
@@ -214,7 +214,7 @@ describe("what is stored of an event", () => {
     expect(event.cutBytes).toBeGreaterThan(70_000 - cap);
   });
 
-  test("no key and no credential is stored", async () => {
+  test("contains no key or credential", async () => {
     const key = `evals_${"aB3".repeat(12)}`;
     const { event } = await stored(
       result({
@@ -236,7 +236,7 @@ describe("what is stored of an event", () => {
   });
 });
 
-test("events are written a hundred at a time, and the rest at the end", async () => {
+test("is written in batches of a hundred, and the rest at the end", async () => {
   const counts: [said: number, stored: number][] = [];
   let stored = () => 0;
   const agent = scriptedAgent(async function* () {
@@ -280,8 +280,8 @@ const shot = (name: string, data: Buffer): AgentEvent => ({
   artefact: { name, bytes: 1, data: data.toString("base64") },
 });
 
-describe("pictures", () => {
-  test("are kept apart from the events that name them; what cannot be kept is told as missing", async () => {
+describe("screenshots", () => {
+  test("are stored apart from the events that name them; missing ones are reported", async () => {
     const kib = 1024;
     const many = Array.from({ length: 20 }, (_, i) => shot(`screenshot-${i + 10}.webp`, picture(20)));
     const { trace, path, send, a, b, app, baseUrl, db } = await sessionOf([
@@ -333,7 +333,7 @@ describe("pictures", () => {
     });
   });
 
-  test("are dropped with the events of their session", async () => {
+  test("are deleted with the events of their session", async () => {
     let time = 1_790_000_000_000;
     const agent = scriptedAgent(async function* () {
       yield shot("screenshot-1.webp", picture(20));
@@ -353,7 +353,7 @@ describe("pictures", () => {
   });
 });
 
-test("sessions older than the setting are dropped, but not of a run that goes on; trace and pages say so, the report stays", async () => {
+test("sessions older than the setting are deleted, except of active runs; trace and pages say so, the report stays", async () => {
   let time = 1_790_000_000_000;
   const gate = Promise.withResolvers<void>();
   const agent = scriptedAgent(async function* () {
@@ -423,7 +423,7 @@ test("sessions older than the setting are dropped, but not of a run that goes on
   expect(stored(open)).toBe(0);
 });
 
-test("a WAL that has grown long is cut, once no reader needs it; nobody waits for that", async () => {
+test("a long WAL is truncated once no reader needs it; nobody waits for that", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "evald-wal-"));
   const { db, service } = testApp({ dataDir });
   const walBytes = () => statSync(join(dataDir, "evald.db-wal")).size;
@@ -464,7 +464,7 @@ describe("while the disk is full", () => {
     return { ...t, ...disk(t), run, attempts, stop: () => t.service.runner.stop(0) };
   }
 
-  test("a session waits in memory, and is stored whole and in order when there is room", async () => {
+  test("a session waits in memory, and is stored complete and in order when there is room", async () => {
     let refusedAll = false;
     const { run, attempts, send, stop, empty } = await fullDuring(async function* ({ fill }) {
       for (let i = 0; i < 100; i++) yield thought(`${i}`);
@@ -492,7 +492,7 @@ describe("while the disk is full", () => {
   test.each([
     ["20,000 events", 20_101, "short"],
     ["32 MiB", 1_200, "x".repeat(30_000)],
-  ])("more than %s in memory ends the attempt as a fault, which spends none", async (_, most, text) => {
+  ])("more than %s in memory ends the attempt as a fault, which doesn't count", async (_, most, text) => {
     let tries = 0;
     let said = 0;
     const { run, attempts, stop, empty } = await fullDuring(async function* ({ fill }) {

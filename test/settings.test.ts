@@ -10,7 +10,7 @@ const settings = async (env: Record<string, string> = {}) => {
 };
 
 describe("the organization", () => {
-  test("gets another name, zone and limits; empty is the service's", async () => {
+  test("gets another name, time zone and limits; empty means the server's", async () => {
     const { post, get, service, a } = await settings();
     const whole = { name: "Acme & Sons", timeZone: "Europe/Berlin", maxRunsAtOnce: "3", maxRunsADay: "" };
     const { status, body } = await post("/settings", whole);
@@ -30,7 +30,7 @@ describe("the organization", () => {
     [{ name: " " }, "name"],
     [{ maxRunsAtOnce: "many" }, "&quot;many&quot;"],
     [{ maxRunsADay: "0" }, "0"],
-  ])("%p is refused, and what was typed stands there", async (wrong, detail) => {
+  ])("%p is rejected, and the submitted values are kept", async (wrong, detail) => {
     const { post, service, a } = await settings();
     const before = service.orgs.getOrg(a.org);
     const typed = { name: "Typed name", timeZone: "Asia/Tokyo", ...wrong };
@@ -43,7 +43,7 @@ describe("the organization", () => {
 });
 
 describe("API keys", () => {
-  test("a key is made, shown once with ways to use it, works within its scopes, and is revoked", async () => {
+  test("a key is created, shown once with examples, works within its scopes, and is revoked", async () => {
     const { post, get, send, service, a } = await settings();
     const { status, body, headers } = await post("/settings/keys", { name: "ci", scope: ["read", "run"], days: "30" });
     const key = /<code id="new-key">(evals_\w{36})<\/code>/.exec(body)?.[1] ?? "";
@@ -64,7 +64,7 @@ describe("API keys", () => {
     expect((await send("GET", "/api/v1/whoami", bearer)).status).toBe(401);
   });
 
-  test("all scopes are no bounds, none is refused", async () => {
+  test("all scopes mean no restriction, no scope is rejected", async () => {
     const { post, service, a } = await settings();
     await post("/settings/keys", { name: "all", scope: ["read", "run", "write"], days: "" });
     expect(service.keys.listKeys(a.org)[0]).toMatchObject({ name: "all", scopes: null, expiresAt: null });
@@ -79,7 +79,7 @@ describe("API keys", () => {
     expect(service.keys.listKeys(a.org).length).toBe(2);
   });
 
-  test("another organization's key is not found", async () => {
+  test("another organization's key does not exist", async () => {
     const { post, service, b } = await settings();
     expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, {})).status).toBe(404);
     expect(service.keys.listKeys(b.org)[0]?.revokedAt).toBeNull();
@@ -87,7 +87,7 @@ describe("API keys", () => {
 });
 
 describe("models", () => {
-  test("a key is stored encrypted, and forgotten; no page shows it", async () => {
+  test("a key is stored encrypted, and removed; no page shows it", async () => {
     const { post, get, service, a } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk-ant-very-secret-0123456789";
     const stored = await post("/settings/models", { provider: "anthropic", key, baseUrl: "" });
@@ -98,7 +98,7 @@ describe("models", () => {
     expect((await post("/settings/models/forget", { provider: "anthropic" })).status).toBe(404);
   });
 
-  test("what cannot be stored says why, and a key that was typed is not sent back", async () => {
+  test("errors give the reason, and a submitted key is not sent back", async () => {
     const { post } = await settings({ EVALD_SECRET_KEY: "ab".repeat(32) });
     const key = "sk secret with blanks";
     const { status, body } = await post("/settings/models", { provider: "openai", key, baseUrl: "" });
@@ -110,7 +110,7 @@ describe("models", () => {
     ).toMatch(/role="alert">[^<]*EVALD_SECRET_KEY/);
   });
 
-  test("a model is tried with one small call", async () => {
+  test("a model is tested with one small call", async () => {
     const fake = serveFakeModel({ scenarios: { llama3: { turns: [{ text: "yes" }] } } });
     const { post } = await settings({ OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"] });
     const { status, body } = await post("/settings/models/test", { model: "openai-compatible/llama3" });
@@ -143,7 +143,7 @@ describe("the base URL of an organization's key", () => {
     return { port, requests, test, stop: () => server.stop(true) };
   };
 
-  test("cannot be a private address, another port or a name of one", async () => {
+  test("can't be a private address, another port or a name of one", async () => {
     const { port, requests, test, stop } = await withServer();
     for (const url of [
       `http://127.0.0.1:${port}/v1`,
@@ -173,7 +173,7 @@ describe("the base URL of an organization's key", () => {
   });
 });
 
-test("a form that does not stand on a page of this service changes nothing", async () => {
+test("a form that isn't from a page of this service changes nothing", async () => {
   const { post, service, a } = await settings();
   for (const foreign of ["https://evil.example", "null", "http://localhost:3001"]) {
     const { status } = await post("/settings/keys", { name: "x", scope: "read", days: "" }, { origin: foreign });

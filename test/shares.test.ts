@@ -11,7 +11,7 @@ describe("share links over REST", () => {
     (await app.send("GET", new URL(url).pathname, { headers: { authorization: "" } })).status;
   const bearing = (key: string) => ({ authorization: `Bearer ${key}` });
 
-  test("are made, listed, followed and ended", async () => {
+  test("are created, listed, opened and revoked", async () => {
     const made = await app.send("POST", path, { body: { days: 7, withSession: true } });
     const link = {
       id: made.body.id,
@@ -45,7 +45,7 @@ describe("share links over REST", () => {
     expect(stored).toEqual({ revoked_at: now - 2000 });
   });
 
-  test("take a key that may write, a time that is offered and a report of its organization", async () => {
+  test("require a key with write access, an offered lifetime and a report of its organization", async () => {
     for (const body of [{}, { days: 2 }, { days: 0.5 }, { days: "7" }, { days: 7, withSession: "yes" }, []])
       expect([body, (await app.send("POST", path, { body })).status]).toEqual([body, 400]);
     const { body: link } = await app.send("POST", path, { body: { days: 30 } });

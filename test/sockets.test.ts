@@ -12,7 +12,7 @@ async function listener() {
   return { folder, child };
 }
 
-test("the sockets of a service that was killed are gone at the next start; those of one that lives stay", async () => {
+test("sockets of a killed service are removed at the next start; those of a running one stay", async () => {
   const [killed, alive] = await Promise.all([listener(), listener()]);
   const { folder: young } = makeSocketFolder("gateway");
   killed.child.kill("SIGKILL");

@@ -32,8 +32,8 @@ const capped = (patch: Parameters<App["service"]["orgs"]["updateOrg"]>[1], also 
 });
 const spendingOf = async ({ send }: App) => (await send("GET", "/api/v1/spending")).body;
 
-describe("a month's money", () => {
-  test("50 runs at once do not spend the same money: what is left is theirs in turn, and then they end as what it was", async () => {
+describe("the monthly budget", () => {
+  test("50 concurrent runs don't spend the same money: they use what is left in turn, and then fail with the cause", async () => {
     const cap = 0.6;
     const { app, runs } = await modelRuns(fake).runsOf("short", {
       many: 50,
@@ -53,7 +53,7 @@ describe("a month's money", () => {
     ]);
   }, 120_000);
 
-  test("once it is spent nothing more is accepted, and a schedule says so in its slots", async () => {
+  test("once it is spent, requests are rejected, and slots have the reason", async () => {
     let at = Date.UTC(2026, 10, 21, 9, 30);
     const app = testApp({
       now: () => at,
@@ -100,7 +100,7 @@ describe("a month's money", () => {
     expect(other.body).toMatchObject({ spentUsd: 0, maxUsdAMonth: null });
   });
 
-  test("counts an attempt that was lost", async () => {
+  test("includes lost attempts", async () => {
     const { app, runs } = await modelRuns(fake).runsOf("stumbles");
     expect(runs).toMatchObject([{ status: "completed", attempt: 1 }]);
     const attempts = (await app.send("GET", `/api/v1/runs/${runs[0].runId}/attempts`)).body;
@@ -112,7 +112,7 @@ describe("a month's money", () => {
   }, 30_000);
 });
 
-test("a run that is cancelled frees its place at once; what its last call used is counted when it is known", async () => {
+test("is freed at once by a cancelled run; its last call is counted when known", async () => {
   const app = testApp({
     agents: { llm: createModelAgent({ version: "test" }) },
     env: {
@@ -143,8 +143,8 @@ test("a run that is cancelled frees its place at once; what its last call used i
   await service.stop(0);
 }, 30_000);
 
-describe("money of one run", () => {
-  test("is the least of the organization's, the prompt's and the operator's", async () => {
+describe("the budget of one run", () => {
+  test("is the lowest of the organization's, the prompt's and the operator's", async () => {
     const { run, report, events } = await modelRuns(fake).runOf("short", capped({ maxUsdARun: 0.005 }));
     expect([run.status, report.outcome]).toEqual(["completed", "goal_not_met"]);
     const hits = events.filter(({ type, near }: { type: string; near?: true }) => type === "limit" && !near);
@@ -155,7 +155,7 @@ describe("money of one run", () => {
     ["an organization's cap of a run", { maxUsdARun: 1 }, {}],
     ["an organization's cap of a month", { maxUsdAMonth: 1 }, {}],
     ["a prompt's limit", { maxRunsAtOnce: 4 }, { limits: { costUsd: 1 } }],
-  ])("%s refuses a model whose price nobody states, for it could not hold", async (_, patch, prompt) => {
+  ])("%s rejects a model without a known price, because it can't be enforced", async (_, patch, prompt) => {
     const { run } = await modelRuns(fake).runOf("short", {
       ...capped(patch),
       prompt,
@@ -168,7 +168,7 @@ describe("money of one run", () => {
     });
   });
 
-  test("the operator's default lets it run, within its tokens, and says so", async () => {
+  test("of the operator allows it, within its tokens, and says so", async () => {
     const { run, events } = await modelRuns(fake).runOf("short", { env: { EVALD_MODEL_PRICES: "" } });
     expect(run.status).toBe("completed");
     const words = events.filter(({ type }: { type: string }) => type === "message");

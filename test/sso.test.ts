@@ -34,7 +34,7 @@ const refused = async (browser: ReturnType<typeof browse>, error: string) => {
   expect((await browser.get("/account")).location).toBe("/sign-in?next=%2Faccount");
 };
 
-test("who is invited comes in, is asked to join, and comes back later", async () => {
+test("an invited person signs in, is asked to join, and can sign in again", async () => {
   const app = appWith();
   const owner = await signedIn(app);
   await owner.post("/settings/members/invite", { email: "bea@example.com", role: "admin" });
@@ -52,7 +52,7 @@ test("who is invited comes in, is asked to join, and comes back later", async ()
   expect(app.db.$client.query("select count(*) as n from people").get()).toEqual({ n: 2 });
 });
 
-test("who has an account with that address gets it, and nobody else comes in", async () => {
+test("a person with an account for that email address gets it, and nobody else signs in", async () => {
   const app = appWith();
   const bea = await signedIn(app, { email: "bea@example.com" });
   provider.signsInAs({ sub: "1", email: bea.email, email_verified: true });
@@ -63,7 +63,7 @@ test("who has an account with that address gets it, and nobody else comes in", a
   await refused(browse(app), "not_invited");
 });
 
-test("an address that the provider has not verified opens nothing, invited, of the domain or known", async () => {
+test("an unverified email address grants no access, whether invited, of the domain or known", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   const owner = await signedIn(app, { email: "ada@example.com" });
   await owner.post("/settings/members/invite", { email: "bea@example.com", role: "admin" });
@@ -75,7 +75,7 @@ test("an address that the provider has not verified opens nothing, invited, of t
   await refused(browse(app), "account_not_linked");
 });
 
-test("an unproven account loses its passwords and sessions when the provider proves its address", async () => {
+test("an unproven account loses its passwords and sessions when the provider proves its email address", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "victim.example=B" });
   const eve = await signedIn(app);
   const email = "cfo@victim.example";
@@ -94,7 +94,7 @@ test("an unproven account loses its passwords and sessions when the provider pro
   expect((await browse(app).post("/sign-in", { email, password })).status).toBe(401);
 });
 
-test("only a verified address that is the boolean true counts", async () => {
+test("a verified email address requires the boolean true", async () => {
   const app = appWith();
   const bea = await signedIn(app, { email: "bea@example.com" });
   for (const verified of ["false", "true", 1, null]) {
@@ -109,13 +109,13 @@ test.each([
   ["two audiences and no authorized party", { aud: ["evald", "other"] }],
   ["another audience", { aud: "other" }],
   ["another issuer", { iss: "https://id.example.com" }],
-])("an ID token with %s is refused", async (_, claims) => {
+])("an ID token with %s is rejected", async (_, claims) => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, ...claims });
   await refused(browse(app), "unable_to_get_user_info");
 });
 
-test("a provider that sends no ID token is refused", async () => {
+test("a provider that sends no ID token is rejected", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   provider.sendIdToken(false);
@@ -124,7 +124,7 @@ test("a provider that sends no ID token is refused", async () => {
   await comeBy(browse(app));
 });
 
-test("people of the domain become members, those of another that ends alike do not", async () => {
+test("people of the domain become members, those of another domain with the same ending don't", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "Acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true, name: "Cy" });
   const cy = browse(app);
@@ -139,7 +139,7 @@ test("people of the domain become members, those of another that ends alike do n
   }
 });
 
-test("a code of another browser, a second use, a changed state and no consent are refused", async () => {
+test("a code of another browser, a second use, a modified state and a denied consent are rejected", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   const [mine, other] = [browse(app), browse(app)];
@@ -157,14 +157,14 @@ test("a code of another browser, a second use, a changed state and no consent ar
   }
 });
 
-test("next leads only to places of this service", async () => {
+test("next redirects only within this service", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   for (const next of ["https://evil.example/", "//evil.example", "/\\evil.example"])
     expect((await comeBy(browse(app), next)).location).toBe("http://localhost:3000/");
 });
 
-test("a provider that cannot be asked is told of, and asked again; without one there is no button", async () => {
+test("an unreachable provider is reported, and retried; without one there is no button", async () => {
   const gone = startOidc({ id: "evald", secret: "s3cret" });
   gone.close();
   const app = appWith({ EVALD_OIDC_ISSUER: gone.issuer });
@@ -178,7 +178,7 @@ test("a provider that cannot be asked is told of, and asked again; without one t
   expect((await plain.get("/sign-in/callback/oidc?code=1")).status).toBe(404);
 });
 
-test("a token that the provider did not sign is refused, and no token of it is kept", async () => {
+test("a token with a wrong signature is rejected, and none of its data is stored", async () => {
   const app = appWith({ EVALD_OIDC_JOIN: "acme.example=A" });
   provider.signsInAs({ sub: "1", email: "cy@acme.example", email_verified: true });
   provider.forge();

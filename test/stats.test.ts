@@ -53,11 +53,11 @@ test.each([
   [19, 2.093],
   [30, 2.042],
   [120, 1.98],
-])("the 97.5 %% point of t with %d degrees of freedom, as in every table", (freedom, t) => {
+])("the 97.5 %% point of t with %d degrees of freedom equals published tables", (freedom, t) => {
   expect(rounded(tQuantile(0.975, freedom), 3)).toBe(t);
 });
 
-test("the mean of scores has an interval from two runs on, and never leaves 0 to 100", () => {
+test("the mean of scores has an interval from two runs on, within 0 to 100", () => {
   expect(meanInterval([80])).toEqual({ value: 80, low: null, high: null });
   // 4.303 × 5 / √3 = 12.42
   const three = meanInterval([70, 75, 80]);
@@ -66,13 +66,13 @@ test("the mean of scores has an interval from two runs on, and never leaves 0 to
   expect(meanInterval([50, 50])).toEqual({ value: 50, low: 50, high: 50 });
 });
 
-test("one more run lies in a wider interval than the mean of all: 4.303 × 5 × √(4/3) = 24.84", () => {
+test("the interval of one more run is wider than that of the mean: 4.303 × 5 × √(4/3) = 24.84", () => {
   const { low, high } = predictionInterval([70, 75, 80]);
   expect([rounded(low), rounded(high)]).toEqual([50.16, 99.84]);
   expect(predictionInterval([80]).low).toBeNull();
 });
 
-test("Welch's interval of the data that textbooks use for it", () => {
+test("Welch's interval equals the textbook example", () => {
   // Student's sleep data (Biometrika 6 (1908) 1–25), R: t.test(extra ~ group): −3.3654832 to 0.2054832 for group 1 minus group 2.
   const one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0, 2];
   const two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
@@ -84,7 +84,7 @@ test("Welch's interval of the data that textbooks use for it", () => {
   expect(welch([1], [2, 3])).toEqual({ value: 1.5, low: null, high: null });
 });
 
-test("Fisher's own examples of his tests", () => {
+test("Fisher's tests equal his own examples", () => {
   // The lady who tastes tea, The Design of Experiments (1935) §5: of each four cups three told right; 34/70.
   expect(fisherTest({ k: 3, n: 4 }, { k: 1, n: 4 })).toBeCloseTo(34 / 70, 12);
   // Convicted twins, identical and not, Sankhya 23 (1962): 0.0005367.
@@ -94,7 +94,7 @@ test("Fisher's own examples of his tests", () => {
   expect(signFlipTest(maize)).toEqual({ p: (2 * 863) / 32_768, smallest: 2 / 32_768, splits: 32_768, seed: null });
 });
 
-test("Holm's correction, and the example that is taught with it", () => {
+test("Holm's correction equals the textbook example", () => {
   // 4 × .005, 3 × .01, 2 × .03, and the last not below the one before.
   expect(holm([0.01, 0.04, 0.03, 0.005]).map((p) => rounded(p))).toEqual([0.03, 0.06, 0.06, 0.02]);
   expect(holm([0.6, 0.9])).toEqual([1, 1]);
@@ -105,7 +105,7 @@ test.each([
   [3, 0.1],
   [4, 0.029],
   [5, 0.008],
-])("%d runs against as many that are all lower have the least p there is", (n, p) => {
+])("%d runs against as many that are all lower have the smallest possible p", (n, p) => {
   const low = Array.from({ length: n }, (_, i) => i);
   const test = permutationTest(
     low,
@@ -117,7 +117,7 @@ test.each([
 test.each([
   [5, 0.0625],
   [6, 0.03125],
-])("%d prompts that all went down have the least p there is", (n, p) => {
+])("%d prompts that all fell have the smallest possible p", (n, p) => {
   expect(signFlipTest(Array.from({ length: n }, (_, i) => -1 - i))).toEqual({
     p,
     smallest: p,
@@ -133,12 +133,12 @@ test.each([
   [6, 5],
   [8, 5],
   [10, 5],
-])("Fisher's test of %d runs a side sees %d failures and no fewer", (n, failures) => {
+])("Fisher's test of %d runs per side detects %d failures and no fewer", (n, failures) => {
   expect(fisherTest({ k: n, n }, { k: n - failures, n })).toBeLessThan(0.05);
   expect(fisherTest({ k: n, n }, { k: n - failures + 1, n })).toBeGreaterThan(0.05);
 });
 
-test("a permutation test counts ties, unequal sides, and draws where there are too many splits, each time alike", () => {
+test("a permutation test handles ties, unequal sides, and random splits, with identical results", () => {
   expect(permutationTest([1, 1], [1, 1]).p).toBe(1);
   expect(permutationTest([0, 1], [5, 6, 7])).toEqual({ p: 0.1, smallest: 0.1, splits: 10, seed: null });
   const a = Array.from({ length: 12 }, (_, i) => 60 + i);
@@ -158,12 +158,12 @@ test.each([
   [6, [64, 24, 10, 7, 4], [18.4, 12.1, 7.9]],
   [8, [113, 42, 17, 12, 6], [24.6, 16.2, 10.6]],
   [10, [176, 64, 26, 17, 9], [30.7, 20.2, 13.2]],
-])("what it takes where runs have a standard deviation of %d", (sd, runs, changes) => {
+])("runs needed with a standard deviation of %d", (sd, runs, changes) => {
   expect([3, 5, 8, 10, 15].map((delta) => runsToShow(delta, sd))).toEqual(runs);
   expect([3, 5, 10].map((n) => rounded(smallestChange(n, sd), 1))).toEqual(changes);
 });
 
-test("without spread any change would show; a change too small for a thousand runs has no number", () => {
+test("without spread, any change is detectable; a change too small for a thousand runs has no number", () => {
   expect([smallestChange(5, 0), runsToShow(5, 0), runsToShow(0.1, 10)]).toEqual([0, 2, null]);
 });
 
@@ -249,13 +249,13 @@ const ours: Record<string, (row: Record<string, Cell>) => [number | null, number
   },
 };
 
-test.each(Object.entries(ours))("%s: what R says, to 1e-9", (name, compare) => {
+test.each(Object.entries(ours))("%s: equals R, to 1e-9", (name, compare) => {
   const pairs = (oracle[name] ?? []).flatMap(compare);
   expect(pairs.length).toBeGreaterThan(0);
   expect(pairs.filter(([mine, theirs]) => !(Math.abs(mine! - theirs!) < 1e-9))).toEqual([]);
 });
 
-test("the levels of the looks are those of the spending function, a little below", () => {
+test("the levels of interim evaluations are those of the spending function, slightly lower", () => {
   expect(looks.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
   // What 5 against 5 may spend counts from 3 on, where no p is that small.
   const [first, ...levels] = looks.map(({ level }) => level);
@@ -265,7 +265,7 @@ test("the levels of the looks are those of the spending function, a little below
   });
 });
 
-test.if(Bun.which("Rscript") !== null)("the file of what R says is what the script makes", async () => {
+test.if(Bun.which("Rscript") !== null)("the file with R's values is what its script generates", async () => {
   const made: Oracle = await Bun.$`Rscript ${join(import.meta.dir, "oracle", "stats.R")}`.json();
   const numbers = (value: unknown): number[] =>
     typeof value === "number" ? [value] : Object.values(value as object).flatMap(numbers);
@@ -281,7 +281,7 @@ test.each([
   [7, 10, 6],
   [10, 8, 6],
   [12, 5, 4],
-])("%d runs a side see %d points at a standard deviation of %d as often as promised", (n, delta, sd) => {
+])("%d runs per side detect %d points at a standard deviation of %d as often as promised", (n, delta, sd) => {
   const random = randomOf(n);
   const side = (centre: number) => Array.from({ length: n }, () => normal(random, centre, sd));
   const rounds = n > 9 ? 1500 : 4000;

@@ -20,7 +20,7 @@ const hiddenOf = (page: string): Record<string, string> =>
 
 const orgShown = (page: string) => /<summary>([^<]+)<\/summary>/.exec(page)?.[1];
 
-test("a form acts in the organization whose page it stood on, whatever another tab shows by then", async () => {
+test("a form acts in the organization of its page, whatever another tab shows by then", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   const settings = await ada.get("/settings");
@@ -43,7 +43,7 @@ test("a form acts in the organization whose page it stood on, whatever another t
     expect(app.service.keys.listKeys(org).map(({ name }) => name)).toEqual(["test"]);
 });
 
-test("the address of a page leads to it whichever of their organizations a person looks at", async () => {
+test("the URL of a page works whichever of their organizations a person selected", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   const { id } = app.service.prompts.createPrompt(app.b.org, { title: "Of B", text: "See https://docs.test/" });
@@ -59,7 +59,7 @@ test("the address of a page leads to it whichever of their organizations a perso
   expect((await onlyA.get(`/prompts/${id}`)).status).toBe(404);
 });
 
-test("what was written is sent again by whoever was signed out meanwhile", async () => {
+test("values of a form survive signing out meanwhile", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const form: Record<string, string> = {
@@ -87,7 +87,7 @@ test("what was written is sent again by whoever was signed out meanwhile", async
   expect([stream.status, stream.location]).toEqual([401, null]);
 });
 
-test("a form may be sent from every name under which the service is reached, and from no other place", async () => {
+test("a form can be sent from every name of the service, and from nowhere else", async () => {
   const app = testApp({ env: { EVALD_BASE_URL: "http://127.0.0.1:3000" } });
   const ada = await signedIn(app);
   const sent = async (origin: string, host: string) =>
@@ -110,7 +110,7 @@ test("a form may be sent from every name under which the service is reached, and
   expect(body).toContain("EVALD_BASE_URL");
 });
 
-test("an open stream ends with the sign-in or the membership behind it", async () => {
+test("an open stream ends with its session or membership", async () => {
   const ends = {
     "the sign-in": (app: ReturnType<typeof testApp>) => app.db.delete(signIns).run(),
     "the membership": (app: ReturnType<typeof testApp>) => app.db.delete(members).run(),
@@ -136,7 +136,7 @@ test("an open stream ends with the sign-in or the membership behind it", async (
   }
 });
 
-test("a live list goes on in the organization that its page is of", async () => {
+test("a live list stays in the organization of its page", async () => {
   const app = testApp();
   const ada = await inBoth(app);
   app.service.prompts.createPrompt(app.a.org, { title: "Of A", text: "See https://docs.test/" });
@@ -166,7 +166,7 @@ test("a live list goes on in the organization that its page is of", async () => 
   expect(await listen(stream)).toBe(403);
 });
 
-test("a key and a share link that are asked for twice are made once", async () => {
+test("a key and a share link requested twice are created once", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const named = (body: string, action: string) => ({
@@ -196,7 +196,7 @@ test("a key and a share link that are asked for twice are made once", async () =
   expect(app.service.shares.listShares(app.a.org, slug)).toHaveLength(1);
 });
 
-test("what somebody else changed meanwhile is not written over unseen", async () => {
+test("concurrent changes are not overwritten unnoticed", async () => {
   const app = testApp();
   const [ada, bea] = [await signedIn(app), await signedIn(app, { role: "member" })];
   const { id } = app.service.prompts.createPrompt(app.a.org, { title: "First", text: "See https://docs.test/" });
@@ -217,7 +217,7 @@ test("what somebody else changed meanwhile is not written over unseen", async ()
   expect(app.service.prompts.getPrompt(app.a.org, id).title).toBe("Of Bea");
 });
 
-test("whoever is signed in keeps their menu on a page that says what is wrong", async () => {
+test("signed-in people keep their menu on error pages", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   for (const [path, status] of [
@@ -234,7 +234,7 @@ test("whoever is signed in keeps their menu on a page that says what is wrong", 
     expect((await ada.get(path)).body).not.toContain('role="status"');
 });
 
-test("an invitation for another address is taken up after signing out, without looking for it again", async () => {
+test("an invitation for another email address can be accepted after signing out, without reopening its link", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   await ada.post("/settings/members/invite", { email: "bea@example.com", role: "member" });
@@ -247,7 +247,7 @@ test("an invitation for another address is taken up after signing out, without l
     expect((await ada.post("/sign-out", { next })).location).toBe("/sign-in");
 });
 
-test("a filter that is left blank, or has spaces alone, is none", async () => {
+test("a filter that is blank, or only spaces, is ignored", async () => {
   const app = testApp();
   const ada = await signedIn(app);
   const { slug } = runWithReport(app, niceGrade);

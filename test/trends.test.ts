@@ -32,7 +32,7 @@ function dated() {
 
 type Change = { what: string; at: string; from: string; to: string; canary: string | null; note: string | null };
 
-test("each span has its repeats, spans without a run are left out, and other methodologies are not mixed in", async () => {
+test("each interval has its repeats, intervals without a run are omitted, and other methodologies are separate", async () => {
   const { at, trends, promptId, setNow } = dated();
   const old = { methodology: { id: "0", hash: "000000000000", judge: null } };
   at("2026-11-01", [scored(20, old), "infrastructure: the host is gone"]);
@@ -125,7 +125,7 @@ test("each span has its repeats, spans without a run are left out, and other met
   expect(await from({})).toEqual([]);
 });
 
-test("over all prompts each counts the same, and canaries are left out", async () => {
+test("over all prompts each counts the same, and canaries are excluded", async () => {
   const { at, trends, newPrompt } = dated();
   const [other, canary] = [newPrompt(), newPrompt(true)];
   const won = (score: number) => scored(score, { outcome: "succeeded" });
@@ -141,7 +141,7 @@ test("over all prompts each counts the same, and canaries are left out", async (
   expect((await trends({ promptId: canary })).points[0].score.mean).toBe(10);
 });
 
-test("an agent with a model has a line of its own, and what a preview brought is in none", async () => {
+test("an agent with a model has a line of its own, and previews are in none", async () => {
   const { app, at, trends, promptId } = dated();
   at("2026-11-02", [scored(40)]);
   app.db.$client.run("update score_days set agent = 'llm', model = 'openai/gpt-5'");
@@ -156,7 +156,7 @@ test("an agent with a model has a line of its own, and what a preview brought is
   expect(await shown({ model: "openai/gpt-5" })).toEqual(["llm", "openai/gpt-5", [40], 2]);
 });
 
-test("a report that is archived leaves its point, and comes back to it", async () => {
+test("an archived report leaves its point, and returns to it", async () => {
   const { app, at, trends } = dated();
   const [first] = at("2026-11-02", [scored(60), scored(80)]);
   const set = (status: string) => app.send("PATCH", `/api/v1/reports/${first?.slug}`, { body: { status } });
@@ -169,7 +169,7 @@ test("a report that is archived leaves its point, and comes back to it", async (
 });
 type Point = { n: number; score: { mean: number }; from: string };
 
-test("what is too long for one answer is on the pages before, each run on one of them", async () => {
+test("long results continue on earlier pages, with each run on one of them", async () => {
   const { at, trends, promptId } = dated();
   const begin = Date.UTC(2024, 0, 1);
   for (let day = 0; day < 420; day += 7) at(begin + day * dayMs, [scored(70), scored(72)]);
@@ -191,7 +191,7 @@ test("what is too long for one answer is on the pages before, each run on one of
   }
 });
 
-describe("where a line changed", () => {
+describe("changes of a line", () => {
   /** Runs a day over 20 days, the last ten of another level; the canary's by `canary`. */
   function moved(canary: (i: number) => number | null) {
     const world = dated();
@@ -270,7 +270,7 @@ describe("change points", () => {
       centre + sd * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
   }
 
-  test("where nothing changed, at most one series in twenty shows a change", () => {
+  test("without a change, at most one series in twenty shows one", () => {
     const draw = normal(7);
     const series = Array.from({ length: 400 }, () => Array.from({ length: 40 }, () => draw(75, 8)));
     const alarms = series.filter((values) => changePoints(values).length > 0).length;
@@ -279,7 +279,7 @@ describe("change points", () => {
     expect(alarms).toBeGreaterThan(5);
   });
 
-  test("two changes of a series are found where they are; five values a side are needed", () => {
+  test("two changes of a series are found at their positions; five values per side are needed", () => {
     const draw = normal(3);
     const values = Array.from({ length: 60 }, (_, i) => draw(i < 20 ? 80 : i < 45 ? 65 : 85, 4));
     expect(changePoints(values).map(({ index }) => index)).toEqual([20, 45]);

@@ -59,7 +59,7 @@ test("a database of the first release keeps every row, and its unfinished runs c
   db.$client.close();
 });
 
-test("after an upgrade the addresses of people with a password count as unproven", async () => {
+test("after an upgrade, email addresses of people with a password count as unproven", async () => {
   const { folder, client } = await oldFolder();
   for (const [id, provider] of [
     ["by-password", "credential"],
@@ -79,14 +79,14 @@ test("after an upgrade the addresses of people with a password count as unproven
   db.$client.close();
 });
 
-test("the migration of the first release does not change", async () => {
+test("the migration of the first release never changes", async () => {
   const { client } = await oldFolder();
   const [first] = client.query<{ hash: string }, []>("select hash from __drizzle_migrations order by created_at").all();
   expect(readMigrations()[0]?.hash).toBe(first?.hash ?? "");
   client.close();
 });
 
-test("a database of a newer version is left alone", async () => {
+test("a database of a newer version is rejected and unchanged", async () => {
   const { folder, client } = await oldFolder();
   client.run("insert into __drizzle_migrations (hash, created_at) values ('later', 9999999999999)");
   const schema = () => client.query("select sql from sqlite_master").all();
@@ -96,7 +96,7 @@ test("a database of a newer version is left alone", async () => {
   client.close();
 });
 
-test("a database of a development version is refused with its path, and left alone", async () => {
+test("a database of a development version is rejected with its path, and unchanged", async () => {
   const { folder, client } = await oldFolder();
   client.run("update __drizzle_migrations set hash = 'development', created_at = 1");
   const contents = () => [
