@@ -1,16 +1,27 @@
 import { redactKeys } from "../schema.ts";
+import {
+  assignmentShape,
+  bearerShape,
+  cookieShape,
+  isMadeUp,
+  isPlaceholder,
+  looksSecret,
+  parameterShape,
+  secretName,
+  tokenShape,
+  urlPasswordShape,
+} from "./secret-shapes.ts";
 
-const secretNames = /^(proxy-)?authorization$|^(set-)?cookie$|^x-(goog-)?api-key$/i;
 const gone = "[redacted]";
 /** Credentials recognizable by their format. In JSON a letter may directly precede one, from an escape such as \\n. */
 const shapes: [RegExp, string][] = [
-  [/(bearer)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
   [/(authorization["']?\s{0,9}[:=]\s{0,9}["']?basic)\s{1,9}[A-Za-z0-9._~+/=-]{8,}/gi, `$1 ${gone}`],
   [/(?<![A-Za-z0-9_-]{2})eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}/g, gone],
-  [/(?:AKIA|ASIA)[A-Z0-9]{16}/g, gone],
   [/(aws_?secret(?:_?access)?_?key["']?\s{0,9}[=:]\s{0,9}["']?)[A-Za-z0-9/+=]{40}/gi, `$1${gone}`],
-  [/\b([a-z][a-z0-9+.-]{0,20}:\/\/[^\s/:@"']{0,200}:)[^\s/@"']{1,500}@/gi, `$1${gone}@`],
 ];
+
+/** Headers whose value is always a secret. */
+const isHeader = /^(?:proxy-)?authorization$|^(?:set-)?cookie$|^x-(?:goog-)?api-key$|^x-auth-token$/i;
 
 /** "Basic" and the base64 of "name:password". The word alone is English, as in "Basic Statements". */
 const withoutBasic = (text: string): string =>
@@ -18,6 +29,27 @@ const withoutBasic = (text: string): string =>
     const decoded = Buffer.from(value, "base64").toString("latin1");
     return /^[\x20-\x7e]*:[\x20-\x7e]*$/.test(decoded) ? `${scheme} ${gone}` : whole;
   });
+
+/** Credentials of known formats, and values of parameters and variables that are named as secrets, unless docs write them as a placeholder. */
+const withoutTokens = (text: string): string => {
+  const unless =
+    (isKept: (value: string) => boolean) =>
+    (all: string, before: string, value: string, after = "") =>
+      isKept(value) ? all : before + gone + (typeof after === "string" ? after : "");
+  return text
+    .replace(tokenShape, (token) => (isMadeUp(token) ? token : gone))
+    .replace(bearerShape, unless(isPlaceholder))
+    .replace(urlPasswordShape, unless(isPlaceholder))
+    .replace(parameterShape, unless(isPlaceholder))
+    .replace(
+      assignmentShape,
+      unless((value) => !looksSecret(value)),
+    )
+    .replace(
+      cookieShape,
+      unless((value) => !looksSecret(value.replace(/^[^=]*=/, ""))),
+    );
+};
 
 const keyBlock = /-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g;
 const keyEnd = /-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----/;
@@ -67,11 +99,11 @@ export function createRedaction() {
     },
     /** `name`: the property that contains the text, if any. */
     clean(text: string, name = ""): string {
-      if (secretNames.test(name)) return gone;
+      if (secretName.test(name) && (isHeader.test(name) || looksSecret(text))) return gone;
       const left = known.reduce((rest, secret) => rest.replaceAll(secret, gone), text);
       return shapes.reduce(
         (rest, [shape, instead]) => rest.replace(shape, instead),
-        withoutBasic(withoutPrivateKeys(redactKeys(left))),
+        withoutTokens(withoutBasic(withoutPrivateKeys(redactKeys(left)))),
       );
     },
   };
