@@ -40,7 +40,7 @@ const states = {
 } satisfies Record<string, Action[]>;
 
 test.each(Object.entries(states))(
-  "no action opens another's organization to an account that is %s",
+  "no action grants an account that is %s access to another person's organization",
   async (_, steps) => {
     for (const action of allActions) await play([...steps, action]);
   },

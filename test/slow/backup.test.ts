@@ -61,7 +61,7 @@ async function backedUp() {
   return { cwd, key };
 }
 
-test("a backup beside a service that takes runs is whole, and a new folder made of it serves every run acknowledged before", async () => {
+test("a backup of a busy service is complete, and a new folder restored from it has every run acknowledged before", async () => {
   const cwd = emptyFolder();
   const { key, promptId } = await furnish(cwd);
   const service = await serve({ cwd, file: instant, env: { EVALD_CONCURRENCY: "16", EVALD_RUNS_PER_HOST: "16" } });
@@ -114,7 +114,7 @@ test("a backup beside a service that takes runs is whole, and a new folder made 
   expect(await again.stop()).toBe(0);
 }, 120_000);
 
-test("a run that was under way at the time of the backup is taken up again after the restore; the old database stays", async () => {
+test("a run that was active during the backup is executed again after the restore; the old database is kept", async () => {
   const cwd = emptyFolder();
   let asked = () => {};
   let release = () => {};
@@ -173,7 +173,7 @@ test("a run that was under way at the time of the backup is taken up again after
   site.stop(true);
 }, 60_000);
 
-test("a backup is refused where it would do harm, with the remedy", async () => {
+test("a harmful backup is rejected, with the remedy", async () => {
   const { cwd } = await backedUp();
   const refused = async (...args: string[]) => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -204,7 +204,7 @@ test("a backup is refused where it would do harm, with the remedy", async () => 
   expect(readdirSync(cwd).sort()).toEqual(["backup", "data"]);
 });
 
-test("a database of an older version is copied as it is", async () => {
+test("a database of an older version is copied unchanged", async () => {
   const { cwd } = await backedUp();
   const path = join(cwd, "data", "evald.db");
   const db = new Database(path);
@@ -216,7 +216,7 @@ test("a database of an older version is copied as it is", async () => {
     expect(new Database(file).query("select hash from __drizzle_migrations").all()).toEqual(applied);
 });
 
-test("a command of a newer version leaves the database alone while a service of the older one runs", async () => {
+test("a command of a newer version leaves the database unchanged while a service of the older one runs", async () => {
   const cwd = emptyFolder();
   const data = join(cwd, "data");
   const lock = lockData(data, { pid: process.pid, since: "now" });
@@ -237,7 +237,7 @@ test("a command of a newer version leaves the database alone while a service of 
   db.close();
 });
 
-describe("what is no backup is not restored, and changes nothing", () => {
+describe("an invalid backup is not restored, and changes nothing", () => {
   let cwd = "";
   beforeAll(async () => {
     ({ cwd } = await backedUp());
@@ -307,7 +307,7 @@ test.each([
   ["rename", 1],
   ["fsync", 6],
 ])(
-  "killed at the %s number %d, a backup leaves a whole file or none, and the next one clears up",
+  "killed at the %s number %d, a backup leaves a complete file or none, and the next one cleans up",
   async (syscall, nth) => {
     const { cwd } = await backedUp();
     const killed = await call(["backup", "copy"], { cwd, under: killedAt(syscall, nth) });
@@ -353,7 +353,7 @@ test.each([
   },
 );
 
-test("a backup that lies in the data folder is restored and stays, whatever its name", async () => {
+test("a backup in the data folder is restored and stays, whatever its name", async () => {
   const { cwd } = await backedUp();
   const data = join(cwd, "data");
   const names: [string, (file: string) => void][] = [
@@ -371,7 +371,7 @@ test("a backup that lies in the data folder is restored and stays, whatever its 
 });
 
 test.skipIf(process.getuid?.() !== 0)(
-  "what root restores into a service user's folder belongs to that user",
+  "files that root restores into a service user's folder belong to that user",
   async () => {
     const { cwd } = await backedUp();
     mkdirSync(join(cwd, "new"));
@@ -385,7 +385,7 @@ test.skipIf(process.getuid?.() !== 0)(
   },
 );
 
-test("a damaged database is put aside with its WAL, which is not read into the new one", async () => {
+test("a damaged database is kept with its WAL, which doesn't affect the new one", async () => {
   const { cwd } = await backedUp();
   const data = join(cwd, "data");
   const db = new Database(join(data, "evald.db"));

@@ -55,7 +55,7 @@ const uploadPrompt = {
   endGoal: "A file was uploaded with the SDK and its address was printed.",
 };
 
-test("from an empty folder: a key, a prompt, a run with a urlMap, and a report of the specified shape", async () => {
+test("from an empty folder: a key, a prompt, a run with a urlMap, and a report as specified", async () => {
   const cwd = emptyFolder();
   const site = docsSite();
   const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}` } });
@@ -101,7 +101,7 @@ test("from an empty folder: a key, a prompt, a run with a urlMap, and a report o
   expect(readdirSync(cwd)).toEqual(["data"]);
 }, 60_000);
 
-test("killed in the middle of a run and started again, it finishes the run", async () => {
+test("killed during a run and started again, it finishes the run", async () => {
   const cwd = emptyFolder();
   let release = () => {};
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
@@ -126,7 +126,7 @@ test("killed in the middle of a run and started again, it finishes the run", asy
   site.stop();
 }, 60_000);
 
-test("SIGTERM: not ready at once, the running run is given back unspent, exit 0", async () => {
+test("SIGTERM: not ready at once, the active run is requeued without counting, exit 0", async () => {
   const cwd = emptyFolder();
   let release = () => {};
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
@@ -150,7 +150,7 @@ test("SIGTERM: not ready at once, the running run is given back unspent, exit 0"
   site.stop();
 }, 60_000);
 
-test("a second process on the same data folder says who holds it; a taken port says so", async () => {
+test("a second process on the same data folder names the holder; a port in use is reported", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd });
   const second = await call(["serve"], { cwd, env: { EVALD_PORT: "0" } });
@@ -168,7 +168,7 @@ test("a second process on the same data folder says who holds it; a taken port s
   await service.stop();
 }, 60_000);
 
-test("what is configured wrongly stops the start with its name, its value and what would be right", async () => {
+test("an invalid setting stops the start with its name, its value and valid values", async () => {
   const cwd = emptyFolder();
   const wrong = async (args: string[], env: Record<string, string> = {}) => await call(args, { cwd, env });
   expect(await wrong(["serve"], { EVALD_PORT: "http" })).toEqual({
@@ -209,7 +209,7 @@ test.each([
   expect(service.stderr()).toMatch(line);
 });
 
-test("a stranger's bunfig.toml and .env in the folder are not read", async () => {
+test("another project's bunfig.toml and .env in the folder are not read", async () => {
   const cwd = emptyFolder();
   writeFileSync(join(cwd, "preload.ts"), 'require("node:fs").writeFileSync("ran", "");');
   writeFileSync(join(cwd, "bunfig.toml"), 'preload = ["./preload.ts"]\n');
@@ -221,7 +221,7 @@ test("a stranger's bunfig.toml and .env in the folder are not read", async () =>
 const firstStart = { EVALD_WELCOME: "1" };
 const aKey = /^evals_[0-9A-Za-z]{36}$/m;
 
-test("a first start prints a key, once and alone on stdout, and tells a graded report about its own documentation", async () => {
+test("a first start prints only a key on stdout, once, and reports a graded run on its own documentation", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd, env: firstStart });
   const key = (await service.printed(aKey))[0];
@@ -241,7 +241,7 @@ test("a first start prints a key, once and alone on stdout, and tells a graded r
   expect(again.stdout()).toBe("");
 }, 60_000);
 
-test("a first start that is not finished, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
+test("an unfinished first start, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
   const cwd = emptyFolder();
   const organizations = async () => (await call(["org", "list", "--json"], { cwd })).stdout;
   expect(await organizations()).toBe("[]\n");
@@ -280,7 +280,7 @@ test("a first start that is not finished, by a fault or a kill, leaves nothing; 
   await service.stop();
 }, 60_000);
 
-test("killed as soon as its key is printed, a first start leaves a key that is good, or the next one prints another", async () => {
+test("killed right after printing its key, a first start leaves a valid key, or the next one prints another", async () => {
   const cwd = emptyFolder();
   const killed = await serve({ cwd, env: firstStart });
   const printed = (await killed.printed(aKey))[0];
@@ -293,7 +293,7 @@ test("killed as soon as its key is printed, a first start leaves a key that is g
   expect(service.stdout()).toBe(kept ? "" : `${key}\n`);
 }, 60_000);
 
-test("the welcome knows its public address before a proxy serves it", async () => {
+test("the welcome message uses the public URL before a proxy serves it", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
   const key = (await service.printed(aKey))[0];
@@ -308,7 +308,7 @@ test("the welcome knows its public address before a proxy serves it", async () =
   await service.stop();
 }, 60_000);
 
-test("eval: progress on stderr, the report on stdout, exit 1 below the bar or without a report", async () => {
+test("eval: progress on stderr, the report on stdout, exit 1 below the minimum or without a report", async () => {
   const cwd = emptyFolder();
   const site = docsSite();
   const goal = "Upload a file with the SDK";
@@ -347,7 +347,7 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the bar or wi
   expect(readdirSync(cwd)).toEqual([]);
 }, 60_000);
 
-test("doctor tells what is there, and exits with 1 on a fault", async () => {
+test("doctor lists what is available, and exits with 1 on a fault", async () => {
   const cwd = emptyFolder();
   const healthy = await call(["doctor", "--json"], { cwd });
   expect(healthy.code).toBe(0);

@@ -131,7 +131,7 @@ async function sessionOf(turns: Turn[], env: Record<string, string> = {}) {
   return { ...t, run, path, events, of, results };
 }
 
-test("a model opens a page that needs scripts, clicks, fills in a form, reads what came of it and takes a picture", async () => {
+test("a model opens a page that needs scripts, clicks, fills in a form, reads the result and takes a screenshot", async () => {
   const t = await sessionOf([
     open("/"),
     browse("click", { ref: 'button "New note"' }),
@@ -191,7 +191,7 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads wh
     expect((await t.send("GET", path, stranger)).status).toBe(404);
 }, 60_000);
 
-test("no page leads out of what the run may reach, and nothing leaves beside what pages ask for", async () => {
+test("pages can't reach hosts outside of the run, and only their own requests are sent", async () => {
   const t = await sessionOf([
     open("http://169.254.169.254/latest/meta-data/"),
     open(other.url),
@@ -243,8 +243,8 @@ test("no page leads out of what the run may reach, and nothing leaves beside wha
   ]);
 }, 120_000);
 
-describe("a page that does what pages should not", () => {
-  test("is told as an error, and the session goes on", async () => {
+describe("a misbehaving page", () => {
+  test("is reported as an error, and the session continues", async () => {
     const go = browse("click", { ref: 'button "Go"' });
     const t = await sessionOf([
       open("/window"),
@@ -291,7 +291,7 @@ describe("a page that does what pages should not", () => {
     expect(String(outputs[11].text)).toContain("Half a page");
   }, 120_000);
 
-  test("and takes the browser with it is told too, and the next address has a new one", async () => {
+  test("that takes the browser with it is reported too, and the next URL has a new one", async () => {
     const go = browse("click", { ref: 'button "Go"' });
     const t = await sessionOf([open("/alerts"), go, open("/hang"), go, open("/to/next"), browse("read"), open("/")]);
     const heard = t.results.map(({ ok, output }: { ok: boolean; output: Record<string, unknown> }) =>
@@ -328,7 +328,7 @@ function browsers(): number[] {
     .filter((pid) => read(`/proc/${pid}/cmdline`).includes("--remote-debugging-pipe") && isOurs(pid));
 }
 
-test("a browser that is killed while it works is told, and the session goes on; in the end none is left", async () => {
+test("a killed browser is reported, and the session continues; in the end no process is left", async () => {
   const killed = Promise.withResolvers<void>();
   const victim = serveSite({
     "/": () => {
@@ -350,7 +350,7 @@ test("a browser that is killed while it works is told, and the session goes on; 
   expect(browsers()).toEqual([]);
 }, 60_000);
 
-test("a page that eats the memory of the run ends the browser by the limit", async () => {
+test("a page that uses up the run's memory ends the browser by the limit", async () => {
   const eater = "const held = []; for (;;) held.push(new Uint8Array(8 << 20).fill(1));";
   const hog = serveSite({ "/": script(eater) });
   const t = await sessionOf([open(`${hog.url}/`), open("/")], {

@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser.close());
 
-test("what everyone may read keeps nobody out, and the browser has nothing to complain about", async () => {
+test("public pages are accessible, and the browser reports no problems", async () => {
   const { app } = testApp();
   const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.handle(request) });
   const page = await browser.newPage();

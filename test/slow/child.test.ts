@@ -40,7 +40,7 @@ const peakMib = (pid: number) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]) / 1024;
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("what a process answers", () => {
+describe("the output of a process", () => {
   test.each([
     ["in one piece", `echo '${thought}'; echo '${end}'`],
     ["in pieces", `printf '%s' '${end.slice(0, 20)}'; sleep 0.05; printf '%s\\n' '${end.slice(20)}'`],
@@ -49,7 +49,7 @@ describe("what a process answers", () => {
     expect(await runOf(shell(script))).toMatchObject({ status: "completed", attempt: 1, failureReason: null });
   });
 
-  test.if(existsSync("/proc/self/autogroup"))("is worked out after all else on the machine", async () => {
+  test.if(existsSync("/proc/self/autogroup"))("has a lower priority than everything else on the machine", async () => {
     const script = `until grep -q "nice 10" /proc/self/autogroup; do sleep 0.1; done; test "$(nice)" = 10 && echo '${end}'`;
     expect(await runOf(shell(script))).toMatchObject({ status: "completed", failureReason: null });
   });
@@ -72,19 +72,19 @@ describe("what a process answers", () => {
     expect(run).toMatchObject({ status: "failed", attempt: 3, failureReason: `agent_crashed: its process ${reason}` });
   });
 
-  test("an event nested too deep for anything to read it is a crash", async () => {
+  test("an event that is nested too deeply is a crash", async () => {
     const depth = 200_000;
     const deep = `console.log('{"type":"tool_call","input":' + "[".repeat(${depth}) + "]".repeat(${depth}) + "}")`;
     expect((await runOf(bun(deep))).failureReason).toStartWith("agent_crashed: ");
   });
 
-  test("of stderr the last 4 KiB are told", async () => {
+  test("on stderr is reported, the last 4 KiB", async () => {
     const { failureReason } = await runOf(shell("yes complaint | head -c 100000 >&2; echo last words >&2; exit 1"));
     expect(failureReason).toEndWith("complaint\nlast words");
     expect(failureReason.length).toBeWithin(4000, 4300);
   });
 
-  test("a failure is told as it was meant, and tried again only if that may help", async () => {
+  test("can report a failure, which is retried only if that may help", async () => {
     const told = async (line: string) => {
       const { status, attempt, failureReason } = await runOf(shell(`echo '${line}'`));
       return [status, attempt, failureReason];
@@ -98,7 +98,7 @@ describe("what a process answers", () => {
     expect((await told(failure("boredom", {})))[2]).toStartWith("agent_crashed: its process wrote an invalid event");
   });
 
-  test("a process that cannot be started is the service's fault", async () => {
+  test("a process that can't be started is the service's fault", async () => {
     const { attempt, failureReason } = await runOf(["/nowhere/evald"]);
     expect([attempt, failureReason]).toEqual([
       1,
@@ -121,7 +121,7 @@ describe("limits", () => {
     context: { now: () => 0, startedAt: 0, allow: [], userAgent: "evald/test", means: null },
   };
 
-  test("a flood waits in the process that makes it, and ends", async () => {
+  test("a flood waits in its process, and ends", async () => {
     const text = "x".repeat(4000);
     const agent = createChildAgent(instantAgent, { command: ["yes", JSON.stringify({ type: "message", text })] });
     const { signal } = new AbortController();
@@ -147,7 +147,7 @@ describe("limits", () => {
     expect(most / 1024 ** 2).toBeLessThan(100);
   }, 60_000);
 
-  test("a flood that is stored as it comes leaves the service its turns, and ends", async () => {
+  test("a flood that is stored as it arrives doesn't block the service, and ends", async () => {
     let longest = 0;
     let last = performance.now();
     const beat = setInterval(() => {
@@ -167,7 +167,7 @@ describe("limits", () => {
   });
 });
 
-describe("nothing is left of a process", () => {
+describe("a process leaves nothing behind", () => {
   /** Three that a shell starts: in its group, out of its group, and out of its group by one that has ended since. */
   const litter = (file: string) =>
     `sleep 1000 & echo $! >> ${file}; setsid sleep 1001 & echo $! >> ${file}; sh -c 'setsid sleep 1002 & echo $! >> ${file}';`;
@@ -218,7 +218,7 @@ async function served(url: string, count: number, env: Record<string, string> = 
 }
 
 describe("the explorer in the executable", () => {
-  test("knows no key and no data, and is gone within a second of the service, even where it cannot run", async () => {
+  test("has no key or data, and exits within a second of the service, even if it doesn't get CPU time", async () => {
     const { promise: asked, resolve: arrived } = Promise.withResolvers<void>();
     const site = serveSite({
       "/": () => {
@@ -247,7 +247,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   }, 30_000);
 
-  test("reads what is large while the service goes on answering", async () => {
+  test("reads large pages while the service responds", async () => {
     const paths = ["/", ...Array.from({ length: 8 }, (_, i) => `/page-${i}`)];
     const links = paths.map((path) => `<a href="${path}">Upload a file ${path}</a>`).join(" ");
     const row = "<tr><td><p>Some <b>words</b> about uploads and <code>files</code>.</p></td></tr>";
@@ -271,7 +271,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   }, 60_000);
 
-  test("50 at once: none is lost, none is left, and the service itself stays small", async () => {
+  test("50 at once: none is lost or left behind, and the service stays small", async () => {
     const guide =
       '<!doctype html><html lang="en"><title>Acme</title><main><h1>Upload a file</h1><p>Upload a file with the SDK.</p><pre><code class="language-js">await acme.upload("a.txt");</code></pre></main></html>';
     const headers = { "content-type": "text/html" };
@@ -296,7 +296,7 @@ describe("the explorer in the executable", () => {
     site.stop();
   }, 120_000);
 
-  test("says what is wrong with an order", async () => {
+  test("reports what is wrong with an order", async () => {
     const cwd = emptyFolder();
     expect(await call(["__agent"], { cwd })).toMatchObject({
       code: 1,
@@ -309,7 +309,7 @@ describe("the explorer in the executable", () => {
   });
 });
 
-test("an agent that lacks something is not offered, and a run that waits for it says what it lacks", async () => {
+test("an unavailable agent is not offered, and a run that waits for it says why", async () => {
   const agent = { ...instantAgent, preflight: () => [{ what: "model key", isHere: false, detail: "none is set" }] };
   const { send, runJobs } = testApp({ agent });
   const body = { text: "See https://docs.test/" };

@@ -8,7 +8,7 @@ beforeAll(buildExecutable, 120_000);
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-test("an organization, a key, a provider and a prompt are made, listed and put away; ids on stdout, words on stderr", async () => {
+test("an organization, a key, a provider and a prompt are created, listed and archived; IDs on stdout, messages on stderr", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => await call(args, { cwd });
   const org = await run("org", "create", "Acme", "--time-zone", "Europe/Berlin");
@@ -129,7 +129,7 @@ test("an organization, a key, a provider and a prompt are made, listed and put a
   expect((await run("prompt", "list", "--archived")).stdout).toContain(`${prompt.id}  archived  First query`);
 });
 
-test("an organization is changed; a scheduled prompt says when it runs", async () => {
+test("an organization is changed; a scheduled prompt shows its next runs", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]): Promise<[code: number | null, stdout: string, stderr: string]> => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -191,7 +191,7 @@ test("an organization is changed; a scheduled prompt says when it runs", async (
   expect(listed).toContain(prompt.trim());
 });
 
-test("what cannot be done says why, on stderr, with exit code 1; a wrong call has 2", async () => {
+test("failures print the reason on stderr, with exit code 1; usage errors have 2", async () => {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
     const { code, stdout, stderr } = await call(args, { cwd });
@@ -261,7 +261,7 @@ test("commands that start at once on a new data folder all succeed", async () =>
   }
 }, 60_000);
 
-test("of commands that make one organization at once, one makes it and the others say so", async () => {
+test("of commands that create one organization at once, one succeeds and the others say so", async () => {
   const cwd = emptyFolder();
   const made = await Promise.all([1, 2, 3, 4].map(() => call(["org", "create", "Acme"], { cwd })));
   const refused = /^error: .*"Acme"/;
@@ -269,7 +269,7 @@ test("of commands that make one organization at once, one makes it and the other
   expect(made.filter(({ code, stderr }) => code === 1 && refused.test(stderr)).length).toBe(3);
 });
 
-test("every command has a help text with what it does and with examples that the command line understands", async () => {
+test("every command has a help text with a description and valid examples", async () => {
   const cwd = emptyFolder();
   const help = async (...command: string[]) => (await call([...command, "--help"], { cwd })).stdout;
   const commandsOf = (text: string) =>

@@ -85,7 +85,7 @@ const running = (mark: string): number =>
   }).length;
 
 describe("a coding agent", () => {
-  test("that says that it has ended is ended, with its calls, its answer and its claim of the cost", async () => {
+  test("that reports its end is stopped, with its calls, its answer and its reported cost", async () => {
     const { run, report, of } = await runOf(custom("fine"));
     expect(run.failureReason).toBeNull();
     expect(run.agent).toMatchObject({ id: "fake", version: expect.stringMatching(/\+custom\.[0-9a-f]{8}$/) });
@@ -98,7 +98,7 @@ describe("a coding agent", () => {
     expect(running(program)).toBe(0);
   });
 
-  test("that reports another cost than the gateway's has the difference shown", async () => {
+  test("that reports another cost than the gateway has the difference shown", async () => {
     const { report } = await runOf(custom("model"));
     expect(report.metrics).toMatchObject({ costUsd: 0.003 });
     expect(report.metrics.costDetail).toContain("$0.50");
@@ -109,7 +109,7 @@ describe("a coding agent", () => {
     expect([run.status, running("4321.5")]).toEqual(["completed", 0]);
   });
 
-  test("that writes no JSON goes on, and the lines are reported", async () => {
+  test("that writes no JSON continues, and the lines are reported", async () => {
     const { run, of } = await runOf(custom("garbage"));
     expect(run.status).toBe("completed");
     expect(of("message").at(-1)?.text).toMatch(/2 lines.*this is not JSON/);
@@ -120,13 +120,13 @@ describe("a coding agent", () => {
     expect([run.status, of("message").length, of("end")[0]?.reason]).toEqual(["completed", 1, "All done."]);
   });
 
-  test("whose output is cut with exit code 0 has its answer from the model's record", async () => {
+  test("whose output is cut with exit code 0 gets its answer from the model's record", async () => {
     const { run, of } = await runOf(custom("cut"));
     expect(run.failureReason).toBeNull();
     expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "The model says so." }]);
   });
 
-  test("that asks a question goes on without an answer, which counts as an interruption", async () => {
+  test("that asks a question continues without an answer, which counts as an interruption", async () => {
     const { report, of } = await runOf(custom("question"));
     expect(of("interruption")).toMatchObject([{ question: "Which color?" }]);
     expect(report.metrics.interruptions).toBe(1);
@@ -139,7 +139,7 @@ describe("a coding agent", () => {
     expect(running(program)).toBe(0);
   });
 
-  test("without a stream that evald knows has its calls from the model's record", async () => {
+  test("without a known stream gets its calls from the model's record", async () => {
     const { of } = await runOf(custom("cut", { stream: "none" }));
     expect(of("end")).toMatchObject([{ outcome: "not_judged" }]);
   });
@@ -171,7 +171,7 @@ describe("a coding agent", () => {
     expect(of("limit").at(-1)).toMatchObject({ limit: "model_calls", value: 3 });
   });
 
-  test("that is canceled in mid-turn is gone within a second", async () => {
+  test("that is cancelled during a turn is gone within a second", async () => {
     const { send, service, a } = appOf(custom("hang"));
     const { body: prompt } = await send("POST", "/api/v1/prompts", {
       body: { text: "See https://docs.test/", agent: "fake" },
@@ -185,7 +185,7 @@ describe("a coding agent", () => {
     await service.stop(0);
   });
 
-  test("over ACP is given every permission, asked no question, and told of in whole messages", async () => {
+  test("over ACP gets every permission, no questions, and whole messages", async () => {
     const { run, of } = await runOf(custom("acp"));
     expect(run.failureReason).toBeNull();
     expect(of("thought")).toMatchObject([{ text: "Let me see." }]);

@@ -100,7 +100,7 @@ test.each(revisions)(
 );
 
 test.each(revisions)(
-  "the product conforms to %s but for the fixtures that it lacks",
+  "the product conforms to %s except for the fixtures that it lacks",
   async (revision) => {
     const { url, app, stop } = serve();
     try {

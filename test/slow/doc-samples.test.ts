@@ -82,7 +82,7 @@ const samples: Record<string, RegExp[]> = {
   "people.md": [/^[0-9a-f-]{36}\nhttp\S+\/setup\/\S+\n$/, /^$/, /^$/],
 };
 
-test("every sample that bash can run prints what it should, page after page, against the executable", async () => {
+test("every bash sample prints what it should, page by page, with the executable", async () => {
   const cwd = emptyFolder();
   // The samples are what is tested here: short runs are enough.
   const short = { EVALD_MAX_PAGES: "3", EVALD_MAX_REQUESTS: "20" };

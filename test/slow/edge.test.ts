@@ -39,7 +39,7 @@ function exchange(port: number, bytes: string, more: (socket: Socket) => void = 
   });
 }
 
-describe("the path that the gate reads is the one that is served", () => {
+describe("the gate checks the same path that is served", () => {
   let service: Awaited<ReturnType<typeof started>>;
   beforeAll(async () => {
     service = await started();
@@ -95,7 +95,7 @@ describe("the path that the gate reads is the one that is served", () => {
     expect((await ask("CONNECT a:80 HTTP/1.1", ["Host: a:80"])).status).toBe(404);
   });
 
-  test("a key opens the same addresses under every Host, bodies included", async () => {
+  test("a key works under every Host, bodies included", async () => {
     for (const host of ["a", "[", "a b", "localhost:3000"]) {
       const headers = [`Host: ${host}`, `Authorization: Bearer ${service.key}`];
       const read = await ask("GET /api/v1/runs?limit=1 HTTP/1.1", headers);
@@ -135,7 +135,7 @@ describe("a large body, or one without a length", () => {
     expect((await fetch(`${service.url}/healthz`)).status).toBe(200);
   });
 
-  test("one above 1 MiB is 413 with an Error body, with and without a length; without one the connection closes", async () => {
+  test("one above 1 MiB returns 413 with an Error body, with and without a length; without one the connection closes", async () => {
     const error = { error: "too_large", detail: expect.any(String) };
     const untold = await exchange(service.port, head("POST", "/api/v1/prompts") + chunk.repeat(17));
     expect([untold.status, JSON.parse(untold.body)]).toEqual([413, error]);
@@ -148,7 +148,7 @@ describe("a large body, or one without a length", () => {
     expect([told.status, await told.json()]).toEqual([413, error]);
   });
 
-  test("one with a length above 8 MiB is refused before it is sent, whatever the route", async () => {
+  test("one with a length above 8 MiB is rejected before it is sent, whatever the route", async () => {
     const size = 8 * 1024 * 1024 + 1;
     const answer = await exchange(
       service.port,
@@ -157,7 +157,7 @@ describe("a large body, or one without a length", () => {
     expect(answer.status).toBe(413);
   });
 
-  test("one without a length that is read leaves the connection open", async () => {
+  test("one without a length that was read leaves the connection open", async () => {
     const body = '{"text":"x"}';
     const post = `${head("POST", "/api/v1/prompts")}${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
     const { head: first, body: rest } = await exchange(
@@ -169,7 +169,7 @@ describe("a large body, or one without a length", () => {
   });
 });
 
-test("a last use that cannot be written is logged and ends nothing", async () => {
+test("a last use that can't be stored is logged and ends nothing", async () => {
   const service = await started();
   expect((await client(service.url, service.key)("GET", "/api/v1/whoami")).status).toBe(200);
   const db = new Database(join(service.cwd, "data", "evald.db"));
@@ -181,7 +181,7 @@ test("a last use that cannot be written is logged and ends nothing", async () =>
   );
 });
 
-test.each(["/dev/full", "a pipe that nobody reads"])("stderr is %s: it serves on", async (where) => {
+test.each(["/dev/full", "a pipe that nobody reads"])("stderr is %s: it continues to serve", async (where) => {
   const taken = Bun.serve({ port: 0, fetch: () => new Response() });
   const { port } = taken;
   await taken.stop(true);
@@ -206,7 +206,7 @@ test.each(["/dev/full", "a pipe that nobody reads"])("stderr is %s: it serves on
 const hasIpv6 = Object.values(networkInterfaces()).some((all) => all?.some(({ address }) => address === "::1"));
 
 test.each([...(hasIpv6 ? [["::", "[::1]"] as const] : []), ["0.0.0.0", "127.0.0.1"]])(
-  "EVALD_HOST=%s: it names itself by an address that leads to it, and reads its own pages there",
+  "EVALD_HOST=%s: it uses a reachable URL for itself, and reads its own pages there",
   async (host, own) => {
     const service = await serve({ cwd: emptyFolder(), env: { EVALD_HOST: host, EVALD_WELCOME: "1" } });
     expect(new URL(service.url).hostname).toBe(own);
@@ -218,7 +218,7 @@ test.each([...(hasIpv6 ? [["::", "[::1]"] as const] : []), ["0.0.0.0", "127.0.0.
   30_000,
 );
 
-test("a data folder that cannot be used is named with the remedy", async () => {
+test("an unusable data folder is named with the remedy", async () => {
   const cwd = emptyFolder();
   const noise = "this is no database, and longer than a header would be".repeat(50);
   for (const name of ["evald.db", "evald.lock"]) {
@@ -237,7 +237,7 @@ test("a data folder that cannot be used is named with the remedy", async () => {
   expect(await said("/proc/self")).toMatch(/^error: \/proc\/self\/evald\.lock cannot be opened for writing\. .*--data/);
 });
 
-test("each request is logged with the status of its answer: reads that succeed at debug, the rest at info", async () => {
+test("each request is logged with its status: successful reads at debug, the rest at info", async () => {
   const lines: { level: number; path: string; status: number }[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => lines.push(JSON.parse(line)) });
   const app = testApp({ log });

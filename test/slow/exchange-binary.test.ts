@@ -34,7 +34,7 @@ async function newFolder() {
   return { cwd, run: (...args: string[]) => call(args, { cwd }) };
 }
 
-test("what one instance exports another one imports, beside services that run; each refusal names its remedy", async () => {
+test("an export of one instance is imported by another, next to running services; each error names its remedy", async () => {
   const { cwd, run } = await newFolder();
   const service = await serve({ cwd });
   const sized = /^Exported \d+\.\d MiB\.\n$/;
@@ -92,7 +92,7 @@ test("what one instance exports another one imports, beside services that run; e
 }, 60_000);
 
 test.each([5, 30, 200])(
-  "an import that is killed at its write %i goes on when it is asked for again",
+  "an import killed at its write %i resumes when requested again",
   async (nth) => {
     const { cwd, run } = await newFolder();
     const under = [
@@ -111,7 +111,7 @@ test.each([5, 30, 200])(
 );
 
 describe("a regrade from the command line", () => {
-  test("is done by the service, goes on after the service was killed, and grades each report once", async () => {
+  test("is done by the service, resumes after a kill, and grades each report once", async () => {
     const { cwd, run } = await newFolder();
     await run("import", file);
     const key = (await run("key", "create", "--name", "test")).stdout.trim();
@@ -158,7 +158,7 @@ describe("a regrade from the command line", () => {
     [["--since", "2026-01-01", "--max-usd", "much"], /maxUsd: must be a number/],
     [["--since", "2026-01-01", "--prompt", "x"], /promptId: must be a UUID/],
     [["--since", "2026-01-01", "--methodology", "9"], /methodology: "9"/],
-  ])("%p is refused", async (args, words) => {
+  ])("%p is rejected", async (args, words) => {
     const { run } = await newFolder();
     const { code, stderr } = await run("regrade", ...args);
     expect([code > 0, stderr]).toEqual([true, expect.stringMatching(words)]);

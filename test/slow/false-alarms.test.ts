@@ -93,8 +93,8 @@ test.each([
 
 const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filter((each) => each === wanted).length;
 
-describe(`of ${pairs} pairs where nothing changed`, () => {
-  test.each([4, 8])("at most 5 %% are called worse by five runs a side (standard deviation %d)", (sd) => {
+describe(`of ${pairs} pairs without a change`, () => {
+  test.each([4, 8])("at most 5 %% are called worse by five runs per side (standard deviation %d)", (sd) => {
     const random = randomOf(sd);
     const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
@@ -103,7 +103,7 @@ describe(`of ${pairs} pairs where nothing changed`, () => {
     expect(worse / pairs).toBeWithin(sd === 4 ? 0.003 : 0.015, 0.03);
   });
 
-  test("at most 5 % are called worse or better by an adaptive gate, which looks four times", () => {
+  test("at most 5 % are called worse or better by an adaptive gate, which tests four times", () => {
     const random = randomOf(11);
     // A spread at which 5 points are nothing: the levels of the looks alone keep the promise, to three standard errors.
     const verdicts = Array.from({ length: pairs }, () => adaptive(sides(random, 10)));
@@ -113,7 +113,7 @@ describe(`of ${pairs} pairs where nothing changed`, () => {
   }, 180_000);
 });
 
-test("an adaptive gate finds what is plainly worse in few runs, and mostly finds what is worse at all", () => {
+test("an adaptive gate finds clear regressions in few runs, and finds most others", () => {
   const random = randomOf(5);
   const ends = (change: number) => Array.from({ length: 300 }, () => adaptive(sides(random, 6, change)));
   expect(countOf(ends(-20), "regressed")).toBe(300);
@@ -150,7 +150,7 @@ function noisy(random: () => number, pageAt: (task: Task) => string) {
   };
 }
 
-describe("a model's agent that is not the same twice, judged by a model", () => {
+describe("a model agent that varies, judged by a model", () => {
   async function gates(random: () => number, preview: string, rounds: number) {
     const pages: Record<string, string> = { "https://preview.acme.dev": preview };
     const site = (task: Task) => pages[task.urlMap["docs.acme.dev"] ?? ""] ?? docs.good;
@@ -178,12 +178,12 @@ describe("a model's agent that is not the same twice, judged by a model", () => 
     return ended;
   }
 
-  test("a gate finds the docs that are worse", async () => {
+  test("a gate finds worse docs", async () => {
     const [gate] = await gates(randomOf(1), docs.worse, 1);
     expect([gate?.status, gate?.comparison?.verdict, gate?.head.n]).toEqual(["failed", "regressed", 5]);
   }, 60_000);
 
-  test("twenty gates find nothing where nothing changed", async () => {
+  test("twenty gates find nothing if nothing changed", async () => {
     const ended = await gates(randomOf(2), docs.good, 20);
     expect(ended.map(({ status }) => status)).toEqual(Array(20).fill("passed"));
     // Runs do differ: it is not that there was nothing to find.

@@ -86,7 +86,7 @@ test.each([
   ["pwrite64:error=EIO:when=300..310"],
   ["pwrite64:error=EIO:when=301+"],
 ])(
-  "%s: the answer is 503, the process ends with 74, and all that was acknowledged is there",
+  "%s: the response is 503, the process ends with 74, and all acknowledged work is there",
   async (fault) => {
     const { cwd, key, service, ask, acknowledged, refused, post, isWhole } = await setUp();
     while (acknowledged.length < 5) await post();
@@ -118,7 +118,7 @@ test.each([
 
 // Each of the commits of a run in turn: it is accepted, claimed, its session is stored, it is settled.
 test.each([9, 10, 11, 12])(
-  "a single fsync that fails, the %dth, ends the process whoever asked for it",
+  "a single failed fsync, the %dth, ends the process, whatever caused it",
   async (nth) => {
     const { cwd, key, service, ask, acknowledged, post, isWhole } = await setUp();
     const detach = await inject(service.pid, `fsync,fdatasync:error=EIO:when=${nth}`);
@@ -136,7 +136,7 @@ test.each([9, 10, 11, 12])(
   30_000,
 );
 
-test("a read that fails: the answer is 503, and the process ends with 74", async () => {
+test("a failed read: the response is 503, and the process ends with 74", async () => {
   const { cwd, key, service, acknowledged, post, isWhole } = await setUp();
   while (acknowledged.length < 100) await post();
   await service.stop();
@@ -157,7 +157,7 @@ test.each([
   ["read-only", ["pwrite64:error=EROFS:when=20+"]],
   ["full for a quota", ["pwrite64:error=EDQUOT:when=20+"]],
 ])(
-  "a disk that has become %s: reads go on, writes are 503, and it recovers by itself",
+  "a disk that has become %s: reads continue, writes return 503, and it recovers by itself",
   async (_, faults) => {
     const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp();
     while (acknowledged.length < 5) await post();
@@ -177,7 +177,7 @@ test.each([
 );
 
 test.each(["EROFS", "EDQUOT"])(
-  "%s: a write outside of a transaction is 503 too, and the one at the end does no harm",
+  "%s: a write outside of a transaction returns 503 too, and the one at the end does no harm",
   async (name) => {
     const { service, ask } = await setUp();
     const detach = await inject(service.pid, `pwrite64:error=${name}`);
@@ -199,7 +199,7 @@ test.each(["EROFS", "EDQUOT"])(
   30_000,
 );
 
-test("a database that another process holds: a write is 503 and can be tried again", async () => {
+test("a database held by another process: a write returns 503 and can be retried", async () => {
   const dataDir = emptyFolder();
   const { db, send } = testApp({ dataDir });
   const other = new Database(join(dataDir, "evald.db"));
@@ -251,7 +251,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     return { cwd, data, fill, empty: () => rmSync(ballast) };
   }
 
-  test("filled to the brim three times: no crash, reads 200, writes 503, and all that was acknowledged is completed", async () => {
+  test("filled up three times: no crash, reads 200, writes 503, and all acknowledged work is completed", async () => {
     const { cwd, fill, empty } = smallDisk();
     const { service, ask, acknowledged, refused, post, untilTaken, isWhole } = await setUp(cwd);
     for (let round = 1; round <= 3; round++) {
@@ -272,7 +272,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     expect(await service.stop()).toBe(0);
   }, 30_000);
 
-  test("full at the end, and at the start: it stops well, and does not start, with the reason; what only reads works", async () => {
+  test("full at the end, and at the start: it stops cleanly, and doesn't start, with the reason; read-only commands work", async () => {
     const { cwd, fill, empty } = smallDisk();
     // What cannot be stored is waited for as long as a stop may take.
     const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
@@ -303,7 +303,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     await again.stop();
   }, 30_000);
 
-  test("read-only at the start: it does not start, with the reason; back again, it does", async () => {
+  test("read-only at the start: it doesn't start, with the reason; writable again, it does", async () => {
     const { cwd, data } = smallDisk();
     const { service, ask, acknowledged, post, key } = await setUp(cwd);
     await post();

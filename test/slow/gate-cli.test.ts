@@ -52,7 +52,7 @@ async function furnished() {
   return { cwd, run, key, promptId: made.stdout.trim() };
 }
 
-test("in a data folder that nobody serves it does the runs itself, says what it found and fails where the preview is worse", async () => {
+test("in an unused data folder it executes the runs itself, reports the result and fails if the preview is worse", async () => {
   const { cwd, run, promptId } = await furnished();
   const [markdown, junit] = [join(cwd, "gate.md"), join(cwd, "gate.xml")];
   const found = await run("gate", "Upload", ...worse, "--markdown", markdown, "--junit", junit);
@@ -84,7 +84,7 @@ test("in a data folder that nobody serves it does the runs itself, says what it 
   expect(untested.code).toBe(3);
 }, 120_000);
 
-test("beside a service, and over REST, the service does the runs; a gate outlives its end", async () => {
+test("with a service, and over REST, the service executes the runs; a gate survives a restart", async () => {
   const { cwd, run, key, promptId } = await furnished();
   const first = await serve({ cwd, env });
   expect((await run("gate", "Upload", ...worse)).code).toBe(1);
@@ -126,7 +126,7 @@ test("beside a service, and over REST, the service does the runs; a gate outlive
   expect([gone.code, gone.stderr]).toEqual([3, expect.stringContaining(`Cannot reach ${again.url}`)]);
 }, 120_000);
 
-test("whose service goes away goes on by itself", async () => {
+test("whose service exits continues by itself", async () => {
   const { cwd, run, key } = await furnished();
   const first = await serve({ cwd, env });
   const ask = client(first.url, key);
@@ -136,7 +136,7 @@ test("whose service goes away goes on by itself", async () => {
   expect((await waiting).code).toBe(1);
 }, 120_000);
 
-test("a wrong call has exit code 2, and never that of a preview that is worse", async () => {
+test("usage errors have exit code 2, never that of a worse preview", async () => {
   const { run, cwd } = await furnished();
   const refused = async (...args: string[]) => {
     const { code, stderr } = await run("gate", ...args);
@@ -164,7 +164,7 @@ test("a wrong call has exit code 2, and never that of a preview that is worse", 
   ]);
 }, 60_000);
 
-test("a person pins the baseline, and takes the pin away", async () => {
+test("a person pins and unpins the baseline", async () => {
   const { run, promptId } = await furnished();
   const { stdout } = await run("gate", "Upload", "--min-score", "1", "--json");
   const [{ headRequestId }] = JSON.parse(stdout).prompts;

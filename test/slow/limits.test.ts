@@ -47,7 +47,7 @@ const limited = (name: string, limits: Record<string, unknown>, env = {}) =>
   modelRuns(fake).runOf(name, { prompt: { limits }, env });
 type Limit = { type: string; limit: string; value: number; unit: string; source: string; near?: true };
 
-describe("what a prompt allows a run", () => {
+describe("limits of a prompt's runs", () => {
   test.each<[string, string, Record<string, unknown>, unknown[]]>([
     ["the whole time", "sleeps", { wallClockSeconds: 3 }, ["wall_clock", 3000, "ms", "runner"]],
     ["calls of the model", "asks", { modelCalls: 5 }, ["model_calls", 5, "calls", "gateway"]],
@@ -58,7 +58,7 @@ describe("what a prompt allows a run", () => {
     ["bytes sent out", "uploads", { bytesOut: 500 }, ["bytes_out", 500, "bytes", "runner"]],
     ["room for files", "fills", { workspaceBytes: 40 * mib }, ["workspace_bytes", 40 * mib, "bytes", "runner"]],
   ])(
-    "%s: near it the agent is told, past it the run ends with what was done",
+    "%s: near it the agent is warned, beyond it the run ends with its work so far",
     async (_, name, limits, [limit, value, unit, source]) => {
       const before = fake.requests.length;
       const { run, report, events } = await limited(name, limits);
@@ -76,7 +76,7 @@ describe("what a prompt allows a run", () => {
     60_000,
   );
 
-  test("bytes that a command sends out are cut on their way, and the run ends", async () => {
+  test("bytes sent by a command are cut off, and the run ends", async () => {
     const { report, events, notes } = await limited("pours", { bytesOut: 100_000 });
     expect(notes).toEqual([]);
     expect(report.outcome).toBe("goal_not_met");
@@ -84,7 +84,7 @@ describe("what a prompt allows a run", () => {
     expect(told).toEqual(["egress_bytes_out", "bytes_out"]);
   }, 60_000);
 
-  test("memory: each command that takes more is stopped and the agent told, the third ends the run", async () => {
+  test("memory: each command that uses more is stopped and the agent informed, the third ends the run", async () => {
     const { report, events } = await limited("hoards", { memoryBytes: 256 * mib });
     expect(report.outcome).toBe("goal_not_met");
     const told = events.filter((event: Limit) => event.type === "limit");
@@ -95,7 +95,7 @@ describe("what a prompt allows a run", () => {
     expect(events.at(-1).reason).toBe("The run reached its limit: 268435456 bytes (memory).");
   }, 60_000);
 
-  test("time without a sign of life: a word beforehand, then the run ends as what it was", async () => {
+  test("idle time: a warning, then the run fails with its cause", async () => {
     const { run } = await limited("thinks", { idleSeconds: 1 });
     expect(run).toMatchObject({
       status: "failed",
@@ -103,7 +103,7 @@ describe("what a prompt allows a run", () => {
     });
   }, 30_000);
 
-  test("before any work was done is no result: the cause is told", async () => {
+  test("before any work was done give no result but the cause", async () => {
     const { run } = await limited("quick", { tokens: 100, modelCalls: 1 });
     expect(run.status).toBe("completed");
     fake.add("dear", { turns: [{ text: "Let me think." }] });
@@ -119,7 +119,7 @@ describe("limits of a prompt over REST", () => {
   const app = testApp({ env: { EVALD_MAX_TOOL_CALLS: "50", EVALD_MAX_COST_USD: "0" } });
   const create = (limits: unknown) => app.send("POST", "/api/v1/prompts", { body: { text: "x", limits } });
 
-  test("are kept, changed and taken away", async () => {
+  test("are stored, changed and removed", async () => {
     const limits = { toolCalls: 50, costUsd: 900, memoryBytes: null };
     const { status, body } = await create(limits);
     expect([status, body.limits]).toEqual([201, limits]);
@@ -140,7 +140,7 @@ describe("limits of a prompt over REST", () => {
     [{ costUsd: -1 }, "Invalid limits.costUsd: must be"],
     [{ tokens: "many" }, "Invalid limits.tokens: must be"],
     ["none", "Invalid limits: must be"],
-  ])("%j is refused", async (limits, detail) => {
+  ])("%j is rejected", async (limits, detail) => {
     expect(await create(limits)).toMatchObject({ status: 400, body: { detail: expect.stringContaining(detail) } });
   });
 });

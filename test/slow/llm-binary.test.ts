@@ -108,7 +108,7 @@ const childrenOf = (pid: number): number[] =>
     .filter(Boolean)
     .flatMap((child) => [Number(child), ...childrenOf(Number(child))]);
 
-test("a session goes through each provider's own protocol", async () => {
+test("a session uses each provider's own protocol", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: envOf() });
@@ -136,7 +136,7 @@ test("a session goes through each provider's own protocol", async () => {
   expect(await service.stop()).toBe(0);
 }, 60_000);
 
-test("killed in the middle of a session, nothing of it is left after a second; the run is taken up again, and what was spent is told", async () => {
+test("killed during a session, nothing of it is left after a second; the run is executed again, and its cost is kept", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const first = await serve({ cwd, env: envOf() });
@@ -169,7 +169,7 @@ test("killed in the middle of a session, nothing of it is left after a second; t
   expect(await second.stop()).toBe(0);
 }, 60_000);
 
-test("a session in the browser leaves a picture, in the data and in a backup of it", async () => {
+test("a session in the browser stores a screenshot, in the data and in a backup", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browses" } });
@@ -208,7 +208,7 @@ test("killed while a page loads, no browser is left after a second", async () =>
   expect(left()).toEqual([]);
 }, 60_000);
 
-test("cancelled in the middle of a command, nothing of it is left after a second", async () => {
+test("cancelled during a command, nothing of it is left after a second", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
@@ -224,7 +224,7 @@ test("cancelled in the middle of a command, nothing of it is left after a second
   expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
 }, 60_000);
 
-test("evald eval sends the model, says what it does, and ends", async () => {
+test("evald eval runs the model agent, prints its progress, and ends", async () => {
   const cwd = emptyFolder();
   const { code, stderr, stdout } = await call(["eval", docs.url, "--goal", "Print acme", "--model", "openai/gpt-5"], {
     cwd,
@@ -235,7 +235,7 @@ test("evald eval sends the model, says what it does, and ends", async () => {
   expect(readdirSync(cwd)).toEqual([]);
 }, 60_000);
 
-test("evald eval that is stopped, or killed, leaves no process and no folder, and writes nothing to steer a terminal", async () => {
+test("evald eval, when stopped or killed, leaves no process or folder, and writes no terminal control sequences", async () => {
   const env = { ...envOf(), TMPDIR: emptyFolder() };
   const begin = async () => {
     const cwd = emptyFolder();
@@ -263,7 +263,7 @@ test("evald eval that is stopped, or killed, leaves no process and no folder, an
   }
 }, 60_000);
 
-test("without a sandbox the agent has no commands and no files, and says so", async () => {
+test("without a sandbox, the agent has no commands and files, and says so", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), PATH: "/nonexistent" } });

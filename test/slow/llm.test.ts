@@ -161,7 +161,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
   expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);
 }, 60_000);
 
-test("where the docs mislead, the goal is missed: the report is capped, and the events say where", async () => {
+test("if the docs mislead, the goal is missed: the score is capped, and the events show where", async () => {
   const { run, report, events, notes } = await runOf("missed", { path: "/v1/notes" });
   expect(run).toMatchObject({ status: "completed" });
   expect(notes).toEqual([]);
@@ -209,7 +209,7 @@ describe("a model that fails", () => {
     ],
     ["nothing at all", "silent", /^timeout: the model .* 1 second$/],
   ])(
-    "ends the run with the true cause: %s",
+    "ends the run with its cause: %s",
     async (_, name, cause) => {
       const { run, attempts } = await runOf(name, {
         env: { EVALD_RUN_TIMEOUT_SECONDS: name === "silent" ? "1" : "60" },
@@ -220,7 +220,7 @@ describe("a model that fails", () => {
     60_000,
   );
 
-  test("falls silent, asks for tools that are not there or in the wrong way: the goal is missed", async () => {
+  test("stops calling tools, calls unknown tools or with invalid input: the goal is missed", async () => {
     const silent = await runOf("talks");
     expect(silent.report.outcome).toBe("goal_not_met");
     expect(silent.events.at(-1).reason).toContain("finish");
@@ -240,7 +240,7 @@ describe("a limit", () => {
     ["tokens", { EVALD_MAX_TOKENS: "1200" }, ["model_tokens", 1200, "tokens", "gateway"], 10],
     ["money", { EVALD_MAX_COST_USD: "0.03" }, ["model_cost", 0.03, "USD", "gateway"], 12],
   ])(
-    "of %s ends the work, after a word to wrap up, and what was done is a result",
+    "of %s ends the work after a warning, and the work so far counts",
     async (_, env, limit, calls) => {
       const before = fake.requests.length;
       const { run, report, events } = await runOf("endless", { env });
@@ -265,7 +265,7 @@ describe("a limit", () => {
 });
 
 describe("a command", () => {
-  test("that hangs, forks without end, fills the disk or the memory ends, and the model goes on", async () => {
+  test("that hangs, forks endlessly, fills the disk or the memory is stopped, and the model continues", async () => {
     const messages: unknown[] = [];
     for (const name of ["hangs", "forks", "fills", "eats"]) {
       const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512" } });
@@ -282,12 +282,12 @@ describe("a command", () => {
     ]);
   }, 120_000);
 
-  test("that says nothing for long is no idle agent", async () => {
+  test("that prints nothing for long is no idle agent", async () => {
     const { run, report } = await runOf("quiet", { env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
     expect([run.failureReason, report?.metrics.errors]).toEqual([null, 0]);
   }, 30_000);
 
-  test("and a file lead nowhere but to the workspace, and a request to the hosts of the run alone", async () => {
+  test("and a file can't leave the workspace, and a request can't leave the hosts of the run", async () => {
     const { run, events } = await runOf("roams");
     expect(run.status).toBe("completed");
     expect(results(events).map(({ tool, ok }) => [tool, ok])).toEqual([
@@ -307,7 +307,7 @@ describe("a command", () => {
   }, 60_000);
 });
 
-test("no secret is stored, logged or answered, however it is written and whoever says it", async () => {
+test("no secret is stored, logged or returned, however it is written and whatever its source", async () => {
   const dataDir = emptyFolder();
   const log: string[] = [];
   const EVALD_SECRET_KEY = Buffer.from(canary()).toString("base64");
@@ -371,7 +371,7 @@ test("many sessions at once: none is lost, and each has its own events, cost and
   expect(notes).toHaveLength(many);
 }, 120_000);
 
-describe("which agent a prompt gets", () => {
+describe("the agent of a prompt", () => {
   const agents = { llm: createModelAgent({ version: "test" }) };
   const create = async (env: Record<string, string>, body: object) => {
     const app = testApp({ agents, env });
@@ -414,12 +414,12 @@ describe("which agent a prompt gets", () => {
       { agent: "llm" },
       [400, expect.stringMatching(/openai\/gpt-5.* OPENAI_API_KEY/)],
     ],
-  ])("where %s", async (_, env, body, expected) => {
+  ])("if %s", async (_, env, body, expected) => {
     expect(await create(env, body)).toEqual(expected);
   });
 });
 
-test("what a model read long ago makes room for what it reads now", async () => {
+test("old tool results make room for new ones", async () => {
   const before = fake.requests.length;
   const { run, report } = await runOf("reads");
   expect(run.status).toBe("completed");
@@ -430,7 +430,7 @@ test("what a model read long ago makes room for what it reads now", async () => 
   expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Omitted to save space");
 }, 30_000);
 
-test("a model of a small context is given less to read, and the run goes on; where even the task is too long, it says so", async () => {
+test("a model with a small context gets less to read, and the run continues; if even the task is too long, it says so", async () => {
   const before = fake.requests.length;
   const { run, report } = await runOf("small");
   expect([run.status, run.failureReason]).toEqual(["completed", null]);

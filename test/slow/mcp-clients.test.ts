@@ -109,7 +109,7 @@ test("the client of @modelcontextprotocol/sdk speaks 2025-11-25 to every tool, r
   await agent.close();
 }, 60_000);
 
-test("the client of @modelcontextprotocol/client settles on 2026-07-28 and speaks it to every tool, resource and prompt", async () => {
+test("the client of @modelcontextprotocol/client negotiates 2026-07-28 and speaks it to every tool, resource and prompt", async () => {
   const agent = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
   await agent.connect(new StreamableHTTPClientTransport(url(), { requestInit: requestInit() }));
   expect(agent.getNegotiatedProtocolVersion()).toBe("2026-07-28");
@@ -155,7 +155,7 @@ async function inspect(...args: string[]) {
   return { code, stderr, json: JSON.parse(stdout) };
 }
 
-test("mcp-inspector lists the tools without a complaint about their schemas, and calls each", async () => {
+test("mcp-inspector lists the tools without complaints about their schemas, and calls each", async () => {
   const listed = await inspect("--method", "tools/list", "--strict");
   expect([listed.code, listed.json?.tools.length], listed.stderr).toEqual([0, 9]);
   await askAll(async (name, args) => {

@@ -11,7 +11,7 @@ const orgKey = "sk-ant-of-the-organization";
 describe("keys of an organization", () => {
   const env = { EVALD_SECRET_KEY: secretKey, ANTHROPIC_API_KEY: envKey };
 
-  test("its own goes before the environment's, and is forgotten again", () => {
+  test("take precedence over the environment's, and can be removed", () => {
     const { service, a, b } = testApp({ env });
     const { models } = service;
     expect(models.getModel(a.org, "anthropic/claude-opus-4-8")).toEqual({
@@ -40,7 +40,7 @@ describe("keys of an organization", () => {
     expect(() => models.removeKey(a.org, "anthropic")).toThrow("has no API key for anthropic");
   });
 
-  test("a list has where each comes from and its last characters, never the key", () => {
+  test("are listed with their source and last characters, never whole", () => {
     const { service, a } = testApp({ env: { ...env, OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1" } });
     service.models.setKey(a.org, "openai", "sk-proj-0123456789abcd");
     expect(service.models.listModels(a.org)).toEqual([
@@ -51,7 +51,7 @@ describe("keys of an organization", () => {
     ]);
   });
 
-  test("the database holds no key, and its rows open only with the same secret, in the same place", () => {
+  test("are encrypted in the database, and can be decrypted only with the same secret, in the same place", () => {
     const { service, a, b, db } = testApp({ env });
     service.models.setKey(a.org, "anthropic", orgKey);
     service.models.setKey(a.org, "openai", orgKey);
@@ -82,14 +82,11 @@ describe("keys of an organization", () => {
     ["openai-compatible", "x", undefined, env, /openai-compatible .*--base-url/],
     ["openai", "x", "file:///etc/passwd", env, /^bad_request: Invalid base URL: /],
     ["openai", "x", "https://user:word@example.com/v1", env, /^bad_request: Invalid base URL: /],
-  ] as const)(
-    "%s with a key or an address that cannot be used is refused",
-    (provider, key, baseUrl, settings, message) => {
-      const { service, a } = testApp({ env: settings });
-      expect(() => service.models.setKey(a.org, provider, key, baseUrl)).toThrow(message);
-      expect(service.models.listModels(a.org).filter(({ source }) => source === "organization")).toEqual([]);
-    },
-  );
+  ] as const)("%s with an invalid key or URL is rejected", (provider, key, baseUrl, settings, message) => {
+    const { service, a } = testApp({ env: settings });
+    expect(() => service.models.setKey(a.org, provider, key, baseUrl)).toThrow(message);
+    expect(service.models.listModels(a.org).filter(({ source }) => source === "organization")).toEqual([]);
+  });
 
   test.each([
     ["claude", /Invalid model "claude"/],
@@ -97,13 +94,13 @@ describe("keys of an organization", () => {
     ["google/../../files", /Invalid model "google/],
     ["openai/gpt-5", /openai\/gpt-5.* OPENAI_API_KEY /],
     ["openai-compatible/llama3", / OPENAI_COMPATIBLE_BASE_URL /],
-  ])("%s cannot be called, and what to do is said", (id, message) => {
+  ])("%s can't be called, and the error says what to do", (id, message) => {
     const { service, a } = testApp({ env });
     expect(() => service.models.getModel(a.org, id)).toThrow(message);
   });
 });
 
-test("a log has no key of the environment", async () => {
+test("the log contains no key of the environment", async () => {
   const script = `
     import { createLog } from ${JSON.stringify(join(import.meta.dir, "../../src/log.ts"))};
     createLog({ logLevel: "info", logFormat: "json" }, ["${envKey}"]).error({ err: new Error("refused ${envKey}") }, "${envKey}");
@@ -141,7 +138,7 @@ describe("evald model", () => {
     return { code: await child.exited, stdout, stderr };
   };
 
-  test("a key is set from stdin, listed, tried over each protocol, and removed; it is never printed", async () => {
+  test("a key is set from stdin, listed, tested over each protocol, and removed; it is never printed", async () => {
     const cwd = emptyFolder();
     const env = {
       EVALD_SECRET_KEY: secretKey,

@@ -109,7 +109,7 @@ const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: Reg
 ];
 
 describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name) => {
-  test("is told nothing that does not stand on the disk", () => {
+  test("has only findings that are true on disk", () => {
     for (const point of reports[name][0].frictionPoints) {
       const found = evidence
         .map(([title, check]) => ({ match: title.exec(point.title), check }))
@@ -122,7 +122,7 @@ describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name)
     }
   });
 
-  test("has the same report a second time, but for times and ids", () => {
+  test("gives the same report a second time, except for times and IDs", () => {
     expect(stripped(reports[name][1])).toEqual(stripped(reports[name][0]));
   });
 
@@ -178,7 +178,7 @@ test("each goal is found on the page that answers it, or among the nearest", () 
   );
 });
 
-test("three sites get three reports, each for its own reasons", () => {
+test("three sites get three different reports", () => {
   const of = (name: Name) => {
     const { outcome, coverage, score, dimensions, frictionPoints, recommendations } = reports[name][0];
     const scoreOf = (dimension: string) => dimensions.find((each) => each.name === dimension)?.score ?? 0;

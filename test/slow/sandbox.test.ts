@@ -73,11 +73,11 @@ async function untilGone(mark: string): Promise<number> {
   return performance.now() - begun;
 }
 
-describe("the level", () => {
+describe("the isolation level", () => {
   const sandboxOf = (findings: string) =>
     JSON.parse(findings).find(({ what }: { what: string }) => what === "sandbox") as { state: string; detail: string };
 
-  test("is found by running bubblewrap, and the doctor tells it", async () => {
+  test("is determined by running bubblewrap, and the doctor reports it", async () => {
     expect(await detectSandbox()).toEqual({
       level: "bubblewrap",
       detail: expect.stringMatching(/\/bwrap; memory and processes limited by (a control group|rlimits)$/),
@@ -86,7 +86,7 @@ describe("the level", () => {
     expect(sandboxOf(stdout).state).toBe("ok");
   });
 
-  test("without bubblewrap, and where user namespaces are shut, there is none, and the doctor says why", async () => {
+  test("without bubblewrap or user namespaces is none, and the doctor says why", async () => {
     const missing = await call(["doctor", "--json"], { cwd: folder, env: { PATH: "/nonexistent" } });
     expect(sandboxOf(missing.stdout)).toEqual({
       what: "sandbox",
@@ -104,7 +104,7 @@ describe("the level", () => {
   });
 });
 
-test("where there is a sandbox and no browser, the doctor says what helps", async () => {
+test("with a sandbox but no browser: the doctor says how to fix it", async () => {
   const bare = mkdtempSync(join(tmpdir(), "evald-bare-"));
   for (const name of ["bwrap", "true"]) symlinkSync(Bun.which(name) ?? "", join(bare, name));
   const { stdout } = await call(["doctor", "--json"], { cwd: folder, env: { PATH: bare } });
@@ -120,7 +120,7 @@ test("where there is a sandbox and no browser, the doctor says what helps", asyn
   ]);
 });
 
-describe("no escape", () => {
+describe("isolation", () => {
   let host: Record<string, string> = {};
   let victim: ReturnType<typeof Bun.spawn>;
   let listener: { stop(): void };
@@ -203,11 +203,11 @@ describe("no escape", () => {
     expect({ escaped: exitCode === 0, sawSecret: out.includes(canary) }).toEqual({ escaped: false, sawSecret: false });
   });
 
-  test("what cannot be killed from inside still runs", () => {
+  test("processes that can't be killed from inside still run", () => {
     expect(victim.exitCode).toBeNull();
   });
 
-  test("the token of the run is on no command line", async () => {
+  test("no command line contains the token of the run", async () => {
     const sandboxed = runSandboxed({
       argv: shell("echo up; read line"),
       sockets: { egress: { path: egress.socketPath, token: session.token } },
@@ -224,7 +224,7 @@ describe("no escape", () => {
   });
 });
 
-describe("bounds", () => {
+describe("limits", () => {
   const hogs = {
     memory: python("held = []\nwhile True: held.append(bytearray(8 << 20))"),
     processes: python(
@@ -232,7 +232,7 @@ describe("bounds", () => {
     ),
   };
 
-  test("a memory hog is ended", async () => {
+  test("a memory hog is stopped", async () => {
     const { exitCode, limit } = await inSandbox({ argv: hogs.memory, limits: { memoryBytes: 256 * MiB } });
     expect({ exitCode, limit }).toEqual({
       exitCode: 137,
@@ -240,7 +240,7 @@ describe("bounds", () => {
     });
   });
 
-  test("folders in memory are bounded", async () => {
+  test("folders in memory are limited", async () => {
     const { out } = await inSandbox({
       argv: shell(
         'for at in /tmp /home /dev/shm; do head -c 100M /dev/zero 2>/dev/null >"$at/x"; wc -c <"$at/x"; rm "$at/x"; done',
@@ -250,14 +250,14 @@ describe("bounds", () => {
     expect(out).toBe(`${32 * MiB}\n`.repeat(3));
   });
 
-  test("a fork bomb is held", async () => {
+  test("a fork bomb is limited", async () => {
     const { exitCode, out } = await inSandbox({ argv: hogs.processes, limits: { processes: 64 } });
     expect(exitCode).toBe(0);
     expect(Number(out)).toBeGreaterThan(30);
     expect(Number(out)).toBeLessThan(64);
   });
 
-  test("a filler of the disk is ended, with many files and with one", async () => {
+  test("filling the disk is stopped, with many files and with one", async () => {
     const limits = { workspaceBytes: 20 * MiB };
     const limit = { limit: "workspace_bytes", value: 20 * MiB, unit: "bytes" } as const;
     const many = await inSandbox({
@@ -276,7 +276,7 @@ describe("bounds", () => {
     expect(one).toMatchObject({ exitCode: 153, limit });
   });
 
-  test("where control groups cannot be written, rlimits and a watch hold", async () => {
+  test("without control groups, rlimits and monitoring apply", async () => {
     const run = (argv: string[]) => {
       const script = [process.execPath, join(root, "test/support/sandboxed.ts")];
       const limits = { memoryBytes: 256 * MiB, processes: 64 };
@@ -299,7 +299,7 @@ describe("the end", () => {
   /** Seconds of sleep by which a process is found again, no other run's. */
   const marks = [1, 2, 3, 4].map((n) => String(process.pid * 10 + 1_000_000 + n)) as [string, string, string, string];
 
-  test("what a command leaves behind with setsid dies with it", async () => {
+  test("processes that a command leaves behind with setsid die with it", async () => {
     const { exitCode, out } = await inSandbox({ argv: shell(`setsid sleep ${marks[0]} & sleep 0.1; pgrep -c sleep`) });
     expect({ exitCode, out }).toEqual({ exitCode: 0, out: "1\n" });
     expect(await untilGone(marks[0])).toBeLessThan(1000);
@@ -317,7 +317,7 @@ describe("the end", () => {
     expect(await untilGone(mark)).toBeLessThan(1000);
   });
 
-  test("a kill of the service ends everything below it", async () => {
+  test("killing the service ends everything below it", async () => {
     const run = { argv: shell(`setsid sleep ${marks[3]} & echo up; wait`), workspace: workspace() };
     const service = Bun.spawn(
       [process.execPath, join(root, "test/support/sandboxed.ts"), JSON.stringify(run), "follow"],
@@ -329,7 +329,7 @@ describe("the end", () => {
     expect(await untilGone(marks[3])).toBeLessThan(1000);
   });
 
-  test("no control group stays behind", async () => {
+  test("no control group is left behind", async () => {
     await inSandbox({ argv: ["true"] });
     const left = Bun.spawnSync(["find", "/sys/fs/cgroup", "-name", `evald-${process.pid}-*`]);
     expect(left.stdout.toString()).toBe("");
@@ -338,7 +338,7 @@ describe("the end", () => {
   test.each([
     ["alone", false],
     ["behind the bridge", true],
-  ])("%s, a command gets signals, input and arguments, and gives its exit code", async (_, bridged) => {
+  ])("%s, a command gets signals, input and arguments, and returns its exit code", async (_, bridged) => {
     const sockets = bridged ? { egress: { path: egress.socketPath, token: session.token } } : undefined;
     const run = (argv: string[]) => inSandbox({ argv, sockets, program: compiledProgram(executable) });
     expect((await run(shell("exit 7"))).exitCode).toBe(7);
@@ -358,7 +358,7 @@ describe("the end", () => {
     expect((await sandboxed.ended).exitCode).toBe(3);
   });
 
-  test("what a command says after it has used its way out is whole, however much it is", async () => {
+  test("the output of a command after it used the network is complete, however long", async () => {
     const { exitCode, out, err } = await inSandbox({
       argv: shell("curl -s http://docs.test/ >&2; head -c 5000000 /dev/zero; head -c 3000000 /dev/zero >&2"),
       sockets: { egress: { path: egress.socketPath, token: session.token } },
@@ -379,7 +379,7 @@ describe("the end", () => {
     expect(exitCode).toBe(0);
   });
 
-  test("a program that is not there is told by name", async () => {
+  test("a missing program is reported by name", async () => {
     const sockets = { egress: { path: egress.socketPath, token: session.token } };
     const { exitCode, err } = await inSandbox({ argv: ["no-such-program"], sockets });
     expect({ exitCode, err }).toEqual({ exitCode: 127, err: expect.stringContaining("no-such-program cannot be run") });
@@ -408,7 +408,7 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
 
   // Who is not root may ask for it ten times a second on the whole machine.
   test.if(existsSync("/proc/self/autogroup"))(
-    "what runs gives way to the rest of the machine",
+    "commands have a lower priority than the rest of the machine",
     async () => {
       const { out } = await run('until grep "nice 10" /proc/self/autogroup; do sleep 0.1; done; nice');
       expect(out).toMatch(/^\/autogroup-\d+ nice 10\n10\n$/);
@@ -450,7 +450,7 @@ describe.if(asRoot)("an ordinary user", () => {
     expect(ran).toMatchObject({ uid: 65533, exitCode: 0, out: "1000\nhere\n", limit: null });
   });
 
-  test("has one that nothing can be hidden in: what fills a closed folder is ended as well", () => {
+  test("has one in which nothing can be hidden: filling a closed folder is stopped as well", () => {
     const limit = { limit: "workspace_bytes", value: 4 * MiB, unit: "bytes" };
     const fill = "mkdir -p a/b; chmod 300 a/b a; head -c 3M /dev/zero >a/b/1; head -c 3M /dev/zero >a/b/2; sleep 20";
     expect(byUser(shell(fill), { workspaceBytes: 4 * MiB })).toMatchObject({ uid: 65533, exitCode: 137, limit });

@@ -16,7 +16,7 @@ function seeds(n: number): number[] {
   return Array.from({ length: process.env.TORTURE ? n * 10 : n }, (_, i) => i + 1);
 }
 
-test("a thousand prompts of a preset are spread over its period", () => {
+test("a thousand prompts with a preset are spread over its period", () => {
   const { service, a } = scheduledApp("2026-01-01T00:00:00Z");
   const count = (frequency: string, part: (at: Date) => number) => {
     const counts = new Map<number, number>();
@@ -53,7 +53,7 @@ test("a thousand prompts of a preset are spread over its period", () => {
 }, 90_000);
 
 describe("ten thousand schedules", () => {
-  test("a look at which nothing is due reads two rows of an index; the first look of a process does not hold up others", async () => {
+  test("a check without due slots reads two rows of an index; the first check of a process doesn't block others", async () => {
     const prepare = spyOn(Database.prototype, "prepare");
     const { service, a, tickAt, db } = scheduledApp("2026-01-01T00:00:00Z");
     const statements = prepare.mock.calls.map(([sql]) => sql);
@@ -83,9 +83,9 @@ describe("ten thousand schedules", () => {
   }, 90_000);
 });
 
-describe("a clock that is set", () => {
+describe("a change of the clock", () => {
   test.each(seeds(8))(
-    "at random, with restarts: no slot runs twice, none is lost while the clock goes on (seed %d)",
+    "at random, with restarts: no slot runs twice, and none is lost while the clock goes on (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const { create, tickAt, restart, finish, db, clock } = scheduledApp("2026-03-28T00:30:00Z", {
@@ -163,7 +163,7 @@ describe("a year", () => {
   type Kept = { id: string; due: number[]; dealtWith: number; busyUntil: number; expected: string[] };
 
   test.each(seeds(1))(
-    "of schedules in three time zones, with restarts and downtimes: every slot has one row, with the outcome by the rule (seed %d)",
+    "of schedules in three time zones, with restarts and downtimes: every slot has one row, with the right outcome (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
       const base = scheduledApp(iso(from - 1));

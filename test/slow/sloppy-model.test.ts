@@ -59,7 +59,7 @@ afterAll(() => {
   docs.stop();
 });
 
-test("what no program and no request can take is told to the model, and the run goes on", async () => {
+test("input that no program or request accepts is reported to the model, and the run continues", async () => {
   const { run, events, attempts } = await modelRuns(fake).runOf("wrong");
   expect([run.status, attempts.length]).toEqual(["completed", 1]);
   const results = events.filter(({ type }: { type: string }) => type === "tool_result");
@@ -96,7 +96,7 @@ test.each([
     /^budget: uncounted does not report token usage, so the spending limit cannot be enforced; /,
   ],
 ])(
-  "%s ends the run at once, as what it was",
+  "%s ends the run at once, with its cause",
   async (_, name, reason) => {
     const { run, attempts } = await modelRuns(fake).runOf(name, { prompt: { limits: { costUsd: 1 } } });
     expect([run.status, run.report, attempts.length]).toEqual(["failed", null, 1]);
@@ -105,7 +105,7 @@ test.each([
   60_000,
 );
 
-test("whatever a model, a page or a folder is full of, the session is told and ends", async () => {
+test("whatever a model, a page or a folder contains, the session is stored and ends", async () => {
   const cwd = emptyFolder();
   const { key } = await furnish(cwd);
   const env = {

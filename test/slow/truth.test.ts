@@ -12,7 +12,7 @@ test("planted defects are found, clean sites have none, and each defect costs po
   expect(falls.fell / falls.added).toBeGreaterThanOrEqual(0.9);
 }, 240_000);
 
-test("the goals about real docs are enough, of every kind, and their answers are where they are expected", () => {
+test("there are enough goals about real docs, of every kind, with answers in the stated places", () => {
   const all = goalFiles.flatMap(readGoals);
   const share = (kind: string) => all.filter((goal) => goal.kind === kind).length / all.length;
   expect(all.length).toBeGreaterThanOrEqual(60);

@@ -32,7 +32,7 @@ afterAll(() => fake.stop());
 type Event = { type: string; text: string; id?: string; source: string; seq: number };
 const told = (events: Event[]) => events.filter(({ type, id }) => type === "message" && id !== undefined);
 
-test("what a command says is told while it works, in whole lines", async () => {
+test("the output of a command is reported while it runs, in whole lines", async () => {
   const { events } = await modelRuns(fake).runOf("talks");
   const result = events.find(
     ({ type, tool }: Event & { tool?: string }) => type === "tool_result" && tool === "run_command",
@@ -45,7 +45,7 @@ test("what a command says is told while it works, in whole lines", async () => {
   expect(JSON.stringify(events)).not.toContain(modelKey);
 }, 30_000);
 
-test("a flood is told in parts that are bounded", async () => {
+test("a flood of output is reported in limited parts", async () => {
   const { events } = await modelRuns(fake).runOf("floods");
   const lines = told(events);
   expect(lines.length).toBeGreaterThan(0);
@@ -56,7 +56,7 @@ test("a flood is told in parts that are bounded", async () => {
   }
 }, 30_000);
 
-test("a key of several lines is not told in pieces", async () => {
+test("a key of several lines is never split", async () => {
   const { events } = await modelRuns(fake).runOf("keys");
   expect(JSON.stringify(events.filter(({ type }: Event) => type !== "tool_call"))).not.toContain("MIIEvQIBADAN");
 }, 30_000);

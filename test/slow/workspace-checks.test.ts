@@ -52,13 +52,13 @@ test("a check that fails after the run means that the goal was missed, whatever 
   expect(resultsOf(events)[1]?.checks.map(({ status }) => status)).toEqual(["fail", "fail"]);
 }, 60_000);
 
-test("what a check writes before the run is not in the workspace of the agent", async () => {
+test("files that a check writes before the run are not in the agent's workspace", async () => {
   const { events } = await checked("looks", [{ command: "touch left-behind && test -f never" }]);
   const listing = events.find(({ type, tool }: Result) => type === "tool_result" && tool === "run_command");
   expect(listing.output.stdout).not.toContain("left-behind");
 }, 60_000);
 
-test("a link to a file of the system is no file of the workspace", async () => {
+test("a link to a system file is no file of the workspace", async () => {
   const { events } = await checked("links", [{ file: "result" }]);
   expect(resultsOf(events)[1]?.checks.map(({ status }) => status)).toEqual(["fail"]);
 }, 60_000);

@@ -45,7 +45,7 @@ function createClock() {
 const jumps = Math.max(4, times(4));
 
 test(
-  "whatever the clock is set to, accepted runs are done at once and once, by the one that began them",
+  "whatever the clock is set to, accepted runs are executed at once and once, by the process that started them",
   async () => {
     const world = await createWorld("Work for 200 ms.", "At once.");
     const load = createLoad(world, createRandom());
@@ -101,7 +101,7 @@ test(
   60_000 + jumps * 30_000,
 );
 
-test("each minute of a schedule runs once, whatever the clock is set to, and the schedule goes on", async () => {
+test("each minute of a schedule runs once, whatever the clock is set to, and the schedule continues", async () => {
   const world = await createWorld();
   const clock = createClock();
   const service = await world.start(clock.env);

@@ -40,7 +40,7 @@ async function freeze(world: World, service: Process, most: number): Promise<num
 }
 
 test(
-  `of two processes one is frozen ${freezes} times past its lease: the other takes over, and what is written late counts for nothing`,
+  `of two processes, one is frozen ${freezes} times past its lease: the other takes over, and late writes don't count`,
   async () => {
     const world = await createWorld("Work for 300 ms.", "At once.");
     const load = createLoad(world, createRandom());
@@ -70,7 +70,7 @@ test(
   60_000 + freezes * 15_000,
 );
 
-test("a session that goes on after its run was taken over stores nothing more", async () => {
+test("a session that continues after its run was taken over stores nothing more", async () => {
   const world = await createWorld("Work for 6000 ms as the-run.");
   const [one, other] = await startTwo(world);
   const ask = client(one.url, world.first.key);
@@ -96,7 +96,7 @@ test("a session that goes on after its run was taken over stores nothing more", 
 }, 60_000);
 
 test(
-  "alone and frozen past its lease, it goes on with what it held",
+  "alone and frozen past its lease, it continues its jobs",
   async () => {
     const world = await createWorld("Work for 500 ms.", "At once.");
     const load = createLoad(world, createRandom());

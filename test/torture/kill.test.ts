@@ -9,7 +9,7 @@ afterEach(endAll);
 const kills = times(100);
 
 test(
-  `killed ${kills} times under load, it loses no accepted run and makes no second report`,
+  `killed ${kills} times under load, it loses no accepted run and creates no second report`,
   async () => {
     const random = createRandom();
     const world = await createWorld("At once.", "At once, too.", "Work for 60 ms.");
@@ -44,7 +44,7 @@ test(
 );
 
 test(
-  "told to stop under load, it is not ready at once, begins nothing more and ends in time; what it gave back is done by the next start",
+  "stopped under load, it is not ready at once, starts nothing more and ends in time; the next start finishes its requeued runs",
   async () => {
     const drains = times(10);
     const world = await createWorld("Work for 100 ms.");
