@@ -4,6 +4,7 @@ import { allAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
 import { ConfigError } from "../errors.ts";
+import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
 import { addDoctor } from "./doctor.ts";
@@ -49,6 +50,7 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
   addProvider(program, configOf);
   addArchive(program, configOf);
   addModel(program, configOf);
+  addAgents(program, configOf, agents, env);
   addBackup(program, configOf);
   addRestore(program, configOf);
   addRegrade(program, configOf);

@@ -1,6 +1,6 @@
 // A model that says what a scenario scripts, over the protocols of real providers. `bun test/support/fake-model.ts [scenarios.json]` serves it
 // alone and says where on stderr; GET /requests then lists what it was asked, POST /release?model=… lets held answers go on.
-import { formats, type Said } from "./fake-formats.ts";
+import { formats, type Said } from "../../src/agents/coding/model-formats.ts";
 
 /** One turn of a scripted model: what it says, and what goes wrong with it. */
 export type Turn = Partial<Omit<Said, "toolCalls">> & {

@@ -1,0 +1,52 @@
+import type { Command } from "commander";
+import type { Agent } from "../agents/agent.ts";
+import { listPresets } from "../agents/all.ts";
+import { lookUp } from "../agents/coding/installed.ts";
+import type { Config } from "../config/config.ts";
+import { AppError, badRequest } from "../errors.ts";
+import { print, say, table } from "./terminal.ts";
+import { tryAgent } from "./trial.ts";
+
+type Env = Record<string, string | undefined>;
+
+/** Adds `agent list` and `agent try`. */
+export function addAgents(program: Command, configOf: () => Config, agents: Record<string, Agent>, env: Env): void {
+  const agent = program.command("agent").description("List and try coding agents");
+  agent
+    .command("list")
+    .description("List coding agents with their versions and paths")
+    .option("--json", "Print the list as JSON")
+    .addHelpText("after", "\nExample:\n  evald agent list")
+    .action(({ json }: { json?: boolean }) => {
+      const all = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
+      const rows = all.map((each) =>
+        each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
+      );
+      print(json ? JSON.stringify(all) : table([["ID", "VERSION", "TESTED", "PATH"], ...rows]));
+    });
+  agent
+    .command("try <id>")
+    .description("Run a coding agent with a scripted model and show which events it reports; costs nothing")
+    .option("--model <name>", "Name of the model, without its provider")
+    .option("--json", "Print the events as JSON")
+    .addHelpText("after", "\nExample:\n  evald agent try codex")
+    .action(async (id: string, { model, json }: { model?: string; json?: boolean }) => {
+      const preset = listPresets(env).find((each) => each.id === id);
+      const own = agents[id];
+      if (!preset || !own) {
+        const known = listPresets(env).map((each) => each.id);
+        throw badRequest(`No coding agent has the ID ${id}. Use one of ${known.join(", ")}.`);
+      }
+      const here = lookUp(preset, env.PATH ?? "");
+      if (!here.isHere) throw new AppError("conflict", `${here.detail}.`);
+      say(
+        `${here.name} ${here.version}${here.isTried ? "" : " (not tested with this version of evald)"}, ${here.path}`,
+      );
+      const { steps, events, failureReason } = await tryAgent(configOf(), { id, agent: own, preset, model });
+      if (failureReason !== null) say(`The session failed: ${failureReason}`);
+      for (const { name, detail } of steps)
+        say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);
+      print(json ? JSON.stringify(events) : events.map(({ type, what }) => `${type}  ${what}`).join("\n"));
+      if (failureReason !== null || steps.some(({ detail }) => detail === null)) process.exitCode = 1;
+    });
+}

@@ -1,0 +1,119 @@
+import type { Agent, AgentEvent, SessionEvent } from "../agents/agent.ts";
+import type { Preset } from "../agents/coding/preset.ts";
+import { serveScriptedModel } from "../agents/coding/scripted-model.ts";
+import type { Config } from "../config/config.ts";
+import type { ModelProvider } from "../config/model-settings.ts";
+import { closeDb, openDb } from "../db/open.ts";
+import { createCommandLog } from "../log.ts";
+import { readSession } from "../reports/session-events.ts";
+import { createService } from "../service.ts";
+import { toAllowRule } from "./terminal.ts";
+
+type Subject = { id: string; agent: Agent; preset: Preset; model?: string };
+type Step = { name: string /** null: not seen. */; detail: string | null };
+
+/** Models that the agents know, so that they offer their usual tools. */
+const models: Record<ModelProvider, string> = {
+  anthropic: "claude-opus-4-8",
+  openai: "gpt-5.6-sol",
+  google: "gemini-3.1-pro-preview",
+  "openai-compatible": "qwen3-coder-plus",
+};
+const host = "docs.evald.test";
+const key = "trial-key-of-no-value";
+const page = "<!doctype html><title>Trial</title><h1>Trial page</h1><p>The word of the day is heron.</p>";
+
+/** Runs an agent against a scripted model and one page on this machine, and says what its events show of each step. */
+export async function tryAgent(config: Config, { id, agent, preset, model }: Subject) {
+  const provider = Object.keys(preset.providers)[0] as ModelProvider;
+  const site = Bun.serve({
+    ...{ hostname: "127.0.0.1", port: 0 },
+    fetch: () => new Response(page, { headers: { "content-type": "text/html" } }),
+  });
+  const siteUrl = site.url.origin;
+  const scripted = serveScriptedModel(`https://${host}/guide`);
+  const base = `${scripted.url}/${provider === "google" ? "v1beta" : "v1"}`;
+  const name = `${provider}/${model ?? models[provider]}`;
+  const places = { ...config.modelPlaces, [provider]: { key, baseUrl: base } };
+  const prices = { ...config.modelPrices, [name]: { in: 0, out: 0, cached: 0 } };
+  const db = openDb(":memory:");
+  const service = createService({
+    db,
+    config: { ...config, modelPlaces: places, modelPrices: prices, judgeModels: [] },
+    log: createCommandLog(config, [key]),
+    agents: { [id]: agent },
+    baseUrl: () => "http://127.0.0.1",
+    alsoAllow: () => [toAllowRule(siteUrl)],
+    backoffMs: () => 500,
+  });
+  try {
+    const org = service.orgs.createOrg("Trial").id;
+    const text = `Read https://${host}/guide, run a command, and write a file.`;
+    const prompt = service.prompts.createPrompt(org, { text, agent: id, model: name });
+    const urlMap = { [host]: siteUrl };
+    const { runIds } = await service.requests.requestEval(org, prompt.id, { urlMap, trigger: "cli" });
+    const runId = runIds[0] as string;
+    await service.start();
+    while (service.runs.getRun(org, runId).completedAt === null) await Bun.sleep(20);
+    await service.stop(0);
+    const { failureReason, attempt } = service.runs.getRun(org, runId);
+    const events = readSession(db, { orgId: org, runId, attempt });
+    return { failureReason, steps: stepsIn(events), events: events.map(describe) };
+  } finally {
+    closeDb(db);
+    scripted.stop();
+    await site.stop(true);
+  }
+}
+
+function stepsIn(events: SessionEvent[]): Step[] {
+  const resultOf = (matches: (call: Extract<AgentEvent, { type: "tool_call" }>) => boolean) => {
+    const call = events.find((event) => event.type === "tool_call" && matches(event));
+    if (call?.type !== "tool_call") return null;
+    const result = events.find((event) => event.type === "tool_result" && event.id === call.id);
+    if (result?.type !== "tool_result") return null;
+    const { exitCode } = result.output;
+    return { ok: result.ok, as: call.ownName ?? call.tool, exitCode: typeof exitCode === "number" ? exitCode : null };
+  };
+  const command = resultOf(({ input }) => String(input.command).includes("echo hello"));
+  const failing = resultOf(({ input }) => String(input.command).includes("exit 3"));
+  const file = resultOf(({ tool, input }) => tool === "write_file" || String(input.command).includes("hello.txt"));
+  const fetched = events.find((event) => event.type === "http" && new URL(event.url).hostname === host);
+  const spoken = events.findLast((event) => event.type === "message");
+  const usages = events.filter((event) => event.type === "usage");
+  const shown = (made: ReturnType<typeof resultOf>) => made && `${made.as}, exit code ${made.exitCode ?? "unknown"}`;
+  return [
+    { name: "command", detail: command?.ok ? shown(command) : null },
+    { name: "failing command", detail: failing?.exitCode === 3 ? shown(failing) : null },
+    {
+      name: "page",
+      detail: fetched?.type === "http" && fetched.status ? `${fetched.url}, status ${fetched.status}` : null,
+    },
+    { name: "file", detail: file?.ok ? file.as : null },
+    { name: "answer", detail: spoken?.type === "message" ? spoken.text.slice(0, 80) : null },
+    { name: "usage", detail: usages.length > 0 ? `${usages.length} model calls` : null },
+  ];
+}
+
+/** An event in one line. */
+function describe(event: SessionEvent): { type: string; what: string } {
+  const what =
+    event.type === "tool_call"
+      ? `${event.tool}${event.ownName ? ` (${event.ownName})` : ""} ${JSON.stringify(event.input)}`
+      : event.type === "tool_result"
+        ? `${event.tool} ${event.ok ? "ok" : "failed"} ${JSON.stringify(event.output)}`
+        : event.type === "http"
+          ? `${event.method} ${event.url} ${event.status ?? event.error?.message}`
+          : event.type === "usage"
+            ? `${event.model}, ${event.inputTokens} tokens in, ${event.outputTokens} out`
+            : event.type === "milestone"
+              ? event.name
+              : "text" in event
+                ? event.text
+                : "message" in event
+                  ? event.message
+                  : "reason" in event
+                    ? event.reason
+                    : "";
+  return { type: event.type.padEnd(12), what: what.slice(0, 160).replace(/\s+/g, " ") };
+}
