@@ -80,6 +80,7 @@ export function createFilling(record: ModelRecord) {
     const { id, tool, ownName: name = event.tool } = event;
     const nth = (counts.get(name) ?? 0) + 1;
     counts.set(name, nth);
+    const shown = String(event.output.text ?? "");
     const lacksCode = tool === "run_command" && event.output.exitCode === undefined;
     const lacksText = tool === "fetch_page" && event.ok;
     if (!lacksCode && !lacksText) return event;
@@ -87,7 +88,8 @@ export function createFilling(record: ModelRecord) {
     if (find() === null) await record.next(fillMs);
     const said = find();
     if (said === null) return event;
-    if (lacksCode) return toResult({ id, name, ok: event.ok, said }, exitCodeIn(said) ?? (event.ok ? 0 : null), tool);
-    return said.length > String(event.output.text).length ? toResult({ id, name, ok: true, said }, null, tool) : event;
+    if (lacksCode)
+      return toResult({ id, name, ok: event.ok, said: shown || said }, exitCodeIn(said) ?? (event.ok ? 0 : null), tool);
+    return said.length > shown.length ? toResult({ id, name, ok: true, said }, null, tool) : event;
   };
 }

@@ -103,7 +103,8 @@ export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) 
     socketPath,
     /** What the model was told of a call, by its id or, where the protocol has none, as the nth of a tool. */
     findResult: (id: string, name: string, nth: number): string | null =>
-      results.get(id) ?? results.get(`${name} ${nth}`) ?? null,
+      // Gemini CLI puts the tool before the ID.
+      results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${nth}`) ?? null,
     /** Resolves with the agent's next request to its model, or after a time. */
     async next(ms: number): Promise<void> {
       let timer: ReturnType<typeof setTimeout> | undefined;

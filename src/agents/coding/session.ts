@@ -1,7 +1,9 @@
 import { type AgentContext, type AgentEvent, AgentFailure, type Means } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
+import { createReader } from "../reader.ts";
+import { openRelay } from "../relay/relay.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
-import { runSandboxed, type Sandboxed } from "../sandbox/sandbox.ts";
+import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { toPrompt } from "./assignment.ts";
 import { tailOf } from "./lines.ts";
@@ -51,9 +53,17 @@ export async function runSession(
   const telling = createTelling(preset, tell);
   const record = startRecord(model.socketPath, telling.ofModel);
   try {
+    const openCall = () => telling.openCall() ?? record.openCall();
+    await using relay = await openRelay({ ...sandbox, task, reader: createReader(task), tell, now: context.now, openCall });
     const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
     const values = { ...ofProvider, gateway, token: model.token, model: model.name, provider: model.provider, home };
-    const box = open(preset, installed, values, { task, place: sandbox, record, signal });
+    const box = open(preset, installed, values, {
+      task,
+      workspace: sandbox.workspace,
+      proxy: relay.wayOut(),
+      record,
+      signal,
+    });
     const outcome = await follow(preset, box, { task, record, telling });
     signal.throwIfAborted();
     telling.close();
@@ -73,21 +83,20 @@ function started(preset: Preset, version: string, installed: Installed, task: Ta
   return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
 }
 
-type Place = Extract<Means["sandbox"], { workspace: string }>;
-type Terms = { task: Task; place: Place; record: ModelRecord; signal: AbortSignal };
+type Terms = { task: Task; workspace: string; proxy: SandboxProxy; record: ModelRecord; signal: AbortSignal };
 
 function open(preset: Preset, { argv, binds }: Installed, values: Values, terms: Terms): Sandboxed {
-  const { task, place, record, signal } = terms;
+  const { task, workspace, proxy, record, signal } = terms;
   const files = Object.entries(preset.files).flatMap(([name, content]) => [name, toText(content, values)]);
   const args = preset.args.map((arg) => toText(arg, values));
   const env = Object.fromEntries(Object.entries(preset.env).map(([name, value]) => [name, toText(value, values)]));
   try {
     return runSandboxed({
       argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
-      workspace: place.workspace,
+      workspace,
       env: { PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...env },
       binds,
-      sockets: { gateway: record.socketPath, egress: place.egress },
+      sockets: { gateway: record.socketPath, egress: proxy },
       limits: { memoryBytes: task.limits.memoryBytes, workspaceBytes: task.limits.workspaceBytes, processes },
       signal,
     });

@@ -28,6 +28,8 @@ type Options = RelayTerms & {
   folder: string;
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
+  /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
+  openCall?: () => string | null;
 };
 
 export type Relay = {
@@ -46,7 +48,8 @@ export type Relay = {
  * certificate authority that exists only in this process and is trusted only in these sandboxes, and forwards each request with its absolute
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
-export async function openRelay({ folder, egress, task, reader, tell, now }: Options): Promise<Relay> {
+export async function openRelay(options: Options): Promise<Relay> {
+  const { folder, egress, task, reader, tell, now, openCall = () => null } = options;
   const socketPath = join(folder, "relay");
   const authority = await createAuthority(now);
   const certificates = await writeCertificates(folder, authority.certificate);
@@ -63,8 +66,14 @@ export async function openRelay({ folder, egress, task, reader, tell, now }: Opt
     hosts,
     accept: (socket) => void server.emit("connection", socket),
   });
-  server.on("request", (request, response) => forward(tunnels.callOf(request), request, response));
-  server.on("upgrade", (request, socket: net.Socket, head) => upgrade(tunnels.callOf(request), request, socket, head));
+  const callOf = (request: http.IncomingMessage) => {
+    const call = tunnels.callOf(request);
+    const id = openCall();
+    if (call === null || id === null) return call;
+    return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
+  };
+  server.on("request", (request, response) => forward(callOf(request), request, response));
+  server.on("upgrade", (request, socket: net.Socket, head) => upgrade(callOf(request), request, socket, head));
   server.on("connect", (request, socket: net.Socket, head) => tunnels.open(request, socket, head));
   server.requestTimeout = 0;
   const { promise, resolve, reject } = Promise.withResolvers<void>();

@@ -50,7 +50,7 @@ const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName:
 
 /** A call of a tool by the agent's own name for it. `tool`: evald's name, if the agent says what kind of tool it is. */
 export function toCall(id: string, name: string, given: unknown, tool = toolOf(name)): AgentEvent {
-  const input = object(given);
+  const input = typeof given === "string" ? { input: given } : object(given);
   return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name, tool) };
 }
 
@@ -61,9 +61,17 @@ function inputOf(tool: string, input: Fields): Fields {
     return url === undefined ? input : { ...input, url };
   }
   if (tool !== "write_file" && tool !== "read_file") return input;
-  const path = input.file_path ?? input.filePath ?? input.path ?? object(list(input.changes)[0]).path;
+  const path =
+    input.file_path ??
+    input.filePath ??
+    input.path ??
+    object(list(input.changes)[0]).path ??
+    pathIn(text(input.input ?? input.patch));
   return path === undefined ? input : { path, ...without(input, "file_path", "filePath", "path") };
 }
+
+/** The first file of a patch in Codex's format. */
+const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
 /** The result of a call. `exitCode` null: not a command, or it does not say. */
 export function toResult(
