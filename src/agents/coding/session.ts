@@ -54,7 +54,14 @@ export async function runSession(
   const record = startRecord(model.socketPath, telling.ofModel);
   try {
     const openCall = () => telling.openCall() ?? record.openCall();
-    await using relay = await openRelay({ ...sandbox, task, reader: createReader(task), tell, now: context.now, openCall });
+    await using relay = await openRelay({
+      ...sandbox,
+      task,
+      reader: createReader(task),
+      tell,
+      now: context.now,
+      openCall,
+    });
     const gateway = `http://127.0.0.1:${bridgePorts.gateway}`;
     const values = { ...ofProvider, gateway, token: model.token, model: model.name, provider: model.provider, home };
     const box = open(preset, installed, values, {
