@@ -349,6 +349,12 @@ describe("a gate that must not pass", () => {
     expect((await app.gate({ urlMap: preview, runs })).status).toBe(status);
   });
 
+  test("if most runs time out, in an adaptive gate", async () => {
+    const app = setUp((side, nth) => (side === "head" && nth % 4 > 0 ? "timeout: too long" : 80 + (nth % 3)));
+    const gate = await app.gate({ urlMap: preview, adaptive: true });
+    expect([gate.status, gate.comparison.evidence.causes]).toEqual(["failed", ["unfinished"]]);
+  });
+
   test("if the explorer loses 40 points, or finds new friction", async () => {
     const explorer = (end: Parameters<typeof setUp>[0]) => setUp(end, 0, "explorer").gate({ urlMap: preview, runs: 3 });
     const fell = await explorer((side) => (side === "base" ? 90 : 50));

@@ -7,6 +7,7 @@ import { levelAt, nextStep } from "../../src/gates/steps.ts";
 import type { SideRun } from "../../src/stats/repeats.ts";
 import { answer, judgedApp, modelSession, says } from "../support/judged.ts";
 import { normal, randomOf } from "../support/random.ts";
+import { changes, designs, measureFalseFails, measurePower } from "../truth/gates.ts";
 
 const pairs = 10_000;
 
@@ -48,47 +49,30 @@ function adaptive(grown: ReturnType<typeof sides>): Verdict | null {
   }
 }
 
-/** Gates without a change whose runs are of several prompts or template arguments; `EVALD_GATES` of them, 400 if it is not set. */
-const gates = Number(process.env.EVALD_GATES ?? 400);
+/** Gates of each design; `bun run truth --gates` makes more. */
+const gates = 200;
 
-test.each([
-  ["two prompts", 2, 1, 5, 0],
-  ["five prompts", 5, 1, 3, 0],
-  ["eight prompts", 8, 1, 3, 4],
-  ["two prompts with four template arguments, each prompt with a change of its own", 2, 4, 3, 6],
-  ["one prompt with four template arguments", 1, 4, 3, 0],
-])(
+test.each(designs.map((design) => [design.name, design] as const))(
   "of gates of %s without a change, at most 5 %% fail",
-  (_, prompts, args, runs, ownSd) => {
-    const random = randomOf(prompts * 100 + args);
-    let failed = 0;
-    for (let i = 0; i < gates; i++) {
-      const [before, after]: SideRun[][] = [[], []];
-      for (let p = 0; p < prompts; p++) {
-        const own = normal(random, 0, ownSd);
-        for (let a = 0; a < args; a++)
-          for (let n = 0; n < runs; n++)
-            for (const [side, change] of [
-              [before, 0],
-              [after, own],
-            ] as const) {
-              const lost = random() < 0.1;
-              const outcome = random() < 0.7 ? "succeeded" : "goal_not_met";
-              const run = { ...scored(normal(random, 60 + 3 * p, 6) + change), prompt: `p${p}`, pairKey: `p${p} ${a}` };
-              side?.push({
-                ...run,
-                report: lost ? null : run.report && { ...run.report, outcome },
-                failureCause: lost ? "timeout" : null,
-              });
-            }
-      }
-      const sides = [before, after].map((runs, i) => ({ name: `${i}`, unfinished: 0, runs: runs ?? [] }));
-      if (judgeSides(sides[0] as Side, sides[1] as Side, []).verdict === "regressed") failed++;
-    }
-    console.log(`${prompts} prompts, ${args} arguments, ${runs} runs: ${((100 * failed) / gates).toFixed(2)} % failed`);
+  (_, design) => {
+    // Prompts that each change by chance do not count as one change for each of their runs.
+    const { failed } = measureFalseFails(design, gates, design.prompts > 1 && design.args > 1 ? 6 : 0);
     expect(failed / gates).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / gates));
   },
-  3_600_000,
+  600_000,
+);
+
+test.each(changes.filter(({ points = 99 }) => points > 10).map((change) => [change.name, change] as const))(
+  "most gates with 12 runs fail for %s",
+  (_, change) => {
+    const design = { name: "", prompts: 1, args: 1, runs: 12 };
+    for (const each of [design, { ...design, adaptive: true as const }]) {
+      const { failed, passed } = measurePower(each, change, 60);
+      expect(failed / 60).toBeGreaterThan(0.6);
+      expect(passed / 60).toBeLessThan(0.3);
+    }
+  },
+  600_000,
 );
 
 const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filter((each) => each === wanted).length;

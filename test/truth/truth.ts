@@ -3,6 +3,7 @@ import type { Friction } from "../../src/grading/grade.ts";
 import { type DefectKind, defectKinds, type Place, type Planted, places, plant } from "./defects.ts";
 import { measureDegradation, printDegradation } from "./degrade.ts";
 import { generateSite } from "./docs-site.ts";
+import { printGates } from "./gates.ts";
 import { goalFiles, locate, printLocated, readGoals } from "./goals.ts";
 import { serveDocs } from "./server.ts";
 import { type Explored, explore } from "./session.ts";
@@ -120,11 +121,14 @@ if (import.meta.main) {
       only: { type: "string" },
       goals: { type: "boolean", default: false },
       degrade: { type: "boolean", default: false },
+      gates: { type: "boolean", default: false },
+      count: { type: "string", default: "20000" },
     },
   });
   if (values.goals)
     for (const name of goalFiles)
       printLocated(name, await locate(readGoals(name)), values.verbose && name === "tuning");
+  else if (values.gates) printGates(Number(values.count));
   else if (values.degrade) printDegradation(await measureDegradation());
   else {
     const only = values.only?.split(",") as DefectKind[] | undefined;
