@@ -388,3 +388,20 @@ describe("the API reference", () => {
     expect([status, headers.get("location")]).toEqual([303, "/docs/api"]);
   });
 });
+
+test("the example docs are HTML and Markdown, have an index for agents, and are not listed in search engines", async () => {
+  const home = await get(app, "/example");
+  expect([home.status, home.headers.get("x-robots-tag")]).toEqual([200, "noindex, nofollow"]);
+  const paths = linksOf(home.body).filter((href) => href.startsWith("http://localhost:3000/example/"));
+  expect(paths.length).toBeGreaterThanOrEqual(4);
+  for (const path of paths) {
+    const page = await get(app, new URL(path).pathname);
+    expect([path, page.status, page.headers.get("content-security-policy")]).toEqual([path, 200, csp]);
+    expect((await get(app, `${new URL(path).pathname}.md`)).body).toMatch(/^# .+\n\n> /);
+  }
+  const index = (await get(app, "/example/llms.txt")).body;
+  for (const path of paths) expect(index).toContain(`(${path})`);
+  expect((await get(app, "/example.md")).headers.get("content-type")).toStartWith("text/markdown");
+  // The mistake that the first report finds.
+  expect((await get(app, "/example/authentication")).status).toBe(404);
+});

@@ -554,6 +554,28 @@ describe("checks of single items", () => {
     expect(samples[2]?.subject).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#[0-9a-f]{12}$/);
   });
 
+  test("a URL in the body or a header of a sample is not the one that is called", async () => {
+    const document = JSON.stringify({
+      openapi: "3.0.3",
+      info: { title: "W", version: "1" },
+      paths: { "/v1/jobs": { post: { responses: { 201: { description: "ok" } } } } },
+    });
+    const sample = (body: string) =>
+      `\`\`\`sh\ncurl -X POST "$API/v1/jobs" -H 'Referer: https://a.test' -d '${body}'\n\`\`\`\n`;
+    const site: Site = open({
+      "/": () =>
+        new Response(
+          `# API\n\nThe [API](/openapi.json).\n\n${sample(`{ "docs": "${site.url}/docs" }`)}\n\`\`\`sh\ncurl -X DELETE ${site.url}/v1/jobs -d '{"url": "${site.url}/x"}'\n\`\`\`\n`,
+          { headers: { "content-type": "text/markdown" } },
+        ),
+      "/openapi.json": { body: document },
+    });
+    const events = await explore({ text: "api", startUrls: [`${site.url}/`] });
+    expect(checksOf(events, "sample-matches-api").map(({ status, subject }) => [status, subject])).toEqual([
+      ["fail", `${site.url}/#DELETE /v1/jobs`],
+    ]);
+  });
+
   test("an API description with a dangling reference is not valid, and external references are not followed", async () => {
     const response = (ref: string) => ({
       200: { description: "ok", content: { "application/json": { schema: { $ref: ref } } } },

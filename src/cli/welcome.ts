@@ -1,13 +1,14 @@
 import { resolve } from "node:path";
 import { tx } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
+import { scoreSummary } from "../reports/labels.ts";
 import type { Service } from "../service.ts";
 import { print, say } from "./terminal.ts";
 
 /**
- * On the first start: creates an example organization with an API key, and runs an example prompt against this service's own docs. Prints the
- * key to stdout, once, and everything else to stderr. `ownUrl`, where the service listens, replaces its public URL in this run, since the proxy
- * in front of it may not be up yet.
+ * On the first start: creates an example organization with an API key, and runs an example prompt against the docs of a
+ * made-up product that this service serves. Prints the key to stdout, once, and everything else to stderr. `ownUrl`, where
+ * the service listens, replaces its public URL in this run, since the proxy in front of it may not be up yet.
  */
 export async function welcome(service: Service, ownUrl: string): Promise<void> {
   const example = createExample(service, ownUrl);
@@ -25,7 +26,7 @@ Welcome to evald. This is the first start, so an example organization was create
   Data directory        ${resolve(deps.config.dataDir)}
   Docs                  ${url}/docs
 
-Running the example prompt on the docs of this service…
+Running an example prompt on the docs of a made-up product…
 `);
   let run = runs.getRun(org, runId);
   while (run.completedAt === null) {
@@ -36,9 +37,9 @@ Running the example prompt on the docs of this service…
     say(`The example run failed: ${run.failureReason}. See ${run.runUrl}`);
     return;
   }
-  const { score, grade, keyFinding, recommendations } = reports.getReport(org, run.report.slug);
-  const first = recommendations[0];
-  say(`  Example report        Score ${score}${grade === null ? "" : ` (${grade})`}. ${keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
+  const report = reports.getReport(org, run.report.slug);
+  const first = report.recommendations[0];
+  say(`  Example report        ${scoreSummary(report) ?? report.nullNotice}. ${report.keyFinding}${first ? `\n  Recommended fix       ${first.title}` : ""}
   Read it               ${run.report.url}
 `);
 }
@@ -56,12 +57,11 @@ function createExample(
     const url = deps.baseUrl();
     const org = orgs.createOrg("Example").id;
     const { key } = keys.createKey(org, "first start");
-    const provider = providers.createProvider(org, { name: "evald", docsUrl: `${url}/docs`, productUrl: url });
+    const provider = providers.createProvider(org, { name: "Acme Files (example)", docsUrl: `${url}/example` });
     const prompt = prompts.createPrompt(org, {
-      title: "First report over REST",
-      text: "With curl and an API key, trigger a run of a prompt of this service and wait for its report.",
-      endGoal:
-        "A run was triggered with a POST request, its statusUrl was polled until completed, and the report was read.",
+      title: "Upload a file",
+      text: "Upload a file to a bucket with the Acme Files API and print its URL.",
+      endGoal: "A file was uploaded to a bucket, and its URL was printed.",
       targetProviderId: provider.id,
       // Costs nothing.
       agent: "explorer",

@@ -95,7 +95,7 @@ function worked(facts: Facts, { dimensions }: Measured): string {
       describeFound(facts),
       facts.pages.length > 0 && `${count(facts.pages.length, "page")} read on the path to the goal`,
       passed > 0 && `${passed} of ${count(passing.length, "static check")} of the site passed`,
-      alive > 0 && `${alive} of ${count(weights(links), "link")} tested work`,
+      alive > 0 && `${percent(alive / weights(links))} of the tested links work`,
       declared > 0 && `${declared} of ${count(inGroup("declared").length, "success check")} passed`,
       good.length > 0 && `90 points or more: ${list(good)}`,
     ]

@@ -7,6 +7,7 @@ import type { OpenApiDocument } from "./pages/reference.tsx";
 import { accountPages } from "./routes/account.tsx";
 import { badgePages } from "./routes/badge.tsx";
 import { comparePages } from "./routes/compare.tsx";
+import { examplePages } from "./routes/example.tsx";
 import { frictionPages } from "./routes/friction.tsx";
 import { homePages } from "./routes/home.tsx";
 import { keyPages } from "./routes/keys.tsx";
@@ -42,6 +43,7 @@ export const pageRoutes = (service: Service, openApi: () => OpenApiDocument) => 
     .use(sessionPages(service, pages))
     .use(sharePages(service, pages))
     .use(badgePages(service))
+    .use(examplePages(pages))
     .use(comparePages(service, pages))
     .use(trendPages(service, pages))
     .use(frictionPages(service, pages))

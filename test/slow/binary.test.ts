@@ -221,7 +221,7 @@ test("another project's bunfig.toml and .env in the folder are not read", async 
 const firstStart = { EVALD_WELCOME: "1" };
 const aKey = /^evals_[0-9A-Za-z]{36}$/m;
 
-test("a first start prints only a key on stdout, once, and reports a graded run on its own documentation", async () => {
+test("a first start prints only a key on stdout, once, and reports what to fix in the example docs", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd, env: firstStart });
   const key = (await service.printed(aKey))[0];
@@ -229,9 +229,20 @@ test("a first start prints only a key on stdout, once, and reports a graded run 
   const { body } = await client(service.url, key)("GET", `/api/v1/reports/${slug}`);
   expect(body).toMatchObject({
     outcome: "not_judged",
+    scope: "docs_only",
+    grade: null,
     score: expect.any(Number),
-    prompt: { title: "First report over REST" },
+    prompt: { title: "Upload a file" },
   });
+  const { frictionPoints, recommendations } = body as {
+    frictionPoints: { category: string; url: string }[];
+    recommendations: { url: string; expectedGain: number }[];
+  };
+  const found = frictionPoints.map(({ category, url }) => `${category} ${url.split("/example/")[1] ?? ""}`);
+  expect(found).toContain("dead_link quickstart");
+  expect(found).toContain("broken_sample upload");
+  expect(recommendations[0]?.expectedGain).toBeGreaterThan(0);
+  expect(recommendations.filter(({ url }) => url.includes("/example/")).length).toBeGreaterThanOrEqual(2);
   await service.stop();
   expect(service.stdout()).toBe(`${key}\n`);
   expect(service.stderr()).not.toContain(key);
@@ -298,12 +309,12 @@ test("the welcome message uses the public URL before a proxy serves it", async (
   const service = await serve({ cwd, env: { EVALD_WELCOME: "1", EVALD_BASE_URL: "https://evals.acme.invalid/ax" } });
   const key = (await service.printed(aKey))[0];
   const [, score, slug] = await service.said(
-    /Example report\s+Score (\S+)\. [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
+    /Example report\s+Docs (\S+) · [\s\S]*Read it\s+https:\/\/evals\.acme\.invalid\/ax\/reports\/(\S+)/,
   );
   expect(Number(score)).toBeGreaterThan(80);
   const { body } = await client(service.url, key)("GET", `/ax/api/v1/reports/${slug}/trace?types=http&limit=1`);
   expect(body.events).toMatchObject([
-    { url: "https://evals.acme.invalid/ax/docs", mappedUrl: `${service.url}/ax/docs`, status: 200 },
+    { url: "https://evals.acme.invalid/ax/example", mappedUrl: `${service.url}/ax/example`, status: 200 },
   ]);
   await service.stop();
 }, 60_000);
@@ -327,7 +338,7 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the minimum o
   });
   expect(accepted.code).toBe(0);
   const unknown = await call(["eval", `${site.url}/`, "--goal", goal, "--scope", "all"], { cwd });
-  expect([unknown.code, unknown.stderr]).toEqual([1, expect.stringContaining("--scope")]);
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining("--scope")]);
   const bar = ["--min-score", "100", "--scope", "docs_only"];
   const text = await call(["eval", `${site.url}/`, "--goal", goal, ...bar], { cwd });
   expect(text.code).toBe(1);

@@ -77,6 +77,10 @@ const toCheck = (
 
 const methods = "get|post|put|patch|delete|head|options";
 
+/** Options of curl with a quoted value. */
+const valueOptions =
+  /\s(?:-d|--data(?:-raw|-binary|-urlencode)?|--json|-F|--form|-H|--header)[\s=]*\$?(?:'[^']*'|"(?:[^"\\]|\\.)*")/g;
+
 /**
  * Calls with curl, fetch, and clients with one function per method: `requests.post(url, json={…})`, `axios.get(url)`.
  */
@@ -93,7 +97,8 @@ function callsOf({ code, line }: CodeSample): Call[] {
   const commands = code.replace(/\\\n/g, "  ");
   for (const match of commands.matchAll(/(?:^|[\s|;&(])curl\s([^\n]*(?:\n(?!\s*(?:curl|\$)\b)[^\n]*)*)/g)) {
     const [, rest = ""] = match;
-    const address = /["']?(https?:\/\/[^\s"'\\]+)/.exec(rest)?.[1];
+    // A URL in a body or header is not the one that is called.
+    const address = /["']?(https?:\/\/[^\s"'\\]+)/.exec(rest.replace(valueOptions, " "))?.[1];
     if (!address) continue;
     const body = /(?:-d|--data(?:-raw|-binary)?|--json)[\s=]+\$?["']?/.exec(rest);
     const method =

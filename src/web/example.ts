@@ -1,0 +1,54 @@
+import { toXmlText } from "../http/xml.ts";
+import errors from "./example/errors.md" with { type: "text" };
+import home from "./example/index.md" with { type: "text" };
+import quickstart from "./example/quickstart.md" with { type: "text" };
+import share from "./example/share.md" with { type: "text" };
+import upload from "./example/upload.md" with { type: "text" };
+import type { Site } from "./site.ts";
+
+const pages: Record<string, string> = { "": home, quickstart, upload, share, errors };
+
+const titleOf = (text: string): string => /^# (.+)$/m.exec(text)?.[1] ?? "";
+
+/**
+ * A page of the docs of a made-up product, as Markdown: the first run evaluates them. They have mistakes on purpose, so that
+ * its report has something to fix. null: no such page.
+ */
+export const findExamplePage = (slug: string, { baseUrl }: Site): string | null =>
+  pages[slug]?.replaceAll(/\]\((?=[a-z])/g, `](${baseUrl}/example/`) ?? null;
+
+/** Such a page as HTML. */
+export function toExampleHtml(text: string, { base }: Site): string {
+  const title = titleOf(text);
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${toXmlText(title)}</title>
+<link rel="stylesheet" href="${base}/style.css">
+</head>
+<body>
+<main class="prose">
+<p>For agents: <a href="${base}/example/llms.txt">llms.txt</a></p>
+${Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } })}
+</main>
+<nav><a href="${base}/example">Acme Files</a></nav>
+<footer><small>Example docs of a made-up product, with mistakes for evald to find.</small></footer>
+</body>
+</html>
+`;
+}
+
+/** The list of pages for agents. */
+export const exampleLlmsTxt = ({ baseUrl }: Site): string => `# Acme Files
+
+> Store files and share them over an HTTP API.
+
+## Docs
+
+${Object.entries(pages)
+  .filter(([slug]) => slug !== "")
+  .map(([slug, text]) => `- [${titleOf(text)}](${baseUrl}/example/${slug})`)
+  .join("\n")}
+`;
