@@ -6,6 +6,7 @@ import { readSession } from "../src/reports/session-events.ts";
 import { attacksOn } from "./support/attacks.ts";
 import { serveFakeModel, type Turn } from "./support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
+import { isThorough } from "./support/thorough.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
 type Report = any;
@@ -399,7 +400,7 @@ describe("a judge that fails", () => {
   });
 
   test("a silent call is stopped and retried", async () => {
-    const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "2" } });
+    const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
     const { report, attempts } = await app.run();
     expect(report.outcome).toBe("succeeded");
     expect(attempts.map(({ outcome }) => outcome)).toEqual(["retried", "done"]);
@@ -444,7 +445,7 @@ describe("a judge that fails", () => {
 
 describe("a page that addresses the judge", () => {
   const page = "Install it: npm i acme";
-  const attacks = attacksOn(page);
+  const attacks = attacksOn(page).filter((_, i) => isThorough || i % 4 === 0);
   const unclear = answer({ parts: [part(1, "unclear", [], ""), part(2, "unclear", [], "")] });
   // The work failed: nothing in the session proves that the goal was met.
   const poisoned = attacks.map((attack) => modelSession({ page: attack.page, works: false }));
@@ -457,7 +458,7 @@ describe("a page that addresses the judge", () => {
     metrics: { errors, toolCalls, interruptions },
   }: Report) => ({ score, grade, outcome, coverage, dimensions, errors, toolCalls, interruptions });
 
-  test("is one of thirty or more", () => expect(attacks.length).toBeGreaterThanOrEqual(30));
+  test("is one of thirty or more", () => expect(attacksOn(page).length).toBeGreaterThanOrEqual(30));
 
   test("changes no number even if the judge obeys, and adds no URL", async () => {
     const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
@@ -550,7 +551,7 @@ describe("the input of the judge", () => {
   });
 
   test("is limited, and contains what matters", async () => {
-    const long = "x".repeat(30_000);
+    const long = "x".repeat(8_000);
     const more = Array.from({ length: 400 }, (_, i): AgentEvent[] => [
       { type: "thought", text: `thought ${i} ${long}`, by: "model" },
       { type: "tool_result", id: `p${i}`, tool: "fetch_page", ok: true, output: { text: `page ${i} ${long}` } },

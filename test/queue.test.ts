@@ -9,8 +9,9 @@ import { openDb, type Tx, tx } from "../src/db/open.ts";
 import { attempts, jobs } from "../src/db/tables.ts";
 import type { OrgLimits } from "../src/jobs/claim-order.ts";
 import { createQueue, type Lease, type Return } from "../src/jobs/queue.ts";
+import { isThorough } from "./support/thorough.ts";
 
-const numRuns = 600 * Number(process.env.TORTURE ?? 1);
+const numRuns = (isThorough ? 600 : 100) * Number(process.env.TORTURE ?? 1);
 const dayMs = 24 * 3600_000;
 const leaseMs = 30_000;
 

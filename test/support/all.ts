@@ -20,6 +20,7 @@ for (const run of runs) {
   const flags = ["--timeout=30000", `--timings=${timings}`, "--update-timings", "--reporter=junit"];
   const tests = Bun.spawn([process.execPath, "test", ...flags, `--reporter-outfile=${junit}`, ...run], {
     cwd: root,
+    env: { ...process.env, TEST_SIZE: "full" },
     stdio: ["ignore", "inherit", "inherit"],
   });
   const code = await tests.exited;
