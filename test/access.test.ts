@@ -39,7 +39,7 @@ const ids: Record<string, string> = {
 
 /** Pages that strangers see as well. */
 const isPublic = (path: string) =>
-  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|setup\/|invite\/|reset\/|shared\/)/.test(
+  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/)/.test(
     path,
   );
 /** What goes on until the browser leaves. */

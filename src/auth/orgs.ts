@@ -162,6 +162,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
 }
 
 function checkTimeZone(name: string): void {
+  if (name === "UTC") return;
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
   } catch {

@@ -47,8 +47,10 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   return db;
 }
 
+let migrationFiles: ReturnType<typeof readMigrationFiles> | undefined;
+
 /** The migrations of this version, oldest first, as recorded in a database. */
-export const readMigrations = () => readMigrationFiles({ migrationsFolder });
+export const readMigrations = () => (migrationFiles ??= readMigrationFiles({ migrationsFolder }));
 
 export type AppliedMigration = { hash: string; createdAt: number };
 
