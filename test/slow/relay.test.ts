@@ -98,6 +98,18 @@ describe("programs fetch an https page of a mapped host", () => {
       "Python",
       `python3 -c "import urllib.request as u; print(u.urlopen('https://docs.acme.test/text').read().decode(), end='')"`,
     ],
+    [
+      "Node",
+      `node -e "fetch('https://docs.acme.test/text').then((r) => r.text()).then((t) => process.stdout.write(t))"`,
+    ],
+    [
+      "Node, without a proxy",
+      `env -u NODE_USE_ENV_PROXY node -e "require('https').get('https://docs.acme.test/text', (r) => r.pipe(process.stdout))"`,
+    ],
+    [
+      "Node, by http",
+      `node -e "fetch('http://docs.acme.test/text').then((r) => r.text()).then((t) => process.stdout.write(t))"`,
+    ],
   ])("%s", async (_, command) => {
     const { shell, https } = await open();
     expect(await shell(command)).toMatchObject({ exitCode: 0, out: "hello\n" });

@@ -89,7 +89,7 @@ export async function openRelay(options: Options): Promise<Relay> {
       user: callId,
       certificates,
       hosts: hosts.names,
-      loopback: hosts.loopback,
+      routes: hosts.routes,
     }),
     async [Symbol.asyncDispose]() {
       tunnels.close();

@@ -1,5 +1,6 @@
 import { createHostList } from "../../net/hosts.ts";
 import { createMapping, parseUrlMap } from "../../net/mapping.ts";
+import type { BridgeRoute } from "../sandbox/bridge.ts";
 import { addressesOf, type Task } from "../task.ts";
 
 export type RunHosts = {
@@ -7,9 +8,12 @@ export type RunHosts = {
   owns(hostname: string, port: number): boolean;
   /** Host names that programs may look up. */
   names: string[];
-  /** Ports of the run's URLs on the machine's loopback, with the host that a URL gives for each. */
-  loopback: { port: number; hostname: string }[];
+  /** Ports of a sandbox that lead to a port of a host: those of loopback URLs, and one for each port of another host. */
+  routes: BridgeRoute[];
 };
+
+/** Ports that programs are unlikely to listen on. */
+const firstRoutePort = 23_128;
 
 const loopbackNames = ["localhost", "127.0.0.1", "[::1]"];
 
@@ -29,14 +33,24 @@ export function runHostsOf(task: Task): RunHosts {
   const mapping = createMapping(task.urlMap);
   const mapped = parseUrlMap(task.urlMap).map(({ origin }) => origin);
   const urls = [...docsAddresses, ...addresses, ...mapped].flatMap((address) => URL.parse(address) ?? []);
-  const ports = new Map(
+  const names = [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isAddress(name));
+  const local = new Map(
     urls.filter(({ hostname }) => isLoopback(hostname)).map((url) => [portOf(url), url.hostname] as const),
   );
+  const remote = names
+    .filter((name) => !isLoopback(name))
+    .flatMap((hostname) => {
+      const own = urls.filter((url) => url.hostname === hostname).map(portOf);
+      return [...new Set([80, 443, ...own])].map((hostPort) => ({ hostname, hostPort }));
+    });
   return {
     owns: (hostname, port) =>
       hosts.isOwn(hostname) ||
       ["http", "https"].some((scheme) => mapping.toReal(new URL(`${scheme}://${hostname}:${port}/`)) !== null),
-    names: [...new Set(urls.map(({ hostname }) => hostname))].filter((name) => !isAddress(name)),
-    loopback: [...ports].map(([port, hostname]) => ({ port, hostname })),
+    names,
+    routes: [
+      ...[...local].map(([port, hostname]) => ({ port, hostname, hostPort: port })),
+      ...remote.map((place, i) => ({ port: firstRoutePort + i, ...place })),
+    ],
   };
 }

@@ -10,15 +10,20 @@ export type BridgePort = {
   proxyToken?: string;
   /** The user name that goes with the token: the ID of the tool call. */
   proxyUser?: string | undefined;
-  /** The host to which each connection gets a tunnel, at the same port, so that programs need not know the proxy. */
-  hostname?: string;
-};
+} & Partial<Omit<BridgeRoute, "port">>;
+
+/** A port whose connections each get a tunnel to a port of a host, so that programs need not know the proxy. */
+export type BridgeRoute = { port: number; hostname: string; hostPort: number };
 
 const passedOn = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const;
 const maxRequestLine = 64 * 1024;
 
 /** Where programs in the sandbox find the model gateway and the network proxy. */
 export const bridgePorts = { gateway: 8801, egress: 3128 };
+
+/** A script that Node.js loads before a program, and the variable from which it reads the routes, as JSON. */
+export const nodeRoutes = "/run/evald/node-routes.cjs";
+export const routesVariable = "EVALD_ROUTES";
 
 /** The variable that passes the ports to the bridge, as JSON. It is removed from the command's environment. */
 export const bridgeVariable = "EVALD_BRIDGE";
@@ -40,7 +45,12 @@ export async function runBridge(argv: string[], variables: Record<string, string
   try {
     child = Bun.spawn(argv, {
       cwd: "/workspace",
-      env: { ...(proxied && proxyVariables(bridgePorts.egress)), ...env, PWD: "/workspace" },
+      env: {
+        ...(proxied && proxyVariables(bridgePorts.egress)),
+        ...env,
+        ...nodeVariables(ports, env),
+        PWD: "/workspace",
+      },
       stdio: ["inherit", "inherit", "inherit"],
     });
     await child.exited;
@@ -55,7 +65,14 @@ export async function runBridge(argv: string[], variables: Record<string, string
 }
 
 /** Returns a function that closes the port and its connections, because the bridge ends with its command. */
-async function open({ port, socket, proxyToken, proxyUser = "run", hostname }: BridgePort): Promise<() => void> {
+async function open({
+  port,
+  socket,
+  proxyToken,
+  proxyUser = "run",
+  hostname,
+  hostPort,
+}: BridgePort): Promise<() => void> {
   const connections = new Set<net.Socket>();
   const server = net.createServer({ allowHalfOpen: true }, (inner) => {
     connections.add(inner);
@@ -67,7 +84,7 @@ async function open({ port, socket, proxyToken, proxyUser = "run", hostname }: B
     outer.on("close", () => inner.destroy());
     const userAndToken = `${proxyUser}:${proxyToken}`;
     if (hostname !== undefined) {
-      connectTo(`${hostname}:${port}`, inner, outer, userAndToken);
+      connectTo(`${hostname}:${hostPort}`, inner, outer, userAndToken);
       return;
     }
     carry(outer, inner);
@@ -133,6 +150,18 @@ function connectTo(place: string, inner: net.Socket, outer: net.Socket, userAndT
     carry(inner, outer);
   };
   outer.on("data", take);
+}
+
+/** The routes for Node.js. Loopback has none, because its ports are the same inside. */
+function nodeVariables(ports: BridgePort[], { NODE_OPTIONS = "" }: Record<string, string | undefined>) {
+  const routes = ports.filter(({ port, hostPort }) => hostPort !== undefined && hostPort !== port);
+  if (routes.length === 0) return {};
+  return {
+    NODE_OPTIONS: `--require=${nodeRoutes} ${NODE_OPTIONS}`.trim(),
+    [routesVariable]: JSON.stringify(
+      Object.fromEntries(routes.map(({ hostname, hostPort, port }) => [`${hostname}:${hostPort}`, port])),
+    ),
+  };
 }
 
 /** The variables in which programs look for a proxy; Java tools have none of their own. */

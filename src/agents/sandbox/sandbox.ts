@@ -2,8 +2,8 @@ import { chownSync, closeSync, readdirSync, readFileSync, realpathSync, writeSyn
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
-import { type BridgePort, bridgePorts, bridgeVariable } from "./bridge.ts";
-import { commonVariables, etcFiles, trustBinds } from "./surroundings.ts";
+import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
+import { commonVariables, madeFiles, trustBinds } from "./surroundings.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
 export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
@@ -22,8 +22,8 @@ export type SandboxProxy = {
   certificates?: string;
   /** Host names that programs can look up; they are reached through the proxy only. */
   hosts?: string[];
-  /** Ports on the sandbox's loopback that lead to the same host and port through the proxy. */
-  loopback?: { port: number; hostname: string }[];
+  /** Ports on the sandbox's loopback that lead to a port of a host through the proxy. */
+  routes?: BridgeRoute[];
 };
 
 export type SandboxRun = {
@@ -123,10 +123,10 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const cgroup = createCgroup(limits);
 
   // Options are passed through a pipe, because every user on the machine can read command lines.
-  const etc = Object.entries(etcFiles(hosts));
+  const made = Object.entries(madeFiles(hosts));
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
-    ...etc.flatMap(([name], i) => ["--ro-bind-data", String(4 + i), `/etc/${name}`]),
+    ...made.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
     ...Object.entries({
       ...commonVariables(certificates !== undefined),
       ...run.env,
@@ -141,9 +141,9 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
     cwd: "/",
-    stdio: ["pipe", "pipe", "pipe", "pipe", ...etc.map(() => "pipe" as const)],
+    stdio: ["pipe", "pipe", "pipe", "pipe", ...made.map(() => "pipe" as const)],
   });
-  const texts = [options.map((option) => `${option}\0`).join(""), ...etc.map(([, text]) => text)];
+  const texts = [options.map((option) => `${option}\0`).join(""), ...made.map(([, text]) => text)];
   try {
     for (const [i, text] of texts.entries()) hand(child.stdio[3 + i], text);
   } catch (error) {
@@ -236,8 +236,8 @@ function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): 
     ...(gateway === undefined ? [] : [{ port: bridgePorts.gateway, socket: inside.gateway }]),
     ...(egress === undefined
       ? []
-      : [{}, ...(egress.loopback ?? []).filter(isFree)].map((place) => ({
-          ...{ port: bridgePorts.egress, ...place, socket: inside.egress },
+      : [{}, ...(egress.routes ?? []).filter(isFree)].map((route) => ({
+          ...{ port: bridgePorts.egress, ...route, socket: inside.egress },
           ...{ proxyToken: egress.token, proxyUser: egress.user },
         }))),
   ];

@@ -1,4 +1,5 @@
 import { existsSync, realpathSync } from "node:fs";
+import { nodeRoutes, routesVariable } from "./bridge.ts";
 
 /** The certificate authorities that the machine trusts. */
 export const systemCertificates = "/etc/ssl/certs/ca-certificates.crt";
@@ -16,18 +17,40 @@ const certificateVariables =
  */
 const proxiedAddress = "93.184.215.14";
 
+/** Most programs of Node.js before version 24, and all with a connection pool of their own, use no proxy; it sends their connections to the bridge. */
+const nodeScript = `const net = require("node:net");
+const routes = JSON.parse(process.env.${routesVariable} || "{}");
+const { connect } = net.Socket.prototype;
+net.Socket.prototype.connect = function (...args) {
+  const normalized = Array.isArray(args[0]) ? args[0] : null;
+  const options = normalized ? normalized[0] : args[0];
+  if (options && typeof options === "object") {
+    const port = routes[options.host + ":" + options.port];
+    const routed = port && { ...options, host: "127.0.0.1", port };
+    if (routed && normalized) normalized[0] = routed;
+    else if (routed) args[0] = routed;
+  } else {
+    const port = routes[args[1] + ":" + args[0]];
+    if (port) args.splice(0, 2, port, "127.0.0.1");
+  }
+  return connect.apply(this, args);
+};
+`;
+
 const isLocal = (name: string) => /(^|\.)localhost$/.test(name);
 
-/** The files in /etc that differ from the machine's. `hosts`: names that resolve besides localhost. */
-export function etcFiles(hosts: string[] = []): Record<string, string> {
+/** The files that differ from the machine's, by path. `hosts`: names that resolve besides localhost. */
+export function madeFiles(hosts: string[] = []): Record<string, string> {
   const lines = hosts
     .filter((name) => name !== "localhost")
     .map((name) => `${isLocal(name) ? "127.0.0.1" : proxiedAddress} ${name}\n`);
   return {
-    passwd: "agent:x:1000:1000:agent:/home/agent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-    group: "agent:x:1000:\nnogroup:x:65534:\n",
-    hosts: `127.0.0.1 localhost\n::1 localhost\n${lines.join("")}`,
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "/etc/passwd":
+      "agent:x:1000:1000:agent:/home/agent:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "/etc/group": "agent:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": `127.0.0.1 localhost\n::1 localhost\n${lines.join("")}`,
+    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    [nodeRoutes]: nodeScript,
   };
 }
 
