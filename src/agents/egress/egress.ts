@@ -85,7 +85,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
     const [, scheme = "", value = ""] = /^(\S+)\s+(\S+)$/.exec(request.headers["proxy-authorization"] ?? "") ?? [];
     // The bridge sends the ID of the tool call as the user name. Programs in the sandbox never see these credentials.
     const [, user = "", password = value] = /^basic$/i.test(scheme)
-      ? (/^([^:]*):(.*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
+      ? (/^(.*):([^:]*)$/s.exec(Buffer.from(value, "base64").toString()) ?? [])
       : [];
     const passage = passages.get(password);
     const entry = passage

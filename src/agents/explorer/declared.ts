@@ -1,4 +1,6 @@
 import type { AgentContext, Check, Outcome } from "../agent.ts";
+import { createReader } from "../reader.ts";
+import { createRelayOpener } from "../relay/relay-opener.ts";
 import { openWorkspaceChecker } from "../sandbox/workspace-checks.ts";
 import type { DeclaredCheck } from "../task.ts";
 import type { Log, MissKind } from "./fetching.ts";
@@ -7,7 +9,9 @@ import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 /** Result of the success checks for the goal, with a sentence for the end of the session. */
 export type Verdict = { outcome: Outcome; reason: string };
 
-type Checker = Pick<Session, "task" | "fetching" | "nextId"> & { context: Pick<AgentContext, "means" | "signal"> };
+type Checker = Pick<Session, "task" | "fetching" | "nextId"> & {
+  context: Pick<AgentContext, "means" | "signal" | "now">;
+};
 
 /** Runs the success checks of a prompt: requests first, then commands and files one after the other. */
 export async function* checkDeclared(session: Checker, when: "before" | "after" = "after"): Steps<Verdict> {
@@ -96,17 +100,20 @@ type Evidence = { command?: string; file?: string; exitCode: number; output: str
 
 /** Checks that need the workspace; skipped if the agent has none. */
 async function testWorkspace(
-  { task, context: { means, signal } }: Checker,
+  { task, context: { means, signal, now } }: Checker,
   declaredChecks: DeclaredCheck[],
   when: "before" | "after",
   id: string,
 ): Promise<{ check: Check; evidence: Evidence | null }[]> {
   if (declaredChecks.length === 0) return [];
   const missing = !means ? "the agent has no workspace" : "missing" in means.sandbox ? means.sandbox.missing : null;
+  const place = means && "workspace" in means.sandbox ? means.sandbox : null;
+  // What a check fetches is nothing that the agent read.
+  const terms = { task, reader: createReader(task), tell: () => {}, now };
+  await using relay = place && createRelayOpener(place, terms);
+  const proxyOf = async (id: string) => (await relay!.open()).wayOut(id);
   const checker =
-    means && "workspace" in means.sandbox
-      ? openWorkspaceChecker(means.sandbox, task.limits, { isolated: when === "before", signal })
-      : null;
+    place && openWorkspaceChecker(place.workspace, proxyOf, task.limits, { isolated: when === "before", signal });
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
     for (const declared of declaredChecks) {

@@ -1,8 +1,8 @@
 import { isStepCount, type ModelMessage, streamText } from "ai";
-import { type Agent, type AgentContext, type AgentEvent, AgentFailure, type SandboxMeans } from "../agent.ts";
+import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
-import type { Relay, RelayTerms } from "../relay/relay.ts";
+import { createRelayOpener } from "../relay/relay-opener.ts";
 import type { Task } from "../task.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
@@ -68,18 +68,12 @@ async function work(
   const nextId = () => `t${++ids}`;
   const { sandbox, browser } = means;
   const reader = createReader(task);
-  let relay: Promise<Relay> | undefined;
-  await using _ = { [Symbol.asyncDispose]: async () => (await relay?.catch(() => null))?.[Symbol.asyncDispose]() };
+  const terms = { task, reader, tell, now: context.now };
+  await using relay = "workspace" in sandbox ? createRelayOpener(sandbox, terms) : null;
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, context, reader),
-    ...("workspace" in sandbox
-      ? workspaceTools(
-          sandbox.workspace,
-          () => (relay ??= startRelay(sandbox, { task, reader, tell, now: context.now })),
-          task.limits,
-        )
-      : {}),
+    ...("workspace" in sandbox && relay ? workspaceTools(sandbox.workspace, relay.open, task.limits) : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
       finished = ending;
@@ -163,19 +157,6 @@ async function work(
     }
   }
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
-}
-
-/** Loads the relay with the first command, because many runs need none. */
-async function startRelay(sandbox: SandboxMeans, terms: RelayTerms): Promise<Relay> {
-  try {
-    const { openRelay } = await import("../relay/relay.ts");
-    return await openRelay({ ...sandbox, ...terms });
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new AgentFailure("infrastructure", `the proxy for commands could not be started: ${reason}`, {
-      retryable: true,
-    });
-  }
 }
 
 /**

@@ -1,4 +1,4 @@
-import { chmodSync } from "node:fs";
+import { chmodSync, mkdtempSync } from "node:fs";
 import http from "node:http";
 import type net from "node:net";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ type Options = RelayTerms & {
 export type Relay = {
   /**
    * Everything that a sandbox needs for its network access, as its `sockets.egress`: the proxy, the certificates that programs must trust, host
-   * names that resolve, and the run's ports on loopback. `callId`: the ID of the tool call that the sandbox runs for; the requests made
+   * names that resolve, and ports that lead to the run's hosts. `callId`: the ID of the tool call that the sandbox runs for; the requests made
    * inside are recorded under it.
    */
   wayOut(callId?: string): SandboxProxy;
@@ -50,9 +50,10 @@ export type Relay = {
  */
 export async function openRelay(options: Options): Promise<Relay> {
   const { folder, egress, task, reader, tell, now, openCall = () => null } = options;
-  const socketPath = join(folder, "relay");
+  const home = mkdtempSync(join(folder, "relay-"));
+  const socketPath = join(home, "socket");
   const authority = await createAuthority(now);
-  const certificates = await writeCertificates(folder, authority.certificate);
+  const certificates = await writeCertificates(home, authority.certificate);
   const hosts = runHostsOf(task);
   const { forward, upgrade } = createForwarding({
     egressPath: egress.path,

@@ -1,9 +1,9 @@
 import { cpSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import type { Means } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
+import type { SandboxProxy } from "./sandbox.ts";
 
 const commandSeconds = 120;
 const fileSeconds = 30;
@@ -11,7 +11,6 @@ const fileSeconds = 30;
 const maxFileBytes = 4 * 1024 * 1024;
 const keptOutputChars = 4_000;
 
-type Place = Extract<Means["sandbox"], { workspace: string }>;
 type Limits = Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
 
 export type CommandCheck = { command: string; exitCode?: number; contains?: string };
@@ -31,18 +30,20 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export function openWorkspaceChecker(
-  place: Place,
+  ownWorkspace: string,
+  /** The network access of a command by the ID of its check. */
+  proxyOf: (id: string) => Promise<SandboxProxy>,
   limits: Limits,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): WorkspaceChecker {
-  const workspace = isolated ? copyOf(place.workspace) : place.workspace;
+  const workspace = isolated ? copyOf(ownWorkspace) : ownWorkspace;
   return {
     async checkCommand({ command, exitCode = 0, contains }, id) {
       const end = await runCommand({
         argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
         workspace,
         seconds: commandSeconds,
-        sockets: { egress: { ...place.egress, user: id } },
+        sockets: { egress: await proxyOf(id) },
         limits,
         signal,
       });
