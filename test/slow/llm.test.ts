@@ -155,7 +155,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
     ["https://notes.test/", "given"],
     ["https://notes.test/llms.txt", "guessed"],
     ["https://notes.test/guide.md", "link"],
-    ["http://notes.test/api/notes", "given"],
+    ["http://notes.test/api/notes", "link"],
     ["https://notes.test/api/notes", "link"],
   ]);
   expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);

@@ -1,7 +1,5 @@
-import "./reflection.ts";
 import { KeyObject } from "node:crypto";
 import { isIP } from "node:net";
-import * as x509 from "@peculiar/x509";
 
 /** A certificate and its private key, in PEM. */
 export type Leaf = { cert: string; key: string };
@@ -20,8 +18,15 @@ const validity = (now: number) => ({ notBefore: new Date(now - hourMs), notAfter
 const serialNumber = () => `01${Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString("hex")}`;
 const newKeys = (extractable: boolean) => crypto.subtle.generateKey(algorithm, extractable, ["sign", "verify"]);
 
+/** The library requires the polyfill when it is loaded; static imports don't guarantee that order for CommonJS modules. */
+async function loadLibrary() {
+  await import("reflect-metadata");
+  return import("@peculiar/x509");
+}
+
 /** Creates a certificate authority whose private key exists only in the memory of this process and cannot be exported. */
 export async function createAuthority(now: () => number): Promise<Authority> {
+  const x509 = await loadLibrary();
   const { publicKey, privateKey } = await newKeys(false);
   const name = "CN=evald run";
   const root = await x509.X509CertificateGenerator.createSelfSigned({
