@@ -21,7 +21,7 @@ const maxRequestLine = 64 * 1024;
 /** Where programs in the sandbox find the model gateway and the network proxy. */
 export const bridgePorts = { gateway: 8801, egress: 3128 };
 
-/** A script that Node.js loads before a program, and the variable from which it reads the routes, as JSON. */
+/** A script that Node.js loads before a program, and the variable from which it reads the routes, as JSON (see node-routes.cjs). */
 export const nodeRoutes = "/run/evald/node-routes.cjs";
 export const routesVariable = "EVALD_ROUTES";
 

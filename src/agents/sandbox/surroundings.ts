@@ -1,5 +1,6 @@
 import { existsSync, realpathSync } from "node:fs";
-import { nodeRoutes, routesVariable } from "./bridge.ts";
+import { nodeRoutes } from "./bridge.ts";
+import nodeScript from "./node-routes.cjs" with { type: "text" };
 
 /** The certificate authorities that the machine trusts. */
 export const systemCertificates = "/etc/ssl/certs/ca-certificates.crt";
@@ -16,26 +17,6 @@ const certificateVariables =
  * has no route.
  */
 const proxiedAddress = "93.184.215.14";
-
-/** Most programs of Node.js before version 24, and all with a connection pool of their own, use no proxy; it sends their connections to the bridge. */
-const nodeScript = `const net = require("node:net");
-const routes = JSON.parse(process.env.${routesVariable} || "{}");
-const { connect } = net.Socket.prototype;
-net.Socket.prototype.connect = function (...args) {
-  const normalized = Array.isArray(args[0]) ? args[0] : null;
-  const options = normalized ? normalized[0] : args[0];
-  if (options && typeof options === "object") {
-    const port = routes[options.host + ":" + options.port];
-    const routed = port && { ...options, host: "127.0.0.1", port };
-    if (routed && normalized) normalized[0] = routed;
-    else if (routed) args[0] = routed;
-  } else {
-    const port = routes[args[1] + ":" + args[0]];
-    if (port) args.splice(0, 2, port, "127.0.0.1");
-  }
-  return connect.apply(this, args);
-};
-`;
 
 const isLocal = (name: string) => /(^|\.)localhost$/.test(name);
 

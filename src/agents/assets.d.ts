@@ -3,3 +3,9 @@ declare module "*.wasm" {
   const path: string;
   export default path;
 }
+
+/** The result of an import `with { type: "text" }`. */
+declare module "*.cjs" {
+  const text: string;
+  export default text;
+}
