@@ -20,7 +20,7 @@ app.db
   .run();
 const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
 
-/** What stands for an id in a path: something of A. */
+/** Values of path parameters: objects of A. */
 const ids: Record<string, string> = {
   slug,
   runId,
@@ -37,23 +37,23 @@ const ids: Record<string, string> = {
   fingerprint: friction?.fingerprint ?? "",
 };
 
-/** Pages that strangers see as well. */
+/** Public pages. */
 const isPublic = (path: string) =>
   /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/)/.test(
     path,
   );
-/** What goes on until the browser leaves. */
+/** Streams until the client disconnects. */
 const isStream = (path: string) => path.endsWith("/live");
-/** Pages of a person, whatever organization they are in. */
+/** Pages of a person, in any organization. */
 const isOwn = (path: string) => /^\/account\b/.test(path);
 
-/** What a member may send besides their own account. Whatever is not here takes an admin or an owner. */
+/** Forms that a member may submit besides their own account. All others require an admin or an owner. */
 const memberMay: RegExp[] = [
   /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
 ];
-/** What takes an owner. */
+/** Forms that require an owner. */
 const ownerOnly: RegExp[] = [/^\/settings\/members\//, /^\/settings$/, /^\/reports\/:slug\/shares/];
 
 const { routes } = app.app;
@@ -88,14 +88,14 @@ describe.each(names(reads))("GET %s", (path) => {
       expect([200, 303, 400]).toContain((await people[who].get(pathOf(path))).status);
     const foreign = await people.foreigner.get(pathOf(path));
     expect(path.includes(":") ? [404] : [200, 303, 400]).toContain(foreign.status);
-    // What was asked for may be named in the refusal; all the rest is A's.
+    // The error may quote the request, but nothing else of A.
     const told = [slug, runId, promptId, provider.id, apiKey.id].filter((id) => !pathOf(path).includes(id));
     for (const secret of [...told, provider.name, "Upload a file", people.owner.email, apiKey.display])
       expect([secret, foreign.body.includes(secret)]).toEqual([secret, false]);
   });
 });
 
-/** The rank among member, admin, owner that a form takes at least. */
+/** The minimum role for a form, as an index into member, admin, owner. */
 const leastOf = (path: string) =>
   memberMay.some((each) => each.test(path)) ? 0 : ownerOnly.some((each) => each.test(path)) ? 2 : 1;
 
@@ -139,7 +139,7 @@ describe.each(names(forms))("POST %s", (path) => {
       const { status } = await people.foreigner.post(pathOf(path));
       expect([400, 404]).toContain(status);
     }
-    // Last, for it may do it: whoever has the role is not refused for it.
+    // Last, because it may succeed: a person with the role is not rejected for it.
     const who = (["member", "admin", "owner"] as const)[least] ?? "owner";
     expect((await people[who].post(pathOf(path))).status).not.toBe(403);
   });

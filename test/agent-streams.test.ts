@@ -30,7 +30,7 @@ function callsIn(events: AgentEvent[]) {
   });
 }
 
-// A session of each agent as it was recorded: a command, one that fails, two pages, a file, an answer.
+// A recorded session of each agent: a command, one that fails, two pages, a file, an answer.
 test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is understood", async (id) => {
   const parser = parserOf(id);
   const events: AgentEvent[] = [];
@@ -44,7 +44,8 @@ test.each(presets.map(({ id }) => id))("%s: every line of a recorded session is 
   expect(events.findLast(({ type }) => type === "message")).toMatchObject({ text: "DONE. It is all done." });
   expect(events.some(({ type }) => type === "thought")).toBe(id !== "gemini");
 
-  // Gemini CLI shows a failed command as a success, and no exit code; these come from the record of the model's calls.
+  // Gemini CLI shows a failed command as a success, without an exit code; these come from the record of the model's
+  // calls.
   const isSilent = id === "gemini";
   const fetches = ["codex", "pi"].includes(id)
     ? { tool: "run_command", on: "curl -sS http://docs.test/guide", ok: true, exitCode: 0 }

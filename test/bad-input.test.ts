@@ -24,12 +24,12 @@ type Ask = {
   endGoal?: string;
   urlMap?: Record<string, string>;
   env?: Record<string, string>;
-  /** Start addresses after the first. */
+  /** URLs that follow the first start URL. */
   also?: string[];
   declaredChecks?: { url: string }[];
 };
 
-/** A run of a prompt that starts at `url`, asked for and read over REST; its report and trace where it has one. */
+/** A run of a prompt that starts at `url`, over REST, with its report and trace if there is one. */
 async function runAt(url: string, { endGoal: goal = endGoal, urlMap = {}, env = {}, also = [], ...more }: Ask = {}) {
   const { send, runJobs } = testApp({ agent, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1", ...env } });
   const prompt = await send("POST", "/api/v1/prompts", {
@@ -202,7 +202,7 @@ test("a page that links to the metadata address is read, the address is not", as
 type Http = { type: string; url: string; status: number | null; purpose: string; error: object | null };
 const requests = (events: Http[]) => events.filter(({ type }) => type === "http");
 
-/** What a report charges to the docs, without what depends on the clock. */
+/** The report without values that depend on the clock. */
 const charged = ({ report }: Awaited<ReturnType<typeof runAt>>) => ({
   score: report.score,
   outcome: report.outcome,

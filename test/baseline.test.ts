@@ -11,7 +11,7 @@ import { evaluation, niceGrade } from "./support/reports.ts";
 
 const scored = (score: number, more: Partial<Grade> = {}): Grade => ({ ...niceGrade, score, ...more });
 const scores = (...values: number[]) => values.map((score) => scored(score));
-/** Two dimensions and a time that move with the score. */
+/** Two dimensions and a time that follow the score. */
 const moved = (score: number): Grade =>
   scored(score, {
     dimensions: niceGrade.dimensions.map((each, i) => ({ ...each, score: i === 0 ? score : 64.3 })),
@@ -201,19 +201,19 @@ describe("two sides", () => {
       'templateArgs: [["language","Python"]] vs. [["language","Rust"]]',
     ]);
     expect(byArgs.verdict).toBe("not_comparable");
-    // The same on both sides are paired, in whatever order their names come.
+    // Equal arguments are paired, in any order of their names.
     const [mixed, again] = [of("Python", 60, 61, 62, 63), of("Rust", 70, 71, 72, 73)];
     const paired = await app.compare(`${python.id},${rust.id}`, `${again.id},${mixed.id}`);
-    // They are of one prompt: its runs change sides within their arguments.
+    // They belong to one prompt: its runs are exchanged within their arguments.
     expect([paired.comparability.same, paired.verdict]).toEqual([true, "no_change"]);
     expect(paired.evidence.method).toStartWith("two-sided permutation test of the mean scores (all 4900 splits)");
-    // A run is never held against itself.
+    // A run is never compared with itself.
     expect(await app.compare(rust.id, rust.id)).toMatchObject({
       error: "bad_request",
       detail: expect.stringContaining("base"),
     });
     expect((await app.compare(promptId, again.id)).base.evalRequestIds).toEqual([rust.id]);
-    // The newest variant of the prompt: Rust's.
+    // The most recent variant of the prompt: Rust's.
     expect(await app.compare(python.id, promptId)).toMatchObject({
       head: { evalRequestIds: [again.id, rust.id], runs: 8 },
     });
@@ -247,7 +247,8 @@ describe("two sides", () => {
       "two-sided sign-flip test of the differences of 6 prompts (all 64 signs); t 95% interval of their mean",
     );
     const five = await app.compare(before.slice(1).join(), after.slice(1).join());
-    // Every run of the head is worse than those of the base of its prompt: the least of 6^5 splits, and its mirror image.
+    // Every run of the head is worse than those of the base of its prompt: the extreme of 6^5 splits, and its mirror
+    // image.
     expect([five.verdict, five.evidence.withinP, five.evidence.smallestP]).toEqual(["regressed", 0.0003, 0.0003]);
     expect(five.evidence.causes).toEqual(["score", "success"]);
   });
@@ -273,7 +274,7 @@ describe("the baseline", () => {
     const [second = ""] = app.evaluate(scores(40)).slugs;
     expect([await baselineOf(app, first), await baselineOf(app, second)]).toEqual([null, null]);
     app.evaluate(scores(...Array.from({ length: 10 }, (_, i) => 70 + (i % 2) * 2)));
-    // None of these counts: of a preview, put away, a draft, without a score, by another methodology.
+    // None of these counts: of a preview, archived, a draft, without a score, by another methodology.
     app.evaluate(scores(1, 1), app.promptId, { urlMap: { "docs.example.com": "https://preview.example.com" } });
     const { slugs } = app.evaluate([
       scored(2),

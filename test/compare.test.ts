@@ -6,7 +6,7 @@ import { evaluation, niceGrade } from "./support/reports.ts";
 
 const scored = (score: number, more: Partial<Grade> = {}): Grade => ({ ...niceGrade, score, ...more });
 
-/** A prompt, and a way to compare two evaluations of it by one slug of each. */
+/** A prompt, and a function to compare two evaluations of it by one slug each. */
 function prompted(now?: () => number) {
   const app = testApp({ now, agents: noisy });
   const { call } = rpc(app);
@@ -159,7 +159,7 @@ describe("the verdict over two evaluations", () => {
     const { verdict, evidence } = await call("compare_reports", {
       slugs: [evaluate(twelve(20)), evaluate(twelve(80))],
     });
-    // 1 of 20,001, of which no draw can show less.
+    // 1 of 20,001, the smallest possible with random splits.
     expect([verdict, evidence.p, evidence.smallestP, evidence.seed]).toEqual(["improved", 0.00005, 0.00005, 1]);
     expect(evidence.reason).toContain("p < 0.001; a change needs");
   });
@@ -185,7 +185,7 @@ describe("the verdict over two evaluations", () => {
     const [discoverability] = niceGrade.dimensions as [(typeof niceGrade.dimensions)[number]];
     const only = (score: number) => scored(10, { dimensions: [{ ...discoverability, score }] });
     const comparison = await compare([88, 88.1, 88.2, 88.3].map(only), base);
-    // Both have 88.2 there, whatever their scores are.
+    // Both have 88.2 there, whatever their scores.
     expect(comparison.evidence.method).toEndWith("; on the dimensions common to all runs: Docs discoverability");
     expect(comparison.verdict).toBe("no_change");
   });

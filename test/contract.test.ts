@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
-// What the specification says, written down by hand from its text. Nothing here is taken from the code.
+// The specification, transcribed by hand. Nothing here is taken from the code.
 
 type Field = [name: string, type: string, required: boolean, nullable: boolean];
 
@@ -93,7 +93,7 @@ const types: Record<string, (value: unknown) => boolean> = {
   percentage: (value) => isString(value) && /^\d+(\.\d+)?%$/.test(value),
 };
 
-/** The fields of an object that are not as the table says. */
+/** The fields of an object that differ from the table. */
 function wrong(value: unknown, fields: Field[]): string[] {
   if (!isObject(value)) return [`not an object: ${JSON.stringify(value)}`];
   return fields.flatMap(([name, type, required, nullable]) => {
@@ -110,7 +110,7 @@ const isError = (body: unknown) =>
   (!("detail" in body) || isString(body.detail)) &&
   Object.keys(body).every((key) => key === "error" || key === "detail");
 
-/** One check that passed is enough for a score with a dimension. */
+/** One passing check is enough for a score with a dimension. */
 const gradedAgent = scriptedAgent(async function* () {
   const check = { id: "link-resolves", group: "link", status: "pass", share: 1, weight: 1 } as const;
   const about = {
@@ -154,7 +154,7 @@ beforeAll(async () => {
     body: { urlMap: {}, templateArgs: { language: "Go", thing: "The file" } },
   });
   runId = accepted.body.runId;
-  // A prompt without an address to start from: its run fails.
+  // A prompt without a start URL: its run fails.
   await send("POST", `/api/v1/prompts/${bare}/run`, { body: { urlMap: {} } });
   await t.runJobs();
 });
@@ -297,7 +297,7 @@ describe("query parameters", () => {
   });
 
   test("without a limit, at most 100 rows are returned, newest first, and pages don't overlap", async () => {
-    // A clock that stands still: all 120 are of the same millisecond.
+    // With a stopped clock, all 120 are of the same millisecond.
     const still = testApp({ now: () => 1_790_000_000_000 });
     const ids: string[] = [];
     for (let i = 0; i < 120; i++)

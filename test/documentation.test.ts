@@ -183,13 +183,13 @@ test("under a base path, nothing responds outside of it", async () => {
   expect(robots).toContain("Sitemap: https://example.com/evals/sitemap.xml\n");
 });
 
-/** A value without the fields that its schema does not have, to see that it has no others. */
+/** A value without fields that are missing in its schema, to detect additional ones. */
 function expectShape(schema: TSchema, value: unknown): void {
   expect([...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`)).toEqual([]);
   expect(Value.Clean(schema, structuredClone(value))).toEqual(value);
 }
 
-/** The same with other values: every leaf is its type. */
+/** The same structure with types in place of values. */
 const shapeOf = (value: unknown): unknown =>
   value !== null && typeof value === "object"
     ? Object.fromEntries(Object.entries(value).map(([key, each]) => [key, shapeOf(each)]))
@@ -201,7 +201,7 @@ const isMcpConfig = (value: unknown) =>
   ]);
 const isShape = (schema: TSchema) => (value: unknown) => expectShape(schema, value);
 
-/** What each JSON sample of a page is, in its order. */
+/** The schema of each JSON sample of a page, in order. */
 const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   start: [async (value) => expect(shapeOf(value)).toEqual(shapeOf((await app.send("GET", "/api/v1/whoami")).body))],
   prompts: [isShape(RunRequest), isShape(PromptPatch), isShape(PromptPatch)],
@@ -235,10 +235,10 @@ test.each(slugs)("every JSON sample of %s matches the schema of what it shows", 
   for (const [i, code] of codes.entries()) await checks[i]?.(JSON.parse(code));
 });
 
-/** Every text that shows commands, fields and addresses. */
+/** Every text that shows commands, fields and URLs. */
 const readmes = await Promise.all(
   ["README.md", "CONTRIBUTING.md"].map(async (name) => {
-    // The worked examples name what is not there yet.
+    // The worked examples name things that don't exist yet.
     const [text = ""] = (await Bun.file(join(root, name)).text()).split("\n## Examples\n");
     return [name, text] as const;
   }),
@@ -246,7 +246,7 @@ const readmes = await Promise.all(
 const texts = [...docs.map(({ slug, body }) => [slug, body] as const), ...readmes];
 
 const commands = new Map(commandsOf(createProgram({})));
-/** The commands in a text, each as its words: from `evald` to what ends a command in a shell. */
+/** The commands in a text, as words: from `evald` to the end of the shell command. */
 function callsOf(text: string): string[][] {
   const shells = [...text.matchAll(/^```(?:bash|text|sh|yaml)\n([\s\S]*?)^```$/gm)].map(([, code = ""]) => code);
   const inline = [...text.replaceAll(/^```[\s\S]*?^```$/gm, "").matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
@@ -402,6 +402,6 @@ test("the example docs are HTML and Markdown, have an index for agents, and are 
   const index = (await get(app, "/example/llms.txt")).body;
   for (const path of paths) expect(index).toContain(`(${path})`);
   expect((await get(app, "/example.md")).headers.get("content-type")).toStartWith("text/markdown");
-  // The mistake that the first report finds.
+  // The problem that the first report finds.
   expect((await get(app, "/example/authentication")).status).toBe(404);
 });

@@ -45,7 +45,7 @@ function site(routes: Record<string, SiteRoute>): Site {
   return served;
 }
 
-/** A server that speaks bytes. */
+/** A server that responds with raw bytes. */
 async function rawServer(talk: (socket: net.Socket) => void, host = "127.0.0.1", port = 0): Promise<number> {
   const server = net.createServer({ allowHalfOpen: true }, (socket) => {
     socket.on("error", () => {});
@@ -56,7 +56,7 @@ async function rawServer(talk: (socket: net.Socket) => void, host = "127.0.0.1",
   return (server.address() as net.AddressInfo).port;
 }
 
-/** A run that may reach `*.docs.test`, which are this machine; `told` waits for so many events and answers with all. */
+/** A run that may reach `*.docs.test`, all on this machine; `told` waits for this many events and returns all. */
 function open(run: Partial<EgressRun> = {}) {
   const events: AgentEvent[] = [];
   let heard = () => {};
@@ -83,7 +83,7 @@ const bearer = ({ token }: EgressSession) => ({ "proxy-authorization": `Bearer $
 
 type Asked = { method?: string; headers?: http.OutgoingHttpHeaders; body?: string };
 
-/** Begins a request by the proxy. */
+/** Starts a request through the proxy. */
 function begin(session: EgressSession, url: string, { method, headers = {}, body }: Asked = {}) {
   const request = http.request({
     socketPath: egress.socketPath,
@@ -105,7 +105,7 @@ async function ask(session: EgressSession, url: string, asked?: Asked) {
   return { status, headers, body: Buffer.concat(chunks).toString() };
 }
 
-/** Asks for a tunnel; the head of the answer is read, what follows comes as data. */
+/** Requests a tunnel and reads the head of the response; what follows arrives as data. */
 async function connect(session: EgressSession | null, place: string) {
   const socket = net.connect({ path: egress.socketPath, allowHalfOpen: true });
   stops.push(() => socket.destroy());
@@ -298,7 +298,7 @@ describe("the urlMap", () => {
     const { status, body } = await ask(session, "http://docs.test/page", { headers });
     expect([status, Object.keys(JSON.parse(body))]).toEqual([200, expect.not.arrayContaining(["evald-scheme"])]);
     const moved = await ask(session, "http://docs.test/old", { headers });
-    // That something failed here is said by the proxy alone.
+    // Only the proxy reports that something failed here.
     expect(moved.headers).toMatchObject({ location: "https://docs.test/page" });
     expect(moved.headers["evald-failure"]).toBeUndefined();
     expect((await ask(session, "http://other.test/")).headers["evald-failure"]).toBe("refused");
@@ -475,7 +475,7 @@ describe("limits", () => {
     const first = [1, 2].map(() => ask(session, `${url}/held`));
     await both.promise;
     const third = ask(session, `${url}/free`);
-    // Another run has places of its own, and shows that there was time enough.
+    // Another run has slots of its own, which shows that there was time enough.
     const other = open();
     for (let i = 0; i < 3; i++) expect((await ask(other, `${url}/free?other`)).body).toBe("free");
     expect(served.requests).not.toContain("GET /free");

@@ -12,7 +12,7 @@ async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }
 
-/** An agent whose sessions go on until they are let go; `stopped` counts those that were told to stop. */
+/** An agent whose sessions run until released; `stopped` counts those that were aborted. */
 function patientAgent() {
   const seen = { begun: 0, stopped: 0 };
   const open: (() => void)[] = [];
@@ -24,7 +24,7 @@ function patientAgent() {
       resolve();
     });
     yield usage(0.25);
-    // A full batch, so that what was spent is stored.
+    // A full batch, so that the cost is stored.
     for (let i = 0; i < 100; i++) yield { type: "thought", text: "hm", by: "rule" };
     open.push(resolve);
     await promise;
@@ -83,7 +83,7 @@ describe("cancelling", () => {
     await until(() => seen.begun === 1 && db.select().from(sessionEvents).all().length > 0);
     const { body } = await send("POST", `/api/v1/runs/${runId}/cancel`);
     expect(body).toMatchObject({ status: "failed", failureReason: cancelled });
-    // The answer comes after the session was told, without waiting for the next look at the database.
+    // The response comes after the session was aborted, without waiting for the next check of the database.
     expect(seen.stopped).toBe(1);
     const kept = db.select().from(sessionEvents).all().length;
     letGo();
@@ -217,7 +217,7 @@ describe("attempts", () => {
       each.reason,
       each.costUsd,
     ]);
-    // A price that is not known makes the sum unknown, never too small.
+    // An unknown price makes the sum unknown, never too small.
     expect(ends).toEqual([
       [1, "retried", "agent_crashed: crash 1", 0.25],
       [2, "retried", "agent_crashed: crash 2", null],
@@ -328,7 +328,7 @@ test("a holder that stopped responding is found although the service is never id
   const lost = await run();
   const held = { state: "running", owner: "another", attempt: 1, leaseUntil: 1 } as const;
   db.update(jobs).set(held).where(eq(jobs.subject, lost)).run();
-  // Not at the start, which takes back everything: its holder goes silent later.
+  // Not at the start, which requeues everything: its holder stops responding later.
   const asked = setInterval(() => void run(), 1);
   db.update(jobs).set({ state: "queued", leaseUntil: null, availableAt: Number.MAX_SAFE_INTEGER }).run();
   await service.runner.start();

@@ -28,12 +28,12 @@ test("is based on earlier runs of the same prompt, agent and model: their median
     seconds: { median: took[1], low: took[0], high: took[2] },
     costUsd: { median: cost, low: cost, high: cost },
   });
-  // With another model they say nothing: at most what the limits let it.
+  // Runs of another model don't count: only the limits apply.
   await app.send("PATCH", `/api/v1/prompts/${promptId}`, {
     body: { model: "openai-compatible/second", runsPerEval: 4, limits: { wallClockSeconds: 90 } },
   });
   const limits = { runs: 4, model: "openai-compatible/second", basis: "limits", of: 0 };
-  // Nobody states the price of the second.
+  // The second has no known price.
   expect(await get()).toMatchObject({ ...limits, seconds: { median: null, low: null, high: 90 }, costUsd: null });
 });
 

@@ -41,7 +41,7 @@ const rowsIn = (text: string): Row[] =>
     .slice(1, -1)
     .map((line) => JSON.parse(line));
 const withoutHeader = (text: string) => text.slice(text.indexOf("\n"));
-/** An export of these lines, whose end says that they are whole. */
+/** A complete export of these lines. */
 function sealed(rows: object[], header: object = { type: "evald export", version: 1 }): string {
   const lines = rows.map((row) => `${JSON.stringify(row)}\n`).join("");
   const sha256 = new Bun.CryptoHasher("sha256").update(lines).digest("hex");
@@ -49,7 +49,7 @@ function sealed(rows: object[], header: object = { type: "evald export", version
 }
 const importInto = (app: App, text: string | Uint8Array, org = app.a.org, options = {}) =>
   app.service.imports.importFile(org, fileOf(text), options);
-/** What every table that is exported holds of what has ended, but for what belongs to the instance. */
+/** Everything in the exported tables that has ended, except what belongs to the instance. */
 function tablesOf(app: App) {
   const ended: Record<string, string> = {
     ...{ run: "completed_at is not null", gate: "status != 'running'", regrade: "completed_at is not null" },
@@ -69,14 +69,14 @@ function tablesOf(app: App) {
 const count = (app: App, table: string) =>
   app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n;
 
-/** The export, in which a row of one run has the id of a row of another run. */
+/** The export, in which a row of one run has the ID of a row of another run. */
 function shared(kind: string): string {
   const rows = rowsIn(text);
   const [first, ...more] = rows.filter(({ type }) => type === kind);
   const owner = ({ row }: Row) => row.reportId ?? row.runId;
   const other = more.find((each) => owner(each) !== owner(first as Row));
   if (other) return sealed(rowsIn(text.replaceAll(String(other.row.id), String(first?.row.id))));
-  // One report alone was graded again: its grading stands in the other's place too.
+  // Only one report was regraded: its grading is also the other's.
   const last = rows.findLastIndex(({ type }) => type === "recommendation");
   const row = { ...first?.row, reportId: rows[last]?.row.reportId };
   return sealed(rows.toSpliced(last + 1, 0, { type: kind, row }));
@@ -137,11 +137,11 @@ describe("an export as JSON lines", () => {
         expect([path, JSON.stringify((await here)?.body)]).toEqual([path, expected]);
       }
     }
-    // What the judge cost was paid there.
+    // The judge was paid there.
     expect(other.service.money.getSpending(other.a.org)).toMatchObject({ spentUsd: 0, unpricedCalls: 0 });
     expect(source.service.money.getSpending(source.a.org).spentUsd).toBeGreaterThan(0);
     const runs = async (app: App) => (await app.send("GET", "/api/v1/runs")).headers.get("x-total-count");
-    // Of the other one, two have not ended.
+    // Two of the other one have not ended.
     expect([await runs(other), await runs(source)]).toEqual(["9", "11"]);
     const prompts = other.service.prompts.listPrompts(other.a.org, { limit: 10, offset: 0, includeArchived: true });
     const nightly = other.service.prompts.getPrompt(other.a.org, prompts.items[0]?.id ?? "");
@@ -150,7 +150,7 @@ describe("an export as JSON lines", () => {
       frequency: "daily",
       nextRunsAt: expect.any(Array),
     });
-    // What was imported can be graded again.
+    // Imported runs can be regraded.
     await other.send("POST", "/api/v1/regrades", { body: { since: "2020-01-01", methodology: "2" } });
     await other.runJobs();
     expect((await other.send("GET", "/api/v1/regrades")).body[0]).toMatchObject({ status: "completed", total: 7 });
@@ -212,7 +212,7 @@ describe("an export as JSON lines", () => {
       headers: { authorization: `Bearer ${app.a.key}` },
     });
     const before = withoutHeader(await exported(app));
-    // Later than any moment at which the export can have begun.
+    // Later than the start of the export.
     const response = await app.app.handle(request);
     app.service.deps.now = () => Date.now() + 1000;
     const reader = response.body?.getReader();
@@ -293,7 +293,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
     each.type === "artefact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
   );
   expect(() => importInto(testApp(), sealed(bad))).toThrow(/artefact: Invalid data: must be/);
-  // A part of it has no more than what belongs to it.
+  // A partial export has nothing that doesn't belong to it.
   const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
   expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);
   importInto(testApp(), part);
@@ -524,7 +524,7 @@ describe("a rejected file stores nothing", () => {
 });
 
 describe("for other programs", () => {
-  /** Three prompts' worth of results, made at one moment, ids and slugs as they came. */
+  /** The results of three prompts, created at one moment, with IDs and slugs as they came. */
   function told() {
     const app = testApp({ now: () => Date.UTC(2026, 10, 21, 9, 30) });
     const { id } = app.service.prompts.createPrompt(app.a.org, {
@@ -622,13 +622,13 @@ describe("for other programs", () => {
 </testsuites>
 `);
     expect(await exported(app, "?format=junit")).toContain('tests="5" failures="1" errors="2"');
-    // A score of another scope cannot be held against the bar.
+    // A score of another scope can't be compared with the minimum.
     const docs = await exported(app, "?format=junit&minScore=70&scope=docs_only");
     expect([docs.includes('tests="5" failures="1" errors="4"'), docs.match(/<error type="scope"/g)?.length]).toEqual([
       true,
       2,
     ]);
-    // What a person has put away is nobody's failure.
+    // An archived report is nobody's failure.
     await app.send("PATCH", `/api/v1/reports/${missed}`, { body: { status: "archived" } });
     const left = await exported(app, "?format=junit");
     expect([left.includes('tests="4" failures="0" errors="2"'), left.includes(`"${missed}"`)]).toEqual([true, false]);

@@ -68,7 +68,7 @@ const checksOf = (events: AgentEvent[], id?: string): Check[] =>
     .filter((check) => !id || check.id === id);
 const milestone = (events: AgentEvent[], name: string) =>
   events.flatMap((event) => (event.type === "milestone" && event.name === name ? [event.detail] : []));
-/** Where a goal is likely to be answered, of the sessions that say so. */
+/** Where a goal is likely to be answered, according to the session. */
 const likely = (events: AgentEvent[]) =>
   milestone(events, "goal_answer").flatMap(({ state, sections, nearest }) =>
     state === "likely"
@@ -98,7 +98,7 @@ const page = (title: string, body: string): SiteRoute => ({
 });
 const prose = (about: string) => `<p>${`This page is about ${about}, in some detail. `.repeat(12)}</p>`;
 
-/** A site on which everything is as it should be. */
+/** A site without problems. */
 function goodSite(): Site {
   const site: Site = open({
     "/robots.txt": { body: "User-agent: *\nAllow: /\n" },
@@ -473,7 +473,7 @@ describe("courtesy and limits", () => {
   test("an abort ends it at once, with its reason", async () => {
     const controller = new AbortController();
     const reason = new Error("called off");
-    // Called off once its request has arrived, while it waits for the answer.
+    // Cancelled once its request has arrived, while it waits for the response.
     const silent = () => {
       controller.abort(reason);
       return new Promise<Response>(() => {});
@@ -809,7 +809,7 @@ test("real docs in Markdown: a page of Bun's docs, found from the guides", async
     });
   });
   expect(likely(events).map(({ url }) => url.includes("websocket"))).toEqual([true]);
-  // The one sample of these pages that is no JSON: a comma stands before its closing brace.
+  // The one invalid JSON sample of these pages: a comma before its closing brace.
   const broken = checksOf(events).filter(({ id, status }) => id === "sample-parses" && status === "fail");
   expect(broken.map(({ url, line }) => [url.replace(site.url, ""), line])).toEqual([
     ["/docs/runtime/environment-variables", 52],

@@ -19,7 +19,7 @@ const install = page(
   '<h2>Install the client</h2><p>Install it.</p><pre><code class="language-sh">npm install acme</code></pre>',
 );
 
-/** Docs of a provider with one link on the start page that can be broken, and a prompt that is run against them. */
+/** Docs of a provider with a link on the start page that can be broken, and a prompt that runs against them. */
 function docs(now?: () => number) {
   let isBroken = true;
   const links = '<a href="/guide/setup">Setup</a> <a href="/install">Install the client</a>';
@@ -48,7 +48,7 @@ function docs(now?: () => number) {
     return (await send("GET", `/api/v1/runs/${run.runId}`)).body.report.slug as string;
   };
   const list = async (query: string) => (await send("GET", `/api/v1/friction?${query}`)).body as Thing[];
-  /** The dead link, however it is asked for. */
+  /** The dead link, from different endpoints. */
   const dead = async () => {
     const [byPrompt, byProvider] = [
       await list(`promptId=${prompt.id}`),
@@ -112,7 +112,7 @@ test("a link of real docs that breaks, is fixed and breaks again is one friction
     ],
   });
   expect(body.cost.points).toBeGreaterThan(0);
-  // The reports say the same of it, the oldest too.
+  // All reports agree, the oldest too.
   const report = (await app.send("GET", `/api/v1/reports/${slugs[0]}`)).body;
   expect(report.frictionPoints.find((each: Thing) => each.category === "dead_link")).toMatchObject({
     fingerprint: thing?.fingerprint,
@@ -134,7 +134,7 @@ test("friction of previews only is marked and comes after that of the live docs"
   expect(things.at(-1)).toEqual(link as Thing);
   const pages = [`/friction?promptId=${prompt.id}`, `/friction/${link?.fingerprint}?promptId=${prompt.id}`];
   for (const path of pages) expect((await app.send("GET", path)).body).toContain('data-preview="true"');
-  // Once it is live it is no preview's any more.
+  // Once it is live, it is no longer a preview's.
   await run();
   expect((await dead()).map(previewed)).toEqual([false]);
 });
@@ -143,7 +143,7 @@ test("a run that never reached the page proves nothing", async () => {
   const { site, run, dead, app, prompt } = docs();
   await run();
   expect((await dead()).map(({ title }) => title)).toEqual(["Dead link on Acme: /guide/setup (404)"]);
-  // Another start: the page with the dead link is not read, so nobody knows whether it still stands there.
+  // Another start URL: the page with the dead link is not read, so nobody knows whether it is still there.
   app.service.prompts.updatePrompt(app.a.org, prompt.id, {
     targetProviderId: null,
     additionalUrls: [{ url: `${site.url}/install` }],
@@ -198,7 +198,7 @@ describe("what counts", () => {
   test("an agent with a model may miss it: enough runs are needed to keep chance below 5 %", async () => {
     const { evaluate, told } = prompted();
     evaluate(byModel(withPoint));
-    // 1 of 1 is taken for 1 of 2: four misses are .0625, five .031.
+    // 1 of 1 counts as 1 of 2: four misses are .0625, five .031.
     evaluate(...Array.from({ length: 4 }, () => byModel(without)));
     expect(await told()).toEqual(["new", 1, 5]);
     evaluate(byModel(without));

@@ -9,7 +9,7 @@ import { evaluation, finishRuns, judge, niceGrade } from "./support/reports.ts";
 
 const preview = { "docs.example.com": "https://preview.example.com" };
 
-/** A prompt whose runs end as a test says: with a score, or with the reason why there is none. `side`: head has a urlMap. */
+/** A prompt whose runs end as a test sets: with a score, or with a failure. `side`: head has a urlMap. */
 function setUp(
   end: (side: "base" | "head", nth: number) => number | string | Grade,
   costUsd: number | null = 0,
@@ -25,7 +25,7 @@ function setUp(
   const ask = (body: object, headers = {}) =>
     app.send("POST", "/api/v1/gates", { body: { promptId, ...body }, headers });
   const get = async (id: string) => (await app.send("GET", `/api/v1/gates/${id}`)).body;
-  /** Ends what is queued and lets the gates go on, until this one is decided. */
+  /** Ends queued runs and advances the gates until this one is decided. */
   async function decided(id: string) {
     for (;;) {
       const gate = await get(id);
@@ -151,7 +151,7 @@ describe("a gate", () => {
     const other = app.service.prompts.createPrompt(app.a.org, { agent: "noisy", title: "Download", text }).id;
     const promptIds = [app.promptId, other];
     const warnings = async (id: string) => (await app.send("GET", `/api/v1/prompts/${id}`)).body.warnings.length;
-    // Their published runs are the baselines: two of each.
+    // Their published runs are the baselines: two each.
     for (const id of promptIds)
       evaluation(
         app,
@@ -227,12 +227,12 @@ describe("a gate", () => {
       reason: expect.stringMatching(/20% of the runs of the head .*: infrastructure: the host is gone$/),
       comparison: { friction: { shared: [{ after: { runs: 3, of: 3 } }], gone: [], new: [] } },
     });
-    // An adaptive one sees it at its first look.
+    // An adaptive one detects it at its first evaluation.
     expect(await setUp(lost).gate({ urlMap: preview, adaptive: true })).toMatchObject({
       status: "error",
       progress: { of: 6 },
     });
-    // Where no run of a side was made, nothing can be said to be gone or new.
+    // If no run of a side is valid, nothing is gone or new.
     const away = setUp((side, nth) => (side === "base" ? `infrastructure: away${nth < 4 ? "" : ", and late"}` : 70));
     expect(await away.gate({ urlMap: preview })).toMatchObject({
       reason: expect.stringMatching(/20% of the runs of the base .*: infrastructure: away$/),
@@ -371,7 +371,7 @@ describe("a gate that must not pass", () => {
       "failed",
       "passed",
     ]);
-    // The goal does not depend on what is found elsewhere in the docs.
+    // The goal doesn't depend on findings elsewhere in the docs.
     expect(await added({ onPath: false })).toBe("passed");
     expect((await explorer(() => niceGrade)).status).toBe("passed");
   });

@@ -19,7 +19,7 @@ const key = "sk-the-real-key-0123456789";
 globalThis.AI_SDK_LOG_WARNINGS = false;
 let fake: ReturnType<typeof serveFakeModel>;
 let gateway: ReturnType<typeof createGateway>;
-/** One that waits but shortly for what nobody reads. */
+/** Waits only briefly for abandoned responses. */
 let impatient: typeof gateway;
 const outage = [500, 529, 500, 529].map((status) => ({ fail: { status } }));
 const at = Date.UTC(2026, 0, 1);
@@ -58,7 +58,7 @@ afterAll(async () => {
 
 const price = { in: 10, out: 100, cached: 1 };
 
-/** A run of the model `provider/scenario`, what it was told, and a fetch that goes to its socket. */
+/** A run of the model `provider/scenario`, its events, and a fetch over its socket. */
 function openRun(
   provider: ModelProvider,
   name: string,
@@ -118,7 +118,7 @@ const tools = {
   weather: tool({ inputSchema: z.object({ city: z.string() }), execute: ({ city }) => `sunny in ${city}` }),
 };
 
-/** One call by hand, as any client could make it. */
+/** One call by hand, as any client could send it. */
 const call = (session: GatewaySession, path: string, body: unknown, headers: Record<string, string> = {}) =>
   fetch(`http://gateway${path}`, {
     unix: session.socketPath,
@@ -174,7 +174,7 @@ describe.each(names)("%s", (name) => {
           costUsd: 0.00165,
         },
       ]);
-      // What the client reads and what the gateway reads are the same figures.
+      // The client and the gateway read the same figures.
       expect(steps.map((step) => [step.usage.inputTokens, step.usage.outputTokens])).toEqual([
         [100, 20],
         [200, 10],
@@ -217,7 +217,7 @@ describe.each(names)("%s", (name) => {
     const leaving = new AbortController();
     const result = streamText({ model: make(session, "held"), prompt: "Hi.", abortSignal: leaving.signal });
     for await (const part of result.stream) if (part.type === "text-delta") leaving.abort();
-    // Meanwhile it has time to see that nobody is there any more.
+    // Meanwhile it has time to notice that the client is gone.
     const other = openRun("openai", "text");
     for (let i = 0; i < 20; i++) await (await ask(other.session, "text")).text();
     fake.release("held");
@@ -383,7 +383,7 @@ describe("provider failures", () => {
   });
 });
 
-/** The gateway of these tests, but for where the model is and with which key. */
+/** The gateway of these tests, except for the model's URL and key. */
 function createGatewayTo(baseUrl: string, otherKey = key, by = gateway): typeof gateway {
   return {
     ...by,
@@ -689,7 +689,7 @@ test("a stream is passed on as it arrives, and made to report its usage", async 
   const reader = answer.body?.getReader();
   const decoder = new TextDecoder();
   let text = "";
-  // The rest is held until this has come: a gateway that waits for more would wait for ever.
+  // The rest is sent after this has arrived: a gateway that waits for more would wait forever.
   while (!text.includes("First half")) text += decoder.decode((await reader?.read())?.value);
   expect(text).not.toContain("[DONE]");
   fake.release("held");

@@ -92,7 +92,7 @@ test("a session gets this grade", () => {
       ...[severity, category, events, lostPoints, lostSeconds, grounds],
     ]),
   ).toEqual([
-    // The check and the request on the way are one thing.
+    // The check and the request of the task are the same problem.
     ["medium", "dead_link", [8, 9, 10, 18], 2.8, 0.1, ["tested http://docs.acme.dev"]],
     ["low", "slow", [12], 3, 3.5, ["asked http://docs.acme.dev/install"]],
     ["low", "other", [16], 13.4, null, ["goal"]],
@@ -145,7 +145,7 @@ test("custom weights are another methodology, and nothing else differs", () => {
   const points = dimensions.reduce((sum, each, i) => sum + each.score * (weighed[i] ?? 0), 0);
   expect(other.score).toBe(Math.round((points / 45) * 10) / 10);
   expect(other.score).not.toBe(score);
-  // What friction costs in points follows the weights.
+  // The cost of friction in points follows the weights.
   const unpriced = (frictions: Friction[]) => frictions.map((each) => ({ ...each, lostPoints: null }));
   expect(unpriced(other.frictions)).toEqual(unpriced(one.frictions));
   expect(other).toMatchObject({ metrics: one.metrics, coverage: 0.45 });
@@ -232,7 +232,8 @@ test("an agent with a model is also graded on recovery and autonomy", () => {
       end("not_judged"),
     ),
   );
-  // shell recovered after a look in the docs (60), deploy did not (0); one interruption of four. Money: log2(.4 / .1) of 6 doublings.
+  // shell recovered after reading the docs (60), deploy did not (0); one interruption of four. Cost: log2(.4 / .1) of 6
+  // doublings.
   expect(grade.dimensions.map(({ name, score }) => [name, score])).toEqual([
     ["Docs discoverability", 100],
     ["Error recovery", 30],
@@ -271,7 +272,7 @@ test("exit codes and statuses take precedence over the agent's claims; its own n
     ),
   );
   expect(grade).toMatchObject({ outcome: "not_judged", metrics: { errors: 2, errorsDetail: "2 tool calls failed." } });
-  // Nothing that failed has to do with what it says.
+  // No failure supports its claim.
   expect(JSON.stringify(grade.frictions)).not.toContain("skips a step");
 });
 
@@ -303,7 +304,7 @@ test.each([
   [8, 40],
   [500, 40],
 ])("an answer %i clicks away scores %i for the path", (pages, points) => {
-  // 50 of 70 for the way, 20 of 70 for the request that did not miss
+  // 50 of 70 for the path, 20 of 70 for the request that didn't fail
   const expected = Math.round((points * 50 + 100 * 20) / 7) / 10;
   expect(dimensionOf(rules(...startPage, covered(pages)), "Docs discoverability")).toBe(expected);
 });
@@ -311,7 +312,7 @@ test.each([
 test("an uncovered goal scores less than a covered one, by the share that was covered", () => {
   const missed = (covered: string[], missing: string[], more = {}) =>
     rules(...startPage, milestone("goal_not_covered", { covered, missing, pages: 3, budget: "links", ...more }));
-  // way 40 × 3/4, misses 100
+  // path 40 × 3/4, failures 100
   expect(dimensionOf(missed(["a", "b", "c"], ["d"]), "Docs discoverability")).toBe(50);
   expect(dimensionOf(missed([], ["a"]), "Docs discoverability")).toBe(28.6);
   expect(dimensionOf(missed([], ["a"], { noOverlap: true }), "Docs discoverability")).toBe(28.6);
@@ -352,7 +353,7 @@ test("guessed URLs that fail count twice, a probe for llms.txt doesn't count", (
     dimensionOf(rules(...startPage, http("t0", "/b"), http("t3", "/c"), ...events), "Docs discoverability");
   expect(of()).toBe(100);
   expect(of(http("t2", "/llms.txt", guess))).toBe(100);
-  // 1 of 4 against the zero at a half; 2 of 5
+  // 1 of 4, where a half scores 0; 2 of 5
   expect(of(http("t2", "/x", { status: 404, provenance: "sitemap" }))).toBe(50);
   expect(of(http("t2", "/x", guess))).toBe(20);
 });
@@ -393,12 +394,12 @@ test("a failure reported by several events is one error", () => {
     errors: 3,
     errorsDetail: "2 requests on the path to the goal failed (1 × 403, 1 × without a response) and 1 other error.",
   });
-  // A model that does not answer is no fault of the target.
+  // A silent model is no failure of the target.
   const told = rules(error("/a"), error("/c"));
   const last = told.findLastIndex(({ type }) => type === "error");
   told[last] = { ...(told[last] as (typeof told)[number]), source: "gateway" };
   expect(gradeSession(told).metrics.errors).toBe(1);
-  // What was fetched to test a statement is no error.
+  // A failed request of a check is no error.
   expect(errors(http("t1", "/a", { ...refused, purpose: "check" }), result("t1", "check", false)).errors).toBe(0);
 });
 
@@ -547,11 +548,11 @@ test("one issue has one fingerprint, whatever the run, and another issue another
   expect(prints(dead("http://docs.acme.dev/b"))).not.toEqual([print!]);
   const sample = (digest: string) => check("sample", "sample-parses", 0, { subject: `${site}/a#${digest}` });
   expect(new Set(prints(sample("aa"), sample("bb"))).size).toBe(2);
-  // Two checks of one site are two things.
+  // Two checks of one site are two findings.
   expect(
     prints(check("discovery", "http-status-codes", 0), check("discovery", "bot-protection-interference", 0)),
   ).toHaveLength(2);
-  // What helps agents and stops none is one list for a site.
+  // Conventions that help agents but block none are one finding per site.
   expect(prints(check("discovery", "llms-txt-exists", 0), check("discovery", "llms-txt-coverage", 0))).toHaveLength(1);
 });
 

@@ -25,7 +25,7 @@ function site(routes: Parameters<typeof serveSite>[0]): Site {
   return served;
 }
 
-/** A server that speaks bytes; `sockets` are the connections it has had. */
+/** A server that responds with raw bytes; `sockets` are its connections so far. */
 async function rawServer(
   talk: (socket: net.Socket) => void,
 ): Promise<{ url: string; port: number; sockets: net.Socket[] }> {
@@ -44,7 +44,7 @@ async function rawServer(
   return { url: `http://127.0.0.1:${port}`, port, sockets };
 }
 
-/** What came of a request, with every loopback port written as PORT. */
+/** Result of a request, with loopback ports written as PORT. */
 async function outcome(guarded: Guard, url: string, init?: GuardedRequest) {
   const result = await guarded.request(url, init).then(
     ({ headers: _headers, body: _body, ms: _ms, ...rest }) => rest,
@@ -525,7 +525,7 @@ describe("limits", () => {
     const all = Promise.all(Array.from({ length: 12 }, () => guarded.request(`${home.url}/slow`)));
     for (let batch = 0; batch < 3; batch++) {
       await four.promise;
-      // Of a guard that does not wait: once it is through, a fifth request would be in as well.
+      // If the guard didn't wait, a fifth request would be through by now.
       await guard().request(`${home.url}/probe`);
       const now = held;
       held = [];

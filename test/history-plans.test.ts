@@ -9,11 +9,11 @@ import { testApp } from "./support/app.ts";
 const folder = mkdtempSync(join(tmpdir(), "evald-plans-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-/** Tables that grow with the reports. */
+/** Tables that grow with the number of reports. */
 const large =
   /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|named_pages|eval_requests|fixes|recommendations)\b/;
 
-/** Every statement that is prepared while `work` is done. */
+/** All statements prepared during `work`. */
 async function statementsOf(work: () => unknown): Promise<string[]> {
   const seen = new Set<string>();
   const { prepare } = Database.prototype;
@@ -30,7 +30,7 @@ async function statementsOf(work: () => unknown): Promise<string[]> {
 }
 
 test("trends, friction, docs map and fixes scan no large table, with and without statistics", async () => {
-  // The planner has its statistics here: of a table that is all one organization's it may think that an index is of no use.
+  // With statistics: in a table of a single organization, the planner may consider an index useless.
   const { key, promptIds, providerId, slugs } = seedHistory(folder, 3000);
   let app: ReturnType<typeof testApp> | undefined;
   const statements = await statementsOf(async () => {
@@ -64,7 +64,7 @@ test("trends, friction, docs map and fixes scan no large table, with and without
       .all()
       .filter(({ detail }) => large.test(detail))
       .map(({ detail }) => `${detail}: ${sql}`);
-  // What the queue, the schedules and the upkeep read was prepared too; only what the answers above need is meant.
+  // Statements of the queue, the schedules and maintenance were prepared too; only those for the responses above count.
   const own = statements.filter((sql) => !/"jobs"|"slots"|"attempts"|"next_slot_at"/.test(sql));
   expect(own.flatMap(scans)).toEqual([]);
   client.run("delete from sqlite_stat1");

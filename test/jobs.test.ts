@@ -18,7 +18,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Lets everything else run until the condition holds. */
+/** Yields until the condition holds. */
 async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await turn();
 }
@@ -108,7 +108,7 @@ describe("the states of a job", () => {
   test("a requeued job waits for its delay, and increases its counter", () => {
     const { enqueue, claim, claimAll, putBack, get, pass, history } = openQueue();
     enqueue("a");
-    // Jitter makes fractions of a millisecond, which an integer column refuses.
+    // Jitter produces fractions of a millisecond, which an integer column rejects.
     expect(putBack(claim() as Lease, { delayMs: 4999.3, reason: "busy", costUsd: 0.5 })).toBe(true);
     expect(get("job-1")).toEqual({ ...begun, spent: 1, availableAt: 1_005_000, lastError: "busy" });
     pass(4999);
@@ -205,7 +205,7 @@ describe("the states of a job", () => {
     const { leases } = claimAll(10);
     expect(leases.map(({ subject }) => subject)).toEqual(["small x 1", "big x 1", "big z 1"]);
     expect(claimAll(10).leases).toEqual([]);
-    // Room on the host and in the organization.
+    // Free slots for the host and the organization.
     putBack(leases[0] as Lease, { delayMs: 1000 });
     expect(claimAll(10).leases.map(({ subject }) => subject)).toEqual(["small x 2"]);
   });
@@ -248,7 +248,7 @@ describe("the states of a job", () => {
   });
 });
 
-/** A service whose agent is scripted, and a prompt to run. */
+/** A service with a scripted agent, and a prompt to run. */
 async function setUp(
   agent: Agent,
   options: { env?: Record<string, string>; dataDir?: string; now?: () => number } = {},
@@ -476,7 +476,7 @@ describe("the runner", () => {
     let begun = 0;
     const agent = scriptedAgent(async function* (signal) {
       yield { type: "thought", text: `begun ${++begun}`, by: "rule" };
-      // A full batch, so that something of the broken-off attempt is stored.
+      // A full batch, so that part of the interrupted attempt is stored.
       for (let i = 0; i < 100; i++) yield { type: "thought", text: "filler", by: "rule" };
       if (begun === 1) await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
       yield end;
@@ -608,7 +608,7 @@ describe("the runner", () => {
 
   test("a database that can't store the session is the service's fault, not the agent's", async () => {
     const agent = scriptedAgent(async function* () {
-      // The same event id twice: the database refuses the row.
+      // The same event ID twice: the database rejects the row.
       yield { type: "tool_call", id: "1", tool: "x".repeat(10), input: {} };
       for (let i = 0; i < 100; i++) yield { type: "nonsense" } as never;
       yield end;

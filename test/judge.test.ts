@@ -55,7 +55,7 @@ test("a goal is reached if events prove every part", async () => {
     "The goal was reached: every part is proven. The judge: It works in the end. The first command of the docs does not.",
   );
   expect(report.summary.whatWorked).toEndWith("The judge: The query.");
-  // The agent used no model that anyone counted; the attempt paid for its judge.
+  // The agent's own usage is unknown; the attempt paid for its judge.
   expect(report.metrics).toMatchObject({ cost: "unknown", costUsd: null, timeSeconds: expect.any(Number) });
   expect(attempts).toMatchObject([{ outcome: "done", costUsd: 0.002 }]);
   expect(trace.slice(13).map(({ type, name, source }: Record<string, string>) => name ?? `${type} ${source}`)).toEqual([
@@ -75,7 +75,7 @@ test("friction that only a judge can find is included, with evidence and a recom
     events: expect.arrayContaining([4, 7]),
     description: expect.stringContaining("The judge: The first install failed with E404."),
   });
-  // What rules and the judge found of one cause is one fix.
+  // Findings of rules and judge with the same cause have one fix.
   expect(report.recommendations).toMatchObject([
     { frictionIds: [friction.id], evidence: { line: 1, found: "npm i acme", expected: "npm i @acme/sdk" } },
   ]);
@@ -157,7 +157,7 @@ test("a judge spends what is left of its run's budget, and is not called without
   const app = judged({ turns: [says(answer())] });
   app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 0.001 });
   const { report } = await app.run();
-  // One call is made where something is left; the next run finds the month spent.
+  // One call is made while something is left; the next run finds the budget spent.
   expect(report).toMatchObject({ outcome: "succeeded", judge: { costUsd: 0.002, calls: 1 } });
   await expect(app.run()).rejects.toThrow("has spent $0.00 of its monthly budget of $0.001");
 });
@@ -314,7 +314,7 @@ describe("a claim that the session doesn't support", () => {
         parts: [{ met: "yes" }, { met: "unclear", events: [] }],
       },
     });
-    // The words of a judge who claims what is not so are not taken.
+    // The explanation of a judge with unproven claims is dropped.
     expect(JSON.stringify([report.keyFinding, report.verdict, report.summary])).not.toContain("The judge:");
     expect(JSON.stringify(app.model.requests[1]?.body)).toContain(why);
   });
@@ -462,7 +462,7 @@ describe("a page that addresses the judge", () => {
 
   test("changes no number even if the judge obeys, and adds no URL", async () => {
     const clean = await judged({ turns: [says(unclear)], sessions: [modelSession({ page, works: false })] }).run();
-    // Each is asked for twice: the judge insists.
+    // Each is requested twice: the judge insists.
     const turns = attacks.flatMap(({ obeyed, name }) =>
       isDropped(name) ? [says(obeyed), says(obeyed)] : [says(obeyed)],
     );
@@ -492,7 +492,7 @@ describe("a page that addresses the judge", () => {
     });
     for (const { name, page: said } of attacks) {
       const { report } = await app.run();
-      // Words that a page said before prove nothing, whoever says them again.
+      // Words that a page contained before prove nothing, whoever repeats them.
       if ([rows, "added 1 package"].some((words) => said.includes(words))) continue;
       expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
       expect(report.judge.parts).toEqual(clean.report.judge.parts);

@@ -16,7 +16,7 @@ test("a key has 42 characters, and keys are unique", () => {
   const keys = Array.from({ length: 200 }, () => service.keys.createKey(a.org, "k").key);
   expect(keys.filter((key) => !/^evals_[0-9A-Za-z]{36}$/.test(key) || !isKeyShaped(key))).toEqual([]);
   expect(new Set(keys).size).toBe(200);
-  // Every character of the alphabet is used: 7,200 draws leave none out.
+  // Every character of the alphabet occurs: 7,200 draws omit none.
   expect(new Set(keys.join("").replaceAll("evals_", "")).size).toBe(62);
 });
 
@@ -30,7 +30,7 @@ test("2,000 typos are rejected without a database query", async () => {
     }
   const tried = [...typos].slice(0, 2000);
   expect(tried.length).toBe(2000);
-  // Whatever asks the database now fails, and would be a 500.
+  // From here on, every database query fails and would return a 500.
   db.$client.run("drop table api_keys");
   const statuses = new Set<number>();
   for (const typo of tried) statuses.add((await send("GET", "/api/v1/runs", withKey(typo))).status);
@@ -151,7 +151,7 @@ describe("objects of another organization", async () => {
         JSON.stringify(nobodys.body).replaceAll(unknown, "ID"),
       );
       expect([...theirs.headers.keys()]).toEqual([...nobodys.headers.keys()]);
-      // Its owner does find it, so that the probe is none into the void.
+      // Its owner does find it, so the test is meaningful.
       expect((await send(method, path.replace("{id}", own), { ...body, ...asB })).status).toBe(200);
     },
   );

@@ -3,7 +3,7 @@ import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
-/** What somebody can come to by links alone, from `start` on: each address with its status and where it stands. */
+/** All URLs reachable by links from `start`, each with its status and where it is linked. */
 async function crawl(who: ReturnType<typeof browse>, start: string, base: string) {
   const seen = new Map<string, { status: number; from: string }>();
   const ahead: [path: string, from: string][] = [[start, "start"]];
@@ -19,11 +19,11 @@ async function crawl(who: ReturnType<typeof browse>, start: string, base: string
     for (const [, raw = ""] of String(body).matchAll(/<(?:a|link)\b[^>]*?\shref="([^"]*)"/g)) {
       if (raw.startsWith("data:")) continue;
       const { origin, pathname, search } = new URL(raw.replaceAll("&amp;", "&"), here);
-      // Filters of a session and pages of a list lead to the same page again and again.
+      // Session filters and list pages lead to the same page again and again.
       if (origin === here.origin && !seen.has(pathname + search) && !/[?&](types|fromSeq|offset)=/.test(search))
         ahead.push([pathname + search, path]);
     }
-    // A page names nothing outside of the base path.
+    // A page links to nothing outside of the base path.
     for (const [, at = ""] of String(body).matchAll(
       /\s(?:href|action|src|hx-get|hx-post|hx-sse:connect|data-session)="(\/[^"]*)"/g,
     ))
@@ -91,7 +91,7 @@ for (const base of ["", "/evals"]) {
     const places = ["/prompts", "/runs", "/reports", "/friction", "/trends", "/providers", "/settings", "/account"];
     for (const place of [...places, "/settings/keys", "/docs", `/prompts/${promptId}`, `/reports/${slug}/session`])
       expect(paths).toContain(place);
-    // Home and the list of prompts lead to what a change was found by.
+    // Home and the list of prompts link to the evidence of a change.
     expect(paths.some((path) => path.startsWith("/compare?slugs="))).toBe(true);
     expect(paths.some((path) => path.startsWith("/friction/"))).toBe(true);
     expect(paths.some((path) => path.startsWith("/sign-in"))).toBe(false);

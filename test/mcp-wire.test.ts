@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import pino from "pino";
 import { testApp } from "./support/app.ts";
 
-// The endpoint as HTTP sees it: eras, headers, sizes, and what is refused.
+// The HTTP side of the endpoint: revisions, headers, sizes, and errors.
 
 const app = testApp();
 const { send } = app;

@@ -19,7 +19,7 @@ const nine = [
 const unknownId = "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20";
 const moment = Date.UTC(2026, 10, 21, 9, 30);
 
-/** An organization with one prompt and two reports of it, at a moment that stands still, and what a caller of it can name. */
+/** An organization with one prompt and two reports, with a stopped clock, and IDs that a caller can use. */
 function furnished() {
   const app = testApp({ now: () => moment });
   const { runId, slug } = runWithReport(app, niceGrade);
@@ -28,7 +28,7 @@ function furnished() {
   return { app, ...rpc(app), promptId, slug, second: second?.slug ?? "" };
 }
 
-/** Arguments with which each tool has something to say. */
+/** Arguments with which each tool succeeds. */
 const goodArguments = ({ promptId, slug, second }: ReturnType<typeof furnished>): Record<string, object> => ({
   list_reports: { promptId, limit: 1 },
   get_report: { slug },
@@ -234,7 +234,7 @@ describe("request_eval", () => {
   test("waits for the runs, and reports progress to a client that requests it", async () => {
     const { app, promptId } = asking();
     await app.service.runner.start();
-    /** What a client that reads streams hears of one call, the answer last. */
+    /** Messages of one call to a client that accepts streams, the response last. */
     async function hear() {
       const params = {
         name: "request_eval",
@@ -262,7 +262,7 @@ describe("request_eval", () => {
     const end = { progressToken: "mine", progress: 2, total: 2, message: "2 of 2 runs finished" };
     expect(first.said.at(-1)).toEqual(end);
     expect([first.result.status, first.result.runs[0].report.outcome]).toEqual(["completed", "not_judged"]);
-    // The same evaluation, which has ended.
+    // The same evaluation, after it ended.
     const again = await hear();
     const { estimate } = again.result;
     expect(again).toEqual({ said: [first.said[0], end], result: { ...first.result, estimate } });
@@ -331,7 +331,7 @@ describe("long results", () => {
       offset = page.nextOffset;
     }
     expect(seen).toEqual(["Task 4", "Task 3", "Task 2", "Task 1", "Task 0"]);
-    // The third is too long to go with two others.
+    // The third is too long to fit with two others.
     expect(pages).toEqual([2, 1, 2]);
   });
 
@@ -372,13 +372,13 @@ describe("friction", () => {
     ).toEqual([
       ["lasting", "open", { runs: 3, of: 3 }, 2],
       ["back", "regressed", { runs: 2, of: 3 }, 2],
-      // What is fixed is not watched any more, and what is new is counted from its first evaluation on.
+      // A fixed point is no longer updated, and a new one counts from its first evaluation.
       ["fixed", "fixed", { runs: 1, of: 2 }, 0],
       ["fresh", "new", { runs: 1, of: 1 }, 2],
     ]);
     const fixed = await call("get_friction_points", { promptId, state: "fixed" });
     expect(fixed.frictionPoints.map(({ title }: Point) => title)).toEqual(["fixed"]);
-    // As it stands now.
+    // Its current state.
     const first = await call("get_friction_points", { slug: slugs[0] });
     expect(first.frictionPoints.map(({ title, state }: Point) => [title, state])).toEqual([
       ["fixed", "fixed"],
@@ -413,11 +413,11 @@ describe("friction over repeats", () => {
       old: ["open", { runs: 4, of: 8 }],
       new: ["new", { runs: 3, of: 4 }],
       gone: ["fixed", { runs: 3, of: 8 }],
-      // Four runs in a row miss by luck what one in four meets: (3/4)⁴ is .32.
+      // The chance that four runs in a row miss what one in four meets: (3/4)⁴ is .32.
       rare: ["new", { runs: 1, of: 8 }],
     });
     expect(await states({ slug: second[2]?.slug })).toEqual({ new: ["new", { runs: 3, of: 4 }] });
-    // Of eleven misses it would be .042.
+    // With eleven misses it would be .042.
     evaluation(app, promptId, [none, none, none, none, none, none]);
     expect((await states({ promptId })).rare).toEqual(["new", { runs: 1, of: 14 }]);
     evaluation(app, promptId, [none]);

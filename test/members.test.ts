@@ -22,7 +22,7 @@ describe("an invitation", () => {
     const link = await inviteLink(owner, "Bea@Example.com", "admin");
     const bea = browse(app);
     expect((await bea.get(link)).body).toContain('value="bea@example.com"');
-    // The address is the invitation's, whatever a form says.
+    // The email address is the invitation's, whatever a form contains.
     const joined = await bea.post(link, { name: "Bea", password, email: "eve@example.com" });
     expect([joined.status, joined.location]).toEqual([303, "/"]);
     expect((await bea.get("/")).body).toContain('<p class="org">A</p>');

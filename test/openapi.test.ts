@@ -11,7 +11,7 @@ import { Run, RunResponse } from "../src/runs/schema.ts";
 import { testApp } from "./support/app.ts";
 import { openApiFile, servedOpenApi } from "./support/openapi.ts";
 
-// What an earlier app of the same process has served must leave no trace in the description.
+// Requests to an earlier app of the same process must not affect the description.
 await testApp().send("GET", "/api/v1/prompts");
 const { app, send } = testApp({ env: { EVALD_BASE_URL: "https://evals.acme.dev/ax" } });
 const document = (await send("GET", "/ax/openapi.json", { headers: { authorization: "" } })).body;
@@ -39,7 +39,8 @@ test("the five operations of the specification have the statuses that it lists",
   const statuses = (name: string) => Object.keys(operations.find((each) => each.name === name)?.responses ?? {});
   expect(statuses("GET /api/v1/prompts")).toEqual(["200", "400", "401", "403", "500", "503"]);
   expect(statuses("GET /api/v1/prompts/{promptId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
-  // Added: 403 a key that is held to other scopes, 409 an archived prompt, 413 a body above 1 MiB, 503 a full disk.
+  // Added: 403 for a key with other scopes, 409 for an archived prompt, 413 for a body above 1 MiB, 503 for a full
+  // disk.
   expect(statuses("POST /api/v1/prompts/{promptId}/run")).toEqual([
     "200",
     "400",

@@ -19,7 +19,7 @@ describe("the first owner", () => {
 
     const out = await browser.post("/sign-out");
     expect([out.status, out.location, browser.cookie()]).toEqual([303, "/sign-in", ""]);
-    // The cookie of before opens nothing any more.
+    // The old cookie is no longer valid.
     expect((await browse(app, cookiesOf(made.headers)).get("/runs/x")).location).toBe("/sign-in?next=%2Fruns%2Fx");
 
     const again = await browser.post("/sign-in", { email: " ada@EXAMPLE.com", password, next: "/runs/x?a=1" });

@@ -38,7 +38,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
   ]);
   expect(gates.getGate(org, gate.id).status).toBe("error");
   prompts.updatePrompt(org, promptId, { baselineRequestId: head });
-  // Filters that next to nothing passes: no row is read that is not listed.
+  // Selective filters: only listed rows are read.
   const found = reports.listReports(org, { promptId, minScore: 94, outcome: "not_judged" }, { limit: 5, offset: 0 });
   expect([found.items.length, found.total]).toEqual([0, 0]);
   const filtered = [...asked].filter((sql) => sql.includes('+"reports"."prompt_id"'));
@@ -53,7 +53,7 @@ test("computations over stored reports use indexes, and scan no table", async ()
   spy.mockRestore();
 
   const scans = [...asked]
-    // Of no reports the friction is asked for where nothing is true.
+    // Friction is only read if there are reports.
     .filter((sql) => /^(select|update|with)/i.test(sql) && !/where false$/.test(sql))
     .flatMap((sql) =>
       $client

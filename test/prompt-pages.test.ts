@@ -380,7 +380,7 @@ test("a new organization sees how to start", async () => {
 const decode = (text: string) =>
   text.replaceAll("&lt;", "<").replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 
-/** What a browser would send of the forms of a page, its buttons left alone. */
+/** The fields that a browser would send for the forms of a page, without buttons. */
 function fieldsOf(html: string): Record<string, string | string[]> {
   const fields: [string, string][] = [];
   const begin = (element: { getAttribute(name: string): string | null }) => {
@@ -411,7 +411,7 @@ function fieldsOf(html: string): Record<string, string | string[]> {
   );
 }
 
-/** The items of the first list in an element of this class, as text. */
+/** The items of the first list in an element with this class, as text. */
 function listIn(html: string, name: string): string[] {
   const from = html.indexOf(`class="${name}"`);
   const list = from < 0 ? "" : html.slice(from, html.indexOf("</ol>", from));

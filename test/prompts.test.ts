@@ -15,7 +15,7 @@ const setUp = () => {
     create,
     id: async (body: unknown): Promise<string> => (await create(body)).body.id,
     change: (id: string, body: unknown) => t.send("PATCH", `/api/v1/prompts/${id}`, { body }),
-    /** The task as it was stored for the agent. */
+    /** The stored task for the agent. */
     taskOf: (runId: string) => t.db.select().from(runs).where(eq(runs.id, runId)).get()?.task,
   };
 };
@@ -139,7 +139,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     tags: ["sdk", "quickstart"],
     hasPublicBadge: true,
   });
-  // Nothing given, nothing changed; what only the service decides cannot be given.
+  // Empty changes change nothing; read-only fields are ignored.
   const untouched = await change(made.id, { id: "x", createdAt: "x", orgId: "x", templateVars: ["x"] });
   expect([untouched.status, untouched.body]).toEqual([200, emptied.body]);
 });

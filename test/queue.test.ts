@@ -1,6 +1,7 @@
-// The queue and the group commit against models, over random histories. `TORTURE=20 bun test test/queue.test.ts` runs twenty times as many. A
-// failing history is printed shrunk, with its seed and path; put it into `past`, where it is tried first each time. (The history and not the
-// seed is kept: a seed stands for another history as soon as a step is added.)
+// The queue and the group commit against models, over random histories. `TORTURE=20 bun test test/queue.test.ts` runs
+// twenty times as many. A failing history is printed shrunk, with its seed and path; add it to `past`, which is tried
+// first each time. (The history rather than the seed, because a seed produces another history as soon as a step is
+// added.)
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import fc from "fast-check";
@@ -15,7 +16,7 @@ const numRuns = (isThorough ? 600 : 100) * Number(process.env.TORTURE ?? 1);
 const dayMs = 24 * 3600_000;
 const leaseMs = 30_000;
 
-/** Numbers that choose among what there is (a lease, a job) count from the newest. */
+/** Numbers that select a lease or a job count from the newest. */
 type Step =
   | { do: "enqueue"; org: string; host: string; maxAttempts: number; rank: number }
   | { do: "claim"; most: number; owner: string }
@@ -78,7 +79,7 @@ const histories = fc.array(fc.oneof(...weighted.map(([weight, arbitrary]) => ({ 
 });
 
 const past: Step[][] = [
-  // An organization with a day limit was blocked by what it had begun before the clock was set back.
+  // A daily limit was exceeded by jobs started before the clock was set back.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
@@ -87,7 +88,7 @@ const past: Step[][] = [
     { do: "pass", ms: -dayMs },
     { do: "claim", most: 1, owner: "me" },
   ],
-  // A job that was begun and given back waited for a day when its organization had begun as many as it may.
+  // A job that was started and requeued waited for a day if its organization had reached its limit.
   [
     { do: "limit", org: "a", atOnce: null, aDay: 1 },
     { do: "enqueue", org: "a", host: "", maxAttempts: 1, rank: 0 },
@@ -107,7 +108,7 @@ const past: Step[][] = [
 type Job = typeof jobs.$inferSelect;
 type Attempt = typeof attempts.$inferSelect;
 
-/** What the queue promises, said in the plainest way: each claim looks at everything. */
+/** The specification of the queue in its simplest form: each claim looks at everything. */
 function createModel(clock: { now: number }) {
   const all = new Map<string, Job>();
   const history: Attempt[] = [];
@@ -115,7 +116,7 @@ function createModel(clock: { now: number }) {
   const limitsOf = (name: string) => limits.org.get(name) ?? { atOnce: null, aDay: null };
   const running = () => [...all.values()].filter(({ state }) => state === "running");
   const busy = (name: string) => running().filter(({ orgId }) => orgId === name).length;
-  /** Begun within 24 hours; what a clock that ran ahead has begun later than now does not count. */
+  /** Started within 24 hours; starts in the future, from a fast clock, don't count. */
   const isOfToday = ({ startedAt: at }: Job) => at !== null && at > clock.now - dayMs && at <= clock.now;
   const begunToday = (name: string) => [...all.values()].filter((job) => job.orgId === name && isOfToday(job)).length;
 
@@ -224,7 +225,7 @@ describe("the queue equals its model over any history", () => {
   const db = openDb(":memory:");
   const client = db.$client;
 
-  /** Plays a history on the queue and its model, and compares all that they say and store after each step. */
+  /** Plays a history on the queue and its model, and compares all results and rows after each step. */
   function play(history: Step[]): void {
     client.run("delete from attempts");
     client.run("delete from jobs");
@@ -234,14 +235,14 @@ describe("the queue equals its model over any history", () => {
     const queue = createQueue({ db, now: () => clock.now, newId: () => nextId });
     const model = createModel(clock);
     const limits = { org: model.limitsOf, host: model.limits.host };
-    /** Every lease that was ever given out, newest first: most are too late. */
+    /** All leases so far, newest first: most have expired. */
     const leases: Lease[] = [];
     const ids: string[] = [];
     const holders = () => leases.filter((each) => queue.holds(each)).map(({ id }) => id);
 
     function take(each: Step): void {
       if (each.do === "enqueue") {
-        // Ids of a clock that was set back sort before older ones.
+        // IDs of a clock that was set back sort before older ones.
         nextId = `job-${each.rank}-${String(++made).padStart(3, "0")}`;
         ids.unshift(nextId);
         const job = {
@@ -263,7 +264,7 @@ describe("the queue equals its model over any history", () => {
         expect(taken).toEqual(expected.jobs.map(leaseOf));
         expect(nextDueAt).toBe(expected.nextDueAt);
         leases.unshift(...taken);
-        // A limit that was lowered is exceeded by what ran already, never by a claim.
+        // A lowered limit is exceeded by running jobs, never by a claim.
         for (const [name, was] of before) if (over(name) > 0) expect(over(name)).toBe(was);
       } else if (each.do === "pass") clock.now += each.ms;
       else if (each.do === "limit") model.limits.org.set(each.org, { atOnce: each.atOnce, aDay: each.aDay });
@@ -303,7 +304,7 @@ describe("the queue equals its model over any history", () => {
       take(each);
       expect(byId(db.select().from(jobs).all())).toEqual(byId([...model.all.values()]));
       expect(byAttempt(db.select().from(attempts).all())).toEqual(byAttempt([...model.history]));
-      // One live holder a running job; one line of history each time that a job was begun, ended unless it runs.
+      // One holder per running job; one history row per start, ended unless it runs.
       expect(holders().sort()).toEqual(
         model
           .running()
@@ -323,7 +324,7 @@ describe("the queue equals its model over any history", () => {
       );
     }
 
-    // Nobody starves: with nothing in the way, all that is left comes to its end.
+    // No starvation: without limits, all remaining jobs finish.
     model.limits.org.clear();
     limits.host = model.limits.host = 99;
     clock.now = Math.max(clock.now, ...[...model.all.values()].map(({ availableAt }) => availableAt));
@@ -334,7 +335,7 @@ describe("the queue equals its model over any history", () => {
       while (holders().length > 0)
         take({ do: "settle", lease: leases.findIndex((each) => queue.holds(each)), state: "done", costUsd: 0.25 });
     }
-    // What was spent is the sum over the attempts, whoever ended them.
+    // The cost is the sum over the attempts, whoever ended them.
     const spent = client.query<{ usd: number }, []>("select coalesce(sum(cost_usd), 0) usd from attempts").get();
     expect(spent?.usd).toBe(model.history.reduce((sum, { costUsd }) => sum + (costUsd ?? 0), 0));
   }
@@ -369,7 +370,7 @@ const work = fc.record<Work>({
 const batches = fc.array(fc.array(work, { minLength: 1, maxLength: 8 }), { minLength: 1, maxLength: 6 });
 
 const pastBatches: Work[][][] = [
-  // What came after a lost transaction was stored outside of any.
+  // Work after a lost transaction was stored outside of any.
   [
     [
       { rows: 1, deed: "loses the transaction" },
@@ -385,7 +386,7 @@ describe("acknowledged work is stored, and nothing else", () => {
   client.run(
     "create table rows (id text primary key, parent text references parents deferrable initially deferred) strict",
   );
-  // A disk that is full or fails makes SQLite end the whole transaction by itself; so does this.
+  // A full or failing disk makes SQLite end the whole transaction by itself; so does this.
   client.run(
     "create trigger lost before insert on rows when new.id like '%lost' begin select raise(rollback, 'lost'); end",
   );

@@ -17,7 +17,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
 });
 
-/** Docs whose link is dead until they are mended, and a prompt that was run on them with two runs. */
+/** Docs with a dead link until it is fixed, and a prompt with two runs on them. */
 async function evaluated(dataDir?: string) {
   const state = { isMended: false, isThere: true };
   const html = (body: string) =>
@@ -91,7 +91,7 @@ test("a fix marked as done is verified by new runs", async () => {
       title.startsWith("Fix broken links"),
     );
   expect((await adviceOf()).done).toMatchObject({ status: "verified", doneBy: 'the API key "test"' });
-  // Another process finds the same.
+  // Another process returns the same.
   const { config, log, baseUrl } = app.service.deps;
   const again = createService({ db: openDb(folder), config, log, agents: {}, baseUrl });
   const filter = { promptId: prompt.id, status: "verified" } as const;
@@ -127,7 +127,7 @@ test("a few runs of a model that miss it decide nothing if it may be chance, nor
       { promptId: id, runs },
       { by: "Ada", trigger: "web" },
     );
-  /** The runs of the newest evaluation end with this grade; no agent is sent. */
+  /** The runs of the newest evaluation end with this grade, without an agent. */
   const end = (grade: Grade, model: string | null = null) => {
     const [done] = evaluation(app, id, [grade, grade, grade]);
     app.db.$client.run("update runs set model = ? where eval_request_id = ?", [model, done?.evalRequestId ?? ""]);

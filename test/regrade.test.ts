@@ -35,14 +35,14 @@ afterEach(async () => {
 const get = async (app: App, path: string) => (await app.send("GET", path)).body;
 const listed = (app: App, slug: string): Promise<GradingList> => get(app, `/api/v1/reports/${slug}/gradings`);
 const ask = (app: App, body: object) => app.send("POST", "/api/v1/regrades", { body: { since, ...body } });
-/** Asks for a regrade, has it done, and answers with what came of it. */
+/** Requests a regrade, runs it, and returns its result. */
 async function regrade(app: App, body: object = {}) {
   const asked = await ask(app, body);
   if (asked.status !== 200) return asked.body;
   await app.runJobs();
   return get(app, `/api/v1/regrades/${asked.body.regradeId}`);
 }
-/** The events of a report's run, as they are stored. */
+/** The stored events of a report's run. */
 const eventsOf = (app: App, runId: string) => readSession(app.db, { orgId: app.a.org, runId, attempt: 1 });
 
 describe("another methodology", () => {
@@ -69,8 +69,7 @@ describe("another methodology", () => {
     expect(scores(now.dimensions)).toEqual(scores(dimensions));
     expect(now.methodology.id).toBe("2");
     expect(now.score).not.toBe(report.score);
-    // What is the same friction keeps its id, and its advice too.
-    // What it cost in points follows the weights.
+    // The same friction keeps its ID, and so does its fix. Its cost in points follows the weights.
     const unpriced = ({ frictionPoints }: typeof now) =>
       frictionPoints.map((point: object) => ({ ...point, lostPoints: null }));
     expect(unpriced(now)).toEqual(unpriced(report));
@@ -96,7 +95,7 @@ describe("another methodology", () => {
     expect(await regrade(app, { methodology: "acme-1" })).toMatchObject({ graded: 1, unchanged: 0 });
     expect(await get(app, path)).toEqual(report);
     expect((await listed(app, report.slug)).gradings).toHaveLength(2);
-    // Nobody was asked again.
+    // No model was called again.
     expect(app.model.requests).toHaveLength(1);
   });
 
@@ -175,16 +174,16 @@ describe("another judge", () => {
     });
     expect(report.outcome).toBe("succeeded");
     expect(await get(app, `/api/v1/reports/${report.slug}?methodology=${report.methodology.hash}`)).toEqual(report);
-    // The session and the attempt of the run are what they were.
+    // The session and the attempt of the run are unchanged.
     expect((await get(app, `/api/v1/reports/${report.slug}/trace`)).total).toBe(16);
     expect(app.service.endings.listAttempts(app.a.org, report.run.runId)).toEqual(attempts);
-    // A second time there is nothing left to ask.
+    // A second time, nothing is left to judge.
     expect(await regrade(app, { judge: "openai-compatible/agent", maxUsd: 1 })).toMatchObject({
       unchanged: 1,
       spentUsd: 0,
     });
     expect(app.model.requests).toHaveLength(2);
-    // Another methodology keeps the judgement that is shown.
+    // Another methodology keeps the shown judgment.
     expect(await regrade(app, { methodology: "2" })).toMatchObject({ unchanged: 1 });
   });
 
@@ -266,7 +265,7 @@ describe("a session judged several times", () => {
     const app = judged({ turns });
     const { report } = await app.run();
     const judge = "openai-compatible/judge";
-    // The judgement of the run is the first of the five.
+    // The judgment of the run is the first of the five.
     expect(await regrade(app, { judge, repeats: 5, maxUsd: 1 })).toMatchObject({ graded: 1, spentUsd: 0.008 });
     const { gradings: all, judgeVariance } = await listed(app, report.slug);
     expect(all.map(({ repeat, isShown }: Grading) => [repeat, isShown])).toEqual([
@@ -348,7 +347,7 @@ describe("a regrade", () => {
     const plan = async (body: object) => (await ask(app, { ...body, dryRun: true })).body;
     expect(await plan({ methodology: "2" })).toMatchObject({ ...planned, graded: 2, unchanged: 0, estimatedUsd: 0 });
     expect(await plan({ judge: "openai-compatible/judge", maxUsd: 1 })).toMatchObject({ graded: 0, unchanged: 2 });
-    // 1,000 tokens in and 100 out have been taken by each judging: 0.002 USD at the price of the other one too.
+    // Each judgment used 1,000 tokens in and 100 out: 0.002 USD at the price of the other model too.
     expect(await plan({ judge: "openai-compatible/agent", maxUsd: 1, repeats: 2 })).toMatchObject({
       graded: 2,
       estimatedUsd: 0.008,
@@ -362,7 +361,7 @@ describe("a regrade", () => {
     const judge = "openai-compatible/agent";
     const { body } = await ask(app, { judge, maxUsd: 1 });
     const before = app.model.requests.length;
-    // The service is stopped while the judge is asked of the second session.
+    // The service stops while the second session is judged.
     await app.service.runner.start();
     while (app.model.requests.length < before + 2) await new Promise((resolve) => setImmediate(resolve));
     await app.service.runner.stop(0);
@@ -395,7 +394,7 @@ describe("a regrade", () => {
     await app.run();
     const { body } = await ask(app, { methodology: "2" });
     const clock = performance.now;
-    // Each look at the clock is a batch's whole time.
+    // Each clock reading takes the whole time of a batch.
     let at = clock.call(performance);
     performance.now = () => (at += 3_000);
     // The job rests as long as it worked.

@@ -118,7 +118,7 @@ describe("a report", () => {
     for (const { name, score } of parts) expect(body).toContain(`<title>${name}: ${score} of 100 (100 at `);
     expect(body.match(/class="curve /g)).toHaveLength(2);
     expect(body).toContain("Not measured: code samples.");
-    // Between 32 pages at the left and 2 at the right, 23 lie 30 % of the way.
+    // Between 32 pages on the left and 2 on the right, 23 is at 30 %.
     expect(body).toContain('<circle class="point" cx="85.0" cy="38.7" r="4">');
   });
 

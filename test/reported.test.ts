@@ -10,7 +10,7 @@ afterEach(async () => {
 type Said = { title?: string; quote?: string; url?: string; severity?: string };
 const title = "The install command names a package that is not there";
 
-/** What the report has of friction where the agent reported these, with a judge or without. */
+/** The report's friction for these reports by the agent, with or without a judge. */
 async function frictionOf(all: Said[], judge: Parameters<typeof answer>[0] | null = null, page?: string) {
   const more = all.flatMap((said, i): AgentEvent[] => {
     const id = `f${i}`;

@@ -8,7 +8,7 @@ const text = new Map(
   await Promise.all(files.map(async (file) => [file, await Bun.file(join(root, file)).text()] as const)),
 );
 
-/** Everything a file imports, types included; local files as paths from the root. */
+/** All imports of a file, including types; local files as paths from the root. */
 function importsOf(file: string): string[] {
   const paths = (text.get(file) ?? "").matchAll(
     /^(?:import|export)\b[^"';]*?(?:from )?"([^"]+)"|\bimport\("([^"]+)"\)/gm,
@@ -26,7 +26,7 @@ const offenders = (allowed: (file: string) => boolean, breaks: (file: string) =>
 const isAdapter = (path: string) =>
   /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
 
-// A layer may import itself and the layers below it, for types as well.
+// A layer may import itself and the layers below it, including types.
 const layers: [string, (file: string) => boolean][] = [
   ["main", (file) => file === "src/main.ts"],
   ["app", (file) => file === "src/app.tsx"],
@@ -40,7 +40,7 @@ const layers: [string, (file: string) => boolean][] = [
     (file) => file.startsWith(`src/${name}/`) || file === `src/${name}.ts`,
   ]),
 ];
-/** From the top: the adapters of features stand between the service and MCP. */
+/** From the top: the adapters of features are between the service and MCP. */
 const order = ["main", "cli", "app", "web", "service", "adapters"];
 const rank = new Map(
   [...order, ...layers.map(([name]) => name).filter((name) => !order.includes(name))].map((name, i) => [name, i]),
@@ -61,7 +61,7 @@ test("imports go downward only, for types as well", () => {
   expect(upward).toEqual([]);
 });
 
-/** The cycles of a graph, each as the path that closes it. */
+/** The cycles of a graph, as paths. */
 function cyclesOf(graph: Map<string, Iterable<string>>): string[] {
   const cycles: string[] = [];
   const done = new Set<string>();
@@ -118,7 +118,7 @@ test.each([
 });
 
 test.each([
-  // The trial speaks to the gateway of its own process, over its socket.
+  // The test request uses the gateway of its own process, over its socket.
   ["fetch", /(?<![.\w])fetch\(/, /^src\/(net\/|cli\/|models\/trial\.ts$)/],
   ["process.env", /process\.env/, /^src\/(main\.ts|cli\/)/],
   ["process.exit", /process\.exit/, /^src\/(main\.ts|cli\/)/],
@@ -183,7 +183,7 @@ test("every table is strict, and references between rows of organizations includ
     const byKey = Map.groupBy(keys, ({ id }) => id);
     return (
       [...byKey.values()]
-        // People stand above organizations.
+        // People exist independently of organizations.
         .filter(([key]) => key?.table !== "orgs" && key?.table !== "people")
         .filter((columns) => !columns.some(({ from }) => from === "org_id"))
         .map((columns) => `${name} → ${columns[0]?.table}`)

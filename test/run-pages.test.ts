@@ -13,7 +13,7 @@ const promptOf = (app: App, title = "Upload") =>
 const ask = async (app: App, promptId: string, more = {}) =>
   (await app.service.requests.requestEval(app.a.org, promptId, { urlMap: {}, trigger: "api", ...more })).runIds;
 
-/** An agent that says one thing for each time that it is let go on, then ends. */
+/** An agent that says one thing for each time that it is released, then ends. */
 function steps() {
   const gates = Array.from({ length: 10 }, () => Promise.withResolvers<void>());
   let next = 0;
@@ -27,7 +27,7 @@ function steps() {
   return { agent, goOn: () => gates[next++]?.resolve() };
 }
 
-/** Server-sent events of an answer, as they come. */
+/** The server-sent events of a response, as they arrive. */
 async function listen(app: App, path: string, headers: Record<string, string> = {}) {
   const request = new Request(new URL(path, app.baseUrl), {
     headers: { authorization: `Bearer ${app.a.key}`, ...headers },
@@ -36,7 +36,7 @@ async function listen(app: App, path: string, headers: Record<string, string> = 
   const reader = answer.body?.pipeThrough(new TextDecoderStream()).getReader();
   const told: { event: string; id: string; data: string }[] = [];
   let rest = "";
-  /** Reads on until a message matches, or to the end. */
+  /** Reads until a message matches, or to the end. */
   async function until(matches: (message: (typeof told)[number]) => boolean) {
     for (;;) {
       const found = told.find(matches);
@@ -112,7 +112,7 @@ describe("progress over REST", () => {
     const stream = await listen(app, `${base}/runs/${runId}/events`);
     await stream.until(({ id }) => id !== "");
     for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
-    // What is deleted now was not read ahead.
+    // Rows deleted now were not read ahead.
     app.db.delete(sessionEvents).where(gt(sessionEvents.seq, 500)).run();
     await app.send("POST", `/api/v1/runs/${runId}/cancel`);
     await stream.until(() => false);

@@ -6,7 +6,7 @@ import { testApp } from "./support/app.ts";
 
 const hourMs = 3600_000;
 
-/** A service with a prompt, and a way to trigger it under an Idempotency-Key. */
+/** A service with a prompt, and a function to trigger it with an Idempotency-Key. */
 async function setUp() {
   let time = 1_790_000_000_000;
   const t = testApp({ now: () => time });
@@ -124,7 +124,7 @@ describe("Idempotency-Key", () => {
 });
 
 describe("urlMap", () => {
-  /** Where a run of a prompt starts that knows an address on another port of a mapped host; or why it was refused. */
+  /** The start URL of a run whose prompt has a URL on another port of a mapped host, or the error. */
   async function startsOf(urlMap: Record<string, string>): Promise<string | string[] | undefined> {
     const { send, db } = testApp();
     const text = "Read https://docs.test/a and http://docs.test:8080/b";

@@ -18,7 +18,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const iso = (at: number) => new Date(at).toISOString();
 
-/** Every slot of a frequency from one moment until another. */
+/** Every slot of a frequency between two moments. */
 async function slotsBetween(frequency: string, zone: string, from: string, to: string): Promise<string[]> {
   const { create, nextRuns, clock } = scheduledApp(from, { zone });
   const id = await create({ frequency });
@@ -74,7 +74,7 @@ describe("slots of a schedule", () => {
       const [date = "", time = ""] = new Date(at).toLocaleString("sv", { timeZone: "America/New_York" }).split(" ");
       return { time, minute: time.slice(3), day: date.slice(8), weekday: new Date(date).getUTCDay() };
     };
-    // The place may be in the hour that this day does not have.
+    // The time may be in the hour that this day doesn't have.
     const hasAllHours = (at: string) => !at.startsWith("2026-03-08");
     const seen: Record<string, ReturnType<typeof local>[]> = {};
     for (const frequency of ["hourly", "daily", "weekly", "monthly"]) {
@@ -212,7 +212,7 @@ describe("the outcome of a slot", () => {
     const daily = await create({ frequency: "0 6 * * *" });
     const yearly = await create({ frequency: "30 6 1 1 *" });
     await restart();
-    // More slots than one transaction takes.
+    // More slots than one transaction processes.
     await tickAt("2026-01-02T06:30:00.000Z");
     const ofMinutes = await Promise.all([outcomes(minutely), send("GET", `/api/v1/prompts/${minutely}/slots?limit=3`)]);
     expect(ofMinutes[1].headers.get("x-total-count")).toBe("1830");
@@ -231,7 +231,7 @@ describe("the outcome of a slot", () => {
       ]),
     ]);
     expect(await outcomes(daily)).toEqual(["2026-01-01T06:00 missed", "2026-01-02T06:00 ran"]);
-    // To the millisecond 24 hours ago.
+    // Exactly 24 hours ago.
     expect(await outcomes(yearly)).toEqual(["2026-01-01T06:30 ran"]);
     await change(minutely, { status: "paused" });
     await finish(yearly);
@@ -304,7 +304,7 @@ describe("a change of a schedule", () => {
     await change(id, { status: "active", frequency: null });
     await at("07:00");
     const ran = ["01:00", "03:00", "03:20", "04:20"].map((time) => `2026-01-01T${time}`);
-    // The slot of 03:20 was past when the clock was next looked at, and the one of 04:20 the latest.
+    // The slot of 03:20 was past at the next check, and the one of 04:20 the latest.
     expect(await outcomes(id)).toEqual(ran.map((time) => `${time} ran`));
   });
 
@@ -346,7 +346,7 @@ describe("a change of a schedule", () => {
       await pass(1);
       expect(await outcomes(id)).toEqual(["2026-01-01T01:00 ran"]);
 
-      // It looks again at 20 and at 50 seconds past the minute.
+      // It checks at 20 and at 50 seconds past the minute.
       await pass(39_000);
       const own = await create({ frequency: "31 6 * * *" });
       await pass(999);
@@ -424,7 +424,7 @@ describe("a change of the clock", () => {
       await next("2027-01-01T01:30:00Z");
       expect((await outcomes(id)).length).toBe(1000);
       expect(await next("2026-01-01T01:31:00Z")).toBe(Date.parse("2026-01-01T02:00:00Z"));
-      // What ran in the year to come stays said; what was missed there comes again.
+      // Slots that ran in the future year stay; missed ones there are repeated.
       expect(await outcomes(id)).toEqual([...lines("ran", "01:00"), "2027-01-01T01:00 ran"]);
       expect((await nextRuns(id))?.[0]).toBe("2026-01-01T02:00:00.000Z");
       for (const time of ["02:00", "03:00", "04:00"]) await next(`2026-01-01T${time}:00Z`);
@@ -441,7 +441,7 @@ describe("a change of the clock", () => {
     await tickAt("2026-01-01T00:30:00Z");
     await tickAt("2026-01-01T01:39:55Z");
     await finish(id);
-    // Set back by an hour at once, and seen 20 seconds later.
+    // Set back by an hour at once, and noticed 20 seconds later.
     elapsedMs += 20_000;
     await tickAt("2026-01-01T00:40:15Z");
     monotonic.mockRestore();

@@ -8,7 +8,7 @@ import type { Agent, AgentEvent } from "../src/agents/agent.ts";
 import { artefacts, sessionEvents } from "../src/db/tables.ts";
 import { scriptedAgent, testApp } from "./support/app.ts";
 
-/** A finished run of an agent that says these events, read through its report. */
+/** A finished run of an agent with these events, read through its report. */
 async function sessionOf(events: AgentEvent[]) {
   let time = 1_790_000_000_000;
   const agent = scriptedAgent(async function* () {
@@ -269,7 +269,7 @@ test("is written in batches of a hundred, and the rest at the end", async () => 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 const dayMs = 24 * 3600_000;
 
-/** The smallest that counts as a picture, and as much more. */
+/** The smallest valid image, with this much added. */
 const picture = (bytes: number) => {
   const data = Buffer.alloc(bytes);
   data.write("RIFF....WEBP", "latin1");
@@ -324,7 +324,7 @@ describe("screenshots", () => {
       await get(a.key, "..%2Fevald.webp"),
     ].map(({ status }) => status);
     expect(statuses).toEqual([404, 401, 404, 404]);
-    // What a backup of another moment or a crash in the middle of a cleaning may leave.
+    // As after restoring a backup, or a crash during deletion.
     db.run("delete from artefacts where name = 'screenshot-1.webp'");
     expect((await trace()).body.events[0].artefact.missing).toBe("no longer stored");
     expect((await send("GET", `${path}/artefacts/screenshot-1.webp`)).body).toMatchObject({
@@ -389,7 +389,7 @@ test("sessions older than the setting are deleted, except of active runs; trace 
   const young = await trigger();
   while ((await get(young)).completedAt === null) await turn();
   await upkeep.runOnce();
-  // To the millisecond: as old as the setting is not older.
+  // An age of exactly the setting is not older.
   expect([stored(old), stored(young)]).toEqual([452, 452]);
   time += 1;
   await upkeep.runOnce();
@@ -414,7 +414,7 @@ test("sessions older than the setting are deleted, except of active runs; trace 
   while ((await get(open)).completedAt === null) await turn();
   expect(stored(open)).toBe(151);
   await runner.stop(0);
-  // It was asked for long ago, but has just ended.
+  // It was requested long ago, but has just ended.
   time += 30 * dayMs;
   await upkeep.runOnce();
   expect(stored(open)).toBe(151);
@@ -448,7 +448,7 @@ test("a long WAL is truncated once no reader needs it; nobody waits for that", a
 });
 
 describe("while the disk is full", () => {
-  /** A disk that takes nothing more, and takes it again. */
+  /** A disk that becomes full, and has room again. */
   const disk = ({ db }: ReturnType<typeof testApp>) => ({
     fill: () => db.$client.run("pragma max_page_count = 1"),
     empty: () => db.$client.run("pragma max_page_count = 1000000"),

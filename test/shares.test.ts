@@ -34,7 +34,7 @@ describe("share links over REST", () => {
     expect(listed.body).toEqual([{ ...expired, withSession: false, state: "expired" }, link]);
     expect([await seen(plain.body.url), await seen(url)]).toEqual([404, 200]);
 
-    // Ended twice it is ended once.
+    // Revoking twice changes nothing.
     for (let i = 0; i < 2; i++) {
       const ended = await app.send("DELETE", `${path}/${link.id}`);
       expect([ended.status, ended.body]).toEqual([200, { ...link, state: "revoked" }]);

@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { makeSocketFolder } from "../src/agents/sockets.ts";
 import { testApp } from "./support/app.ts";
 
-/** A process of another service, with a socket that it listens at. */
+/** A process of another service that listens on a socket. */
 async function listener() {
   const { folder, socketPath } = makeSocketFolder("egress");
   const code = "require('net').createServer().listen(process.argv[1], () => console.log('up'))";

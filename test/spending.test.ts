@@ -6,7 +6,7 @@ import { testApp } from "./support/app.ts";
 import { serveFakeModel, type Turn } from "./support/fake-model.ts";
 import { call, finish, modelKey, modelRuns } from "./support/model-runs.ts";
 
-/** What one call of the fake model costs at the prices of the tests, in USD. */
+/** Cost of one call of the fake model at the prices of the tests, in USD. */
 const callUsd = 0.00264;
 const ask = (question: string) => call("ask_human", { question });
 const fail: Turn = { fail: { status: 500, headers: { "retry-after-ms": "1" } } };
@@ -44,7 +44,7 @@ describe("the monthly budget", () => {
     expect(spentUsd).toBeGreaterThanOrEqual(cap);
     expect(spentUsd).toBeLessThan(cap + callUsd);
     expect([reservedUsd, unpricedCalls]).toEqual([0, 0]);
-    // Six calls each; the last one has what is left.
+    // Six calls each; the last one gets the rest.
     const whole = runs.filter(({ status }) => status === "completed").length;
     expect(whole).toBe(Math.ceil(cap / (6 * callUsd)));
     const reasons = new Set(runs.filter(({ status }) => status === "failed").map((run) => run.failureReason));
@@ -78,10 +78,10 @@ describe("the monthly budget", () => {
     await service.slots.tick();
     const slots = (await send("GET", `/api/v1/prompts/${id}/slots`)).body;
     expect(slots).toMatchObject([{ outcome: "failed", reason: detail }]);
-    // An agent without a model costs nothing.
+    // An agent without a model is free.
     const { id: free } = (await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } })).body;
     expect((await send("POST", `/api/v1/prompts/${free}/run`, { body: { urlMap: {} } })).status).toBe(200);
-    // Of the organization's own month: in Tokyo December has begun.
+    // The month of the organization: in Tokyo it is already December.
     at = Date.UTC(2026, 10, 30, 15, 0);
     expect(await spendingOf(app)).toEqual({
       from: "2026-11-30T15:00:00.000Z",

@@ -17,7 +17,7 @@ const appWith = (env: Record<string, string> = {}) =>
     },
   });
 
-/** The whole way: to the provider, back with a code, and to where that leads. */
+/** The whole flow: to the provider, back with a code, and to the final page. */
 async function comeBy(browser: ReturnType<typeof browse>, next = "/account") {
   const begun = await browser.get(`/sign-in/oidc?next=${encodeURIComponent(next)}`);
   expect(begun.status).toBe(303);

@@ -79,14 +79,14 @@ test("Welch's interval equals the textbook example", () => {
   const two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
   const { value, low, high } = welch(one, two);
   expect([rounded(value, 4), rounded(low, 4), rounded(high, 4)]).toEqual([1.58, -0.2055, 3.3655]);
-  // The same ten people took both, which is how Student looked at it: 0.7001 to 2.4599.
+  // The same ten people took both, as in Student's own analysis: 0.7001 to 2.4599.
   const paired = pairedInterval(one.map((value, i) => (two[i] as number) - value));
   expect([rounded(paired.low, 4), rounded(paired.high, 4)]).toEqual([0.7001, 2.4599]);
   expect(welch([1], [2, 3])).toEqual({ value: 1.5, low: null, high: null });
 });
 
 test("Fisher's tests equal his own examples", () => {
-  // The lady who tastes tea, The Design of Experiments (1935) §5: of each four cups three told right; 34/70.
+  // The lady tasting tea, The Design of Experiments (1935) §5: three of each four cups right; 34/70.
   expect(fisherTest({ k: 3, n: 4 }, { k: 1, n: 4 })).toBeCloseTo(34 / 70, 12);
   // Convicted twins, identical and not, Sankhya 23 (1962): 0.0005367.
   expect(rounded(fisherTest({ k: 10, n: 13 }, { k: 2, n: 17 }), 7)).toBe(0.0005367);
@@ -127,7 +127,7 @@ test.each([
   });
 });
 
-// Runs a side of which all pass, and how many of as many must fail to be seen.
+// Runs per side that all pass, and how many of as many must fail to be detected.
 test.each([
   [4, 4],
   [5, 4],
@@ -147,13 +147,14 @@ test("a permutation test handles ties, unequal sides, and random splits, with id
   const drawn = permutationTest(a, up(20));
   expect([drawn.seed, drawn.splits, drawn.p, drawn.smallest]).toEqual([1, 20_000, 1 / 20_001, 1 / 20_001]);
   expect(permutationTest(a, up(2))).toEqual(permutationTest(a, up(2)));
-  // As many signs are drawn; of all 65,536 ways 2 are as far.
+  // As many sign assignments are drawn; of all 65,536, 2 are as extreme.
   const flipped = signFlipTest(Array.from({ length: 16 }, () => 1));
   expect([flipped.seed, flipped.splits]).toEqual([1, 20_000]);
   expect(flipped.p).toBeLessThan(3 / 20_001);
 });
 
-// Exact, by the noncentral t: runs a side for changes of 3, 5, 8, 10 and 15 points, and the change that 3, 5 and 10 runs a side would show.
+// Exact, by the noncentral t: runs per side for changes of 3, 5, 8, 10 and 15 points, and the change that 3, 5 and 10
+// runs per side detect.
 test.each([
   [4, [29, 12, 6, 4, 3], [12.3, 8.1, 5.3]],
   [6, [64, 24, 10, 7, 4], [18.4, 12.1, 7.9]],
@@ -180,7 +181,7 @@ const oracle: Oracle = await Bun.file(file).json();
 
 const strataIn = (cell: Cell | undefined) => cell as unknown as Stratum[];
 
-/** Each number of ours beside that of R. */
+/** Each of our numbers next to R's. */
 const ours: Record<string, (row: Record<string, Cell>) => [number | null, number | undefined][]> = {
   welch: ({ a, b, level, low, high }) => {
     const interval = welch(a!, b!, level);
@@ -258,7 +259,7 @@ test.each(Object.entries(ours))("%s: equals R, to 1e-9", (name, compare) => {
 
 test("the levels of interim evaluations are those of the spending function, slightly lower", () => {
   expect(looks.map(({ runs }) => runs)).toEqual([3, 5, 8, 12]);
-  // What 5 against 5 may spend counts from 3 on, where no p is that small.
+  // 5 against 5 may spend what 3 against 3 can't, because no p is that small there.
   const [first, ...levels] = looks.map(({ level }) => level);
   expect([first, permutationTest([1, 2, 3], [4, 5, 6]).smallest]).toEqual([levels[0]!, 0.1]);
   levels.forEach((level, i) => {
@@ -274,12 +275,12 @@ test.if(isThorough && Bun.which("Rscript") !== null)(
       typeof value === "number" ? [value] : Object.values(value as object).flatMap(numbers);
     const [now, before] = [numbers(made), numbers(oracle)];
     expect(now.length).toBe(before.length);
-    // Another version of R may differ in the last digit that is written.
+    // Another version of R may differ in the last printed digit.
     expect(now.filter((value, i) => Math.abs(value - before[i]!) > 1e-11 * Math.max(1, Math.abs(value)))).toEqual([]);
   },
 );
 
-// Power of the permutation test beside that of the t test, at sizes for which the tables above promise 4 of 5.
+// Power of the permutation test compared with the t test, at sizes for which the tables above promise 4 of 5.
 test.each([
   [6, 8, 4],
   [7, 10, 6],

@@ -1,13 +1,13 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-// Runs every test and exits with 1 if one fails. Prints at the end the slowest files and the counts of all processes.
+// Runs every test and exits with 1 if one fails. Prints the slowest files and the total counts at the end.
 
 const root = join(import.meta.dir, "..", "..");
 const timings = "dist/test-timings.json";
 const runs = [
   ["--parallel=2", "--no-isolate", "--path-ignore-patterns=test/torture/**"],
-  // What depends on how fast processes start and stop runs alone.
+  // These depend on the speed of processes, so they run alone.
   ["test/torture"],
 ];
 
@@ -26,7 +26,7 @@ for (const run of runs) {
   const code = await tests.exited;
   const results = existsSync(junit) ? await Bun.file(junit).text() : "";
   const count = (name: string) => Number(new RegExp(`<testsuites[^>]* ${name}="(\\d+)"`).exec(results)?.[1] ?? 0);
-  // An error outside of any test is in the exit code alone.
+  // Errors outside of tests appear only in the exit code.
   const failed = code === 0 ? 0 : Math.max(1, count("failures"));
   counts.passed += count("tests") - count("failures") - count("skipped");
   counts.failed += failed;
