@@ -89,6 +89,27 @@ describe("the ranking of sessions", () => {
   });
 });
 
+/** Counted by hand: calls (with the last one, which finishes), errors, page requests, failed ones, pages that led nowhere. */
+test.each<[Name, number, number, number, number, number]>([
+  ["success", 4, 0, 2, 0, 0],
+  ["wrongPages", 24, 0, 22, 0, 20],
+  ["guesses", 12, 8, 10, 8, 0],
+  ["errors", 9, 5, 2, 0, 0],
+  ["gaveUp", 4, 1, 2, 0, 0],
+  ["gaveUpReading", 22, 0, 21, 0, 0],
+  ["liar", 3, 0, 2, 0, 0],
+])("the metrics of %s equal a count by hand", (name, toolCalls, errors, requests, failed, useless) => {
+  const { metrics, dimensions } = graded(name, isSuccess(name) ? "yes" : "unclear");
+  expect(metrics).toMatchObject({ toolCalls, errors, interruptions: 0 });
+  const countsOf = (wanted: string) =>
+    dimensions.flatMap(({ parts }) => parts).find((part) => part.name === wanted)?.counts;
+  expect(countsOf("Failed page requests")).toMatchObject({ requests, failed });
+  expect(countsOf("Wasted calls")).toMatchObject({ calls: toolCalls, useless, repeats: 0 });
+  // A part without evidence is left out.
+  if (errors === 0 || name === "guesses") expect(countsOf("Recovery")).toBeUndefined();
+  else expect(countsOf("Recovery")).toMatchObject({ errors });
+});
+
 describe("each failure counts once", () => {
   const partOf = (steps: Steps, dimension: string) =>
     gradeSession(productSession(steps)).dimensions.find(({ name }) => name === dimension)?.parts[0];
