@@ -1,50 +1,22 @@
-/** `bun run screenshots [FOLDER]`: pictures of the main pages, from an organization whose history is real runs of the explorer over Debian's docs. */
+/** `bun run screenshots [FOLDER]`: takes the screenshot of the README, the report of the first start. */
 import { looking, openBrowser } from "./browser.ts";
-import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "./executable.ts";
-import { realDocs } from "./real-docs.ts";
+import { buildExecutable, emptyFolder, serve } from "./executable.ts";
 
-/** Two of them stand in the README. */
 const folder = process.argv[2] ?? "src/web/docs";
 await buildExecutable();
-const cwd = emptyFolder();
-const service = await serve({ cwd, env: { EVALD_ALLOW_PRIVATE: "127.0.0.1" } });
-await call(["org", "create", "Acme"], { cwd });
-const ask = client(service.url, (await call(["key", "create", "--name", "screenshots"], { cwd })).stdout.trim());
-const key = (await call(["key", "create", "--name", "pictures"], { cwd })).stdout.trim();
+const service = await serve({ cwd: emptyFolder(), env: { EVALD_WELCOME: "1" } });
+const [key] = await service.printed(/^evals_\w+$/m);
+const [, path = ""] = await service.said(/Read it\s+http:\/\/[^/]+(\/\S+)/);
 
-const slugs: string[] = [];
-for (const [name, title] of [
-  ["sqlite", "Full-text search"],
-  ["bun", "Serve HTTP and read SQLite"],
-  ["git", "Undo the last commit"],
-] as const) {
-  const { serve: serveDocs, start, goal } = realDocs[name];
-  const docs = serveDocs();
-  const prompt = { title, text: `${goal}. Docs: ${docs.url}${start}`, endGoal: goal };
-  const { id } = (await ask("POST", "/api/v1/prompts", prompt)).body;
-  for (let i = 0; i < 3; i++) {
-    const { runId } = (await ask("POST", `/api/v1/prompts/${id}/run`, { urlMap: {} })).body;
-    slugs.push((await untilRun(ask, runId, "completed", "failed")).report.slug);
-  }
-  docs.stop();
-}
-
-const newest = `/reports/${slugs.at(-1)}`;
-const pages = {
-  report: newest,
-  session: `${newest}/session`,
-  reports: "/reports",
-  compare: `/compare?slugs=${slugs.slice(-2).join()}`,
-};
 const browser = await openBrowser();
 const context = await browser.newContext({
   ...looking(1440, "light"),
+  // Down to the recommended fixes.
+  viewport: { width: 1440, height: 1700 },
   extraHTTPHeaders: { authorization: `Bearer ${key}` },
 });
 const page = await context.newPage();
-for (const [name, path] of Object.entries(pages)) {
-  await page.goto(service.url + path);
-  await page.screenshot({ path: `${folder}/${name}.png` });
-}
+await page.goto(service.url + path);
+await page.screenshot({ path: `${folder}/report.png` });
 await browser.close();
 await service.stop();
