@@ -3,8 +3,9 @@ import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
-import { allAgents } from "../agents/all.ts";
+import { allAgents, listPresets } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
+import { type InstalledAgent, lookUp } from "../agents/coding/installed.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import type { Config } from "../config/config.ts";
@@ -28,6 +29,7 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
     .action(async ({ json }: { json?: boolean }) => {
       const config = configOf();
       const found = await detectSandbox();
+      const codingAgents = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
       const findings = [
         folder(config.dataDir),
         disk(config.dataDir),
@@ -36,9 +38,11 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
           what: "agents",
           state: "ok",
           detail: Object.entries(allAgents(env))
+            .filter(([id]) => !codingAgents.some((each) => each.id === id))
             .map((each) => toAgent(each, config.agentModel))
             .join(", "),
         },
+        ...codingAgents.map(codingAgent),
         sandbox(found),
         await browser(found),
         modelKey(env),
@@ -55,6 +59,17 @@ function toAgent([id, agent]: [string, Agent], model: string | null): string {
       ? ` (${model ?? "no model; set EVALD_AGENT_MODEL or choose one per prompt"})`
       : "";
   return objection === null ? id + needs : `${id} (unavailable: ${objection})`;
+}
+
+function codingAgent(agent: InstalledAgent): Check {
+  const what = `agent ${agent.id}`;
+  if (!agent.isHere) return { what, state: "missing", detail: agent.detail };
+  const { version, isTried, path } = agent;
+  return {
+    what,
+    state: "ok",
+    detail: `${version}${isTried ? "" : ", not tested with this version of evald"}, ${path}`,
+  };
 }
 
 /** The directory itself, or its nearest existing parent. */

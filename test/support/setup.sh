@@ -1,7 +1,9 @@
 #!/bin/sh
 # Installs the Debian packages that test/slow and test/torture need: Chromium, bubblewrap, strace, libfaketime, R and real documentation.
-# Does nothing where all are present. Installing needs root.
+# Does nothing where all are present. Installing needs root. Coding agents come from npm: see agents.sh.
 set -eu
+
+"$(dirname "$0")/agents.sh"
 
 missing=""
 for package in sqlite3-doc git-doc faketime python-flask-doc python-click-doc python-jinja2-doc python-requests-doc \

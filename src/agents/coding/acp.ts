@@ -51,7 +51,7 @@ export async function converse(
       methods.client.session.requestPermission,
       (given: unknown) => object(given),
       ({ params }) => {
-        tell(updates.take({ ...object(params.toolCall), sessionUpdate: "tool_call_update" }));
+        tell(updates.take({ ...object(params.toolCall), sessionUpdate: "tool_call_update", status: "in_progress" }));
         const options = list(params.options).map(object);
         const chosen =
           options.find(({ kind }) => kind === "allow_always") ?? options.find(({ kind }) => kind === "allow_once");
@@ -182,7 +182,8 @@ function createUpdates() {
     if (path !== undefined && call.tool !== "run_command") call.input = { path, ...call.input };
     const isOver = update.status === "completed" || update.status === "failed";
     const events = flush();
-    if (!call.isTold && (isOver || Object.keys(call.input).length > 0)) {
+    // The input of a pending call may still be incomplete.
+    if (!call.isTold && (isOver || update.status === "in_progress")) {
       call.isTold = true;
       events.push(toCall(id, call.name, call.input, call.tool || undefined));
     }

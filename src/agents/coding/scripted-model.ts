@@ -8,7 +8,8 @@ export type TrialStep = (typeof trialSteps)[number];
 type Offered = { name: string; isCustom: boolean; schema: Fields };
 type ToolCall = NonNullable<Said["toolCalls"]>[number];
 
-const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
+/** Tokens of every answer. */
+export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
 const file = { path: "/workspace/hello.txt", content: "hi there" };
 /** Agents ask for titles and the like on the side, some of them as JSON. */
 const sideAnswer = '{"title":"A trial"}';
@@ -19,6 +20,7 @@ const sideAnswer = '{"title":"A trial"}';
  */
 export function serveScriptedModel(pageUrl: string) {
   let calls = 0;
+  const callsOf = new Map<string, number>();
 
   async function answer(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
@@ -27,6 +29,7 @@ export function serveScriptedModel(pageUrl: string) {
     const body = await request.json();
     const model = format.model(body, pathname);
     const nth = ++calls;
+    callsOf.set(model, (callsOf.get(model) ?? 0) + 1);
     const said = (): Omit<Said, "model"> => {
       if (!format.offersTools(body)) return { text: sideAnswer, usage };
       const step = trialSteps[format.toolResults(body)];
@@ -40,7 +43,12 @@ export function serveScriptedModel(pageUrl: string) {
   }
 
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: answer });
-  return { url: `http://127.0.0.1:${server.port}`, stop: () => server.stop(true) };
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    /** Number of answers by the name of the model. */
+    callsOf: (model: string): number => callsOf.get(model) ?? 0,
+    stop: () => server.stop(true),
+  };
 }
 
 /** All tools that a request offers, whatever its protocol. */

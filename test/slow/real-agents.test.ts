@@ -1,0 +1,176 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { serveScriptedModel, usage } from "../../src/agents/coding/scripted-model.ts";
+import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
+import { type Site, serveSite } from "../support/site.ts";
+
+// Coding agents as their makers publish them, installed by test/support/agents.sh, each with a scripted model.
+
+const cache = process.env.EVALD_AGENTS_CACHE ?? join(process.env.HOME ?? "", ".cache", "evald-agents");
+const binOf = (name: string) => join(cache, name, "node_modules", ".bin");
+const names = ["node", "codex", "gemini", "opencode", "qwen", "pi"];
+const PATH = [...names.map(binOf), process.env.PATH].join(delimiter);
+const key = "sk-the-real-key-0123456789";
+const page = "https://docs.acme.test/guide";
+const price = { in: 10, out: 100, cached: 1 };
+
+const agents = [
+  ["codex", "openai/gpt-5.6-sol"],
+  ["gemini", "google/gemini-3.1-pro-preview"],
+  ["opencode", "anthropic/claude-opus-4-8"],
+  ["pi", "anthropic/claude-sonnet-4-8"],
+  ["qwen", "openai-compatible/qwen3-coder-plus"],
+] as const;
+
+let model: ReturnType<typeof serveScriptedModel>;
+let docs: Site;
+let service: Awaited<ReturnType<typeof serve>>;
+let ask: ReturnType<typeof client>;
+let env: Record<string, string>;
+
+beforeAll(async () => {
+  const missing = names.filter((name) => !existsSync(binOf(name)));
+  if (missing.length > 0) throw new Error(`run test/support/agents.sh, which installs ${missing.join(", ")}`);
+  await buildExecutable();
+  docs = serveSite({ "/guide": { body: "<title>Guide</title><h1>Guide</h1><p>Write the file hello.txt.</p>" } });
+  model = serveScriptedModel(page);
+  env = {
+    PATH,
+    ANTHROPIC_API_KEY: key,
+    ANTHROPIC_BASE_URL: `${model.url}/v1`,
+    OPENAI_API_KEY: key,
+    OPENAI_BASE_URL: `${model.url}/v1`,
+    GOOGLE_GENERATIVE_AI_API_KEY: key,
+    GOOGLE_GENERATIVE_AI_BASE_URL: `${model.url}/v1beta`,
+    OPENAI_COMPATIBLE_API_KEY: key,
+    OPENAI_COMPATIBLE_BASE_URL: `${model.url}/v1`,
+    EVALD_MODEL_PRICES: JSON.stringify(Object.fromEntries(agents.map(([, id]) => [id, price]))),
+    EVALD_ALLOW_PRIVATE: "127.0.0.1",
+    EVALD_AGENTS: JSON.stringify([
+      {
+        ...{ id: "opencode-acp", command: "opencode", args: ["acp", "--pure"], stream: "acp", provider: "anthropic" },
+        env: {
+          OPENCODE_DISABLE_AUTOUPDATE: "1",
+          OPENCODE_DISABLE_MODELS_FETCH: "1",
+          OPENCODE_CONFIG_CONTENT: JSON.stringify({
+            ...{ model: "evald/{model}", small_model: "evald/{model}", permission: "ask" },
+            provider: {
+              evald: {
+                npm: "@ai-sdk/anthropic",
+                options: { baseURL: "{gateway}/anthropic/v1", apiKey: "{token}" },
+                models: { "{model}": { tool_call: true, limit: { context: 200_000, output: 32_000 } } },
+              },
+            },
+          }),
+        },
+      },
+    ]),
+  };
+  const cwd = emptyFolder();
+  const { key: apiKey } = await furnish(cwd);
+  service = await serve({ cwd, env });
+  ask = client(service.url, apiKey);
+}, 180_000);
+afterAll(async () => {
+  await service.stop();
+  model.stop();
+  docs.stop();
+});
+
+/** Processes of agents, wherever they were installed. */
+const running = (): number =>
+  readdirSync("/proc").filter((pid) => {
+    try {
+      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("/opt/agent/");
+    } catch {
+      return false;
+    }
+  }).length;
+
+type Event = { type: string; seq: number; [name: string]: unknown };
+
+async function runOf(agent: string, id: string) {
+  const prompt = await ask("POST", "/api/v1/prompts", { text: `Read ${page} and do it.`, agent, model: id });
+  expect([prompt.status, prompt.body.detail]).toEqual([201, undefined]);
+  const urlMap = { "docs.acme.test": docs.url };
+  const asked = await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap });
+  const run = await untilRun(ask, asked.body.runId, "completed", "failed");
+  expect(run.failureReason).toBeNull();
+  const trace = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`);
+  const events: Event[] = trace.body.events;
+  const of = (type: string) => events.filter((event) => event.type === type);
+  const callOf = (part: string) => {
+    const [made] = of("tool_call").filter(({ input }) => JSON.stringify(input).includes(part));
+    return { call: made, result: of("tool_result").find((event) => event.id === made?.id) };
+  };
+  return { run, report: run.report, of, callOf };
+}
+
+test.each(agents)(
+  "%s works through a whole session",
+  async (agent, id) => {
+    const name = id.slice(id.indexOf("/") + 1);
+    const { run, report, of, callOf } = await runOf(agent, id);
+    const tested = of("milestone").find((event) => event.name === "started")?.detail;
+    expect([run.agent.id, tested]).toMatchObject([agent, { isTried: true }]);
+
+    expect(callOf("echo hello")).toMatchObject({ call: { tool: "run_command" }, result: { output: { exitCode: 0 } } });
+    expect(callOf("exit 3")).toMatchObject({ result: { ok: false, output: { exitCode: 3 } } });
+    expect(callOf("hello.txt")).toMatchObject({ call: { tool: "write_file" }, result: { ok: true } });
+    expect(of("tool_call").every((event) => typeof event.ownName === "string" || event.tool === "write_file")).toBe(
+      true,
+    );
+    expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "Done: all steps of the trial were made." }]);
+
+    const fetched = callOf(page);
+    const reached = of("http").filter((event) => event.status !== null && event.method !== "CONNECT");
+    expect(reached).toMatchObject([
+      { url: page, mappedUrl: `${docs.url}/guide`, status: 200, provenance: "given", id: fetched.call?.id },
+    ]);
+    expect(of("milestone").find((event) => event.name === "page_read")?.detail).toMatchObject({ url: page });
+    expect(JSON.stringify(fetched.result)).toContain("Write the file hello.txt");
+
+    const calls = model.callsOf(name);
+    const costUsd = (calls * (600 * price.in + 400 * price.cached + 50 * price.out)) / 1e6;
+    expect(of("usage").reduce((sum, event) => sum + Number(event.inputTokens) + Number(event.outputTokens), 0)).toBe(
+      calls * (usage.input + usage.output),
+    );
+    expect(report.metrics.costUsd).toBeCloseTo(costUsd, 6);
+    expect(report.metrics).toMatchObject({ toolCalls: 4, interruptions: 0 });
+    expect(report.dimensions.length).toBeGreaterThan(3);
+    expect(running()).toBe(0);
+    // Nothing but the run's host and registries of packages was asked for.
+    const hosts = of("http").map((event) => new URL(String(event.url)).hostname);
+    expect(hosts.filter((host) => host !== "docs.acme.test" && host !== "registry.npmjs.org")).toEqual([]);
+  },
+  300_000,
+);
+
+test("an agent over ACP works through a whole session", async () => {
+  const { run, of, callOf } = await runOf("opencode-acp", "anthropic/claude-opus-4-8");
+  expect(run.agent.version).toMatch(/^1\.18\.33\+custom\./);
+  expect(callOf("echo hello")).toMatchObject({ call: { tool: "run_command" }, result: { ok: true } });
+  expect(callOf("exit 3")).toMatchObject({ result: { ok: false, output: { exitCode: 3 } } });
+  expect(callOf(page)).toMatchObject({ call: { tool: "fetch_page" }, result: { ok: true } });
+  expect(callOf("hello.txt")).toMatchObject({ call: { tool: "write_file" }, result: { ok: true } });
+  expect(of("http").find((event) => event.url === page)).toMatchObject({ status: 200 });
+  expect(of("end")).toMatchObject([{ reason: "Done: all steps of the trial were made." }]);
+  expect(running()).toBe(0);
+}, 300_000);
+
+test("agent list and doctor show them; agent try runs one", async () => {
+  const cwd = emptyFolder();
+  const listed = JSON.parse((await call(["agent", "list", "--json"], { cwd, env })).stdout);
+  for (const [id] of agents)
+    expect(listed.find((each: { id: string }) => each.id === id)).toMatchObject({ isHere: true, isTried: true });
+  const claude = listed.find((each: { id: string }) => each.id === "claude");
+  if (!claude.isHere) expect(claude.detail).toContain("npm install -g @anthropic-ai/claude-code@");
+  const findings = JSON.parse((await call(["doctor", "--json"], { cwd, env })).stdout);
+  expect(findings.find((each: { what: string }) => each.what === "agent codex")).toMatchObject({
+    state: "ok",
+    detail: expect.stringContaining("0.169.0"),
+  });
+  const tried = await call(["agent", "try", "codex"], { cwd, env: { PATH } });
+  expect([tried.code, tried.stderr.match(/^ok /gm)?.length]).toEqual([0, 6]);
+}, 300_000);

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Installs the coding agents that test/slow needs from npm, in the versions that evald is tested with, below ~/.cache/evald-agents.
+# Does nothing where all are present.
+set -eu
+
+cache="${EVALD_AGENTS_CACHE:-$HOME/.cache/evald-agents}"
+
+install() {
+  folder="$cache/$1"
+  [ -f "$folder/installed-$3" ] && return 0
+  echo "Installing $2@$3"
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  echo '{"private":true}' >"$folder/package.json"
+  for pause in 2 10 0; do
+    if output=$(npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "$2@$3" 2>&1); then
+      touch "$folder/installed-$3"
+      return 0
+    fi
+    sleep "$pause"
+  done
+  echo "$output" >&2
+  echo "test/support/agents.sh: could not install $2@$3" >&2
+  return 1
+}
+
+# Qwen Code needs Node.js 22 or later.
+install node node 24.9.0
+install codex @openai/codex 0.169.0
+install gemini @google/gemini-cli 0.61.0
+install opencode opencode-ai 1.18.33
+install qwen @qwen-code/qwen-code 0.24.4
+install pi @mariozechner/pi-coding-agent 0.73.1
