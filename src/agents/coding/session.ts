@@ -1,7 +1,6 @@
 import { type AgentContext, type AgentEvent, AgentFailure, type Means } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
-import { openRelay } from "../relay/relay.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
@@ -54,6 +53,7 @@ export async function runSession(
   const record = startRecord(model.socketPath, telling.ofModel);
   try {
     const openCall = () => telling.openCall() ?? record.openCall();
+    const { openRelay } = await import("../relay/relay.ts");
     await using relay = await openRelay({
       ...sandbox,
       task,
