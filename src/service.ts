@@ -139,7 +139,7 @@ type JobParts = {
 function createWork(deps: Deps, { features, queue, commit, onError, options }: JobParts) {
   const { db, config, log, now } = deps;
   const { agents, alsoAllow = () => [], backoffMs, maxRetryAfterMs, leaseMs } = options;
-  const { orgs, providers, models, prompts, compare, reports, gradings, baselines } = features;
+  const { orgs, providers, archives, models, prompts, compare, reports, gradings, baselines } = features;
   const { filename } = db.$client;
   const gateway = createGatewayOpener(now);
   const host = createHost({
@@ -156,6 +156,7 @@ function createWork(deps: Deps, { features, queue, commit, onError, options }: J
     money,
     agents,
     models,
+    archives,
     host,
     queue,
     reports,

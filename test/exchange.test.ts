@@ -292,7 +292,7 @@ test("statistics, a picture and fixes marked as done are the same in the other i
   const bad = rowsIn(file).map((each) =>
     each.type === "artefact" ? { ...each, row: { ...each.row, data: btoa("<svg onload='alert(1)'/>") } } : each,
   );
-  expect(() => importInto(testApp(), sealed(bad))).toThrow(/artefact: Invalid data: must be/);
+  expect(() => importInto(testApp(), sealed(bad))).toThrow(/data must be a WebP image/);
   // A partial export has nothing that doesn't belong to it.
   const part = await exported(app, `?promptId=${id}&until=2020-01-01`);
   expect([...new Set(rowsIn(part).map(({ type }) => type))]).toEqual(["provider", "prompt", "named_page"]);

@@ -260,7 +260,7 @@ test("every page is described, with its credentials and errors", async () => {
     "/docs.md": ["text/markdown"],
     "/docs/{page}": ["text/html", "text/markdown"],
     "/reports/{slug}": ["text/html", "text/markdown", "application/json"],
-    "/reports/{slug}/artefacts/{name}": ["image/webp"],
+    "/reports/{slug}/artefacts/{name}": ["image/webp", "text/plain"],
   };
   const rest = ["/healthz", "/readyz", "/openapi.json"];
   for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))

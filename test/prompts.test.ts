@@ -88,7 +88,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     id: made.id,
     status: "active",
     createdAt: "2026-09-21T14:13:20.000Z",
-    warnings: [],
+    warnings: [expect.stringContaining("workspace")],
     badgeUrl: `http://localhost:3000/badges/${made.id}.svg`,
   };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
@@ -130,6 +130,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
   const emptied = await change(made.id, nothing);
   expect(emptied.body).toEqual({
     ...shared,
+    warnings: [],
     ...nothing,
     nextRunsAt: null,
     text: "Download {{name}}",

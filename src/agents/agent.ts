@@ -127,7 +127,7 @@ type Said =
   | { type: "interruption"; question: string; url: string | null }
   /** `near`: a warning; nothing was stopped. */
   | { type: "limit"; limit: string; value: number; unit: string; near?: true }
-  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown> }
+  | { type: "milestone"; name: MilestoneName; detail: Record<string, unknown>; artefact?: Artefact }
   | { type: "end"; outcome: Outcome; reason: string };
 
 /**
@@ -136,7 +136,8 @@ type Said =
  * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first ones listed}.
  * After the agent's end, the service adds `judging` {model, rubric, goal}, then `judged` {the same, answer} or
  * `not_judged` {the same, reason}.
- * `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
+ * `workspace_prepared` {archive, repository: {url, ref, commit}, setup: {command, exitCode, output}, instructionChars, env};
+ * `workspace_changed` {files, isCut} with the diff as its artefact, or {files: null, problem}; `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
  * sections: how many of `nearest` together contain the answer, nearest: at most three pages {url, title, heading, line,
  * share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur in
  * nothing that was read, fit: 0 to 1, clicks: number of links from the start page to the first of `nearest`, null if
@@ -146,6 +147,8 @@ type Said =
 type MilestoneName =
   | "started"
   | "agent_usage"
+  | "workspace_prepared"
+  | "workspace_changed"
   | "goal_terms"
   | "page_read"
   | "pages_listed"
@@ -174,7 +177,15 @@ export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; 
 type WayOut = { path: string; token: string };
 
 /** The means for commands. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
-export type SandboxMeans = { workspace: string; folder: string; egress: WayOut };
+export type SandboxMeans = {
+  workspace: string;
+  folder: string;
+  egress: WayOut;
+  /** Path of the archive that the workspace starts with. */
+  archive: string | null;
+  /** Network access while the workspace is set up; its requests are no part of the session. */
+  setup: WayOut | null;
+};
 
 /** What the service provides to one run of an agent with a model. The tokens expire with the run. */
 export type Means = {

@@ -54,8 +54,11 @@ export type TaskLimits = {
   model: { calls: number; tokens: number; costUsd: number | null };
 };
 
+/** The parts of a task that say where it leads. */
+export type Addresses = Pick<Task, "startUrls" | "productUrl" | "declaredChecks" | "urlMap">;
+
 /** The URLs that determine which hosts a run may reach. */
-export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Task) => ({
+export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Omit<Addresses, "urlMap">) => ({
   docsAddresses: startUrls,
   addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.flatMap(({ url }) => url ?? [])],
 });

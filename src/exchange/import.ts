@@ -206,6 +206,8 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
     if (!Bun.deepEquals(vars, row.templateVars ?? null))
       throw bad("templateVars must match the variables in text and endGoal");
   }
+  if (type === "artefact" && String(row.name).endsWith(".webp") && !String(row.data).startsWith("UklGR"))
+    throw bad("data must be a WebP image");
   if (type === "archive") {
     const content = Buffer.from(String(row.data), "base64");
     if (content.length !== row.bytes || new Bun.CryptoHasher("sha256").update(content).digest("hex") !== row.digest)

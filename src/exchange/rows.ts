@@ -176,8 +176,8 @@ export const shapes = {
     without: ["orgId"],
     more: {
       name: Type.String({ pattern: artefactName.source }),
-      // An image, as base64.
-      data: Type.String({ pattern: "^UklGR[A-Za-z0-9+/]*={0,2}$", maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
+      // An image or a diff, as base64.
+      data: Type.String({ pattern: "^[A-Za-z0-9+/]+={0,2}$", maxLength: 4 * Math.ceil(maxArtefactBytes / 3) }),
     },
   },
   report: {

@@ -6,27 +6,33 @@ import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { getReportRow } from "./report-row.ts";
 
-/** Maximum size of a screenshot. */
+/** Maximum size of a screenshot or diff. */
 export const maxArtefactBytes = 512 * 1024;
 const maxOfRun = 20;
-export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.webp$/;
+export const artefactName = /^[a-z0-9][a-z0-9-]{0,59}\.(webp|diff)$/;
+const isDiff = (name: string) => name.endsWith(".diff");
 
 type Owner = { orgId: string; runId: string; attempt: number };
 
 /**
- * Stores the screenshot of an event, and returns the event without it, with the reason if it wasn't stored. The
- * screenshot is stored first, so that no stored event refers to a missing one. `mayWrite` is checked in the
- * transaction.
+ * Stores the screenshot or diff of an event, and returns the event without it, with the reason if it wasn't stored. It is stored first, so
+ * that no stored event refers to a missing one. `mayWrite` is checked in the transaction; `clean` removes secrets from text.
  */
-export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: () => boolean): AgentEvent {
-  if (event.type !== "tool_result" || event.artefact === undefined) return event;
+export function keepArtefact(
+  db: Db,
+  owner: Owner,
+  event: AgentEvent,
+  { mayWrite, clean }: { mayWrite: () => boolean; clean: (text: string) => string },
+): AgentEvent {
+  if (!("artefact" in event) || event.artefact === undefined) return event;
   const { name, data: encoded } = event.artefact;
-  const data = Buffer.from(encoded ?? "", "base64");
+  const sent = Buffer.from(encoded ?? "", "base64");
+  const data = isDiff(name) ? Buffer.from(clean(sent.toString())) : sent;
   const kept = (missing: string | null): AgentEvent => {
     const artefact: Artefact = { name: String(name).slice(0, 64), bytes: data.length, ...(missing && { missing }) };
     return { ...event, artefact };
   };
-  if (!artefactName.test(name) || !isWebp(data)) return kept("not a WebP image");
+  if (!artefactName.test(name) || !(isDiff(name) || isWebp(data))) return kept("neither a WebP image nor a diff");
   if (data.length > maxArtefactBytes) return kept(`larger than ${maxArtefactBytes / 1024} KiB`);
   try {
     const missing = tx(db, (t) => {
@@ -36,7 +42,7 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
         .from(artefacts)
         .where(and(eq(artefacts.runId, owner.runId), eq(artefacts.attempt, owner.attempt)))
         .all();
-      if (names.length >= maxOfRun) return `the run already has ${maxOfRun} screenshots`;
+      if (names.length >= maxOfRun && !isDiff(name)) return `the run already has ${maxOfRun} screenshots`;
       if (names.some((each) => each.name === name)) return "duplicate name";
       t.insert(artefacts)
         .values({ ...owner, name, data })
@@ -52,7 +58,7 @@ export function keepArtefact(db: Db, owner: Owner, event: AgentEvent, mayWrite: 
 const isWebp = (data: Buffer) =>
   data.length > 12 && data.toString("latin1", 0, 4) === "RIFF" && data.toString("latin1", 8, 12) === "WEBP";
 
-/** A screenshot in the session of a report. Throws not_found, also if it was deleted. */
+/** A screenshot or diff in the session of a report. Throws not_found, also if it was deleted. */
 export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, name: string): Buffer {
   const report = getReportRow(db, org, slug);
   const found = db
@@ -67,7 +73,7 @@ export function getArtefact({ db }: Pick<Deps, "db">, org: OrgId, slug: string, 
   return found.data;
 }
 
-/** Events, with a note if their screenshot is missing. */
+/** Events, with a note if their artefact is missing. */
 export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<Owner, "orgId">, events: E[]): E[] {
   const artefactOf = (event: E) => (event as { artefact?: Artefact }).artefact;
   if (!events.some(artefactOf)) return events;
@@ -84,11 +90,11 @@ export function withMissing<E extends object>(db: Db, { runId, attempt }: Omit<O
   });
 }
 
-/** The response for a screenshot. Browsers can't interpret it as anything else. */
-export const toArtefactAnswer = (data: Buffer): Response =>
+/** The response for a screenshot or diff. Browsers can't interpret it as anything else. */
+export const toArtefactAnswer = (name: string, data: Buffer): Response =>
   new Response(new Uint8Array(data), {
     headers: {
-      "content-type": "image/webp",
+      "content-type": isDiff(name) ? "text/plain; charset=utf-8" : "image/webp",
       "x-content-type-options": "nosniff",
       "content-security-policy": "default-src 'none'; sandbox",
       "cache-control": "private, no-store",

@@ -105,13 +105,16 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
     )
     .get(
       "/api/v1/reports/:slug/artefacts/:name",
-      ({ request, params }) => toArtefactAnswer(getArtefact(deps, orgOf(request), params.slug, params.name)),
+      ({ request, params }) =>
+        toArtefactAnswer(params.name, getArtefact(deps, orgOf(request), params.slug, params.name)),
       {
         params: Type.Object({
           slug: Type.String(),
-          name: Type.String({ description: "Name from the artefact field of a tool_result event" }),
+          name: Type.String({ description: "Name from the artefact field of an event" }),
         }),
-        ...picture(operation("Reports", "getArtefact", "Get a screenshot of the session", errors(404))),
+        ...picture(
+          operation("Reports", "getArtefact", "Get a screenshot or the workspace diff of the session", errors(404)),
+        ),
       },
     );
 

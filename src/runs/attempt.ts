@@ -1,6 +1,7 @@
 import { type Agent, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
 import type { Host } from "../agents/llm/host.ts";
 import type { Task } from "../agents/task.ts";
+import type { Archives } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { runs } from "../db/tables.ts";
@@ -17,6 +18,7 @@ import type { Money } from "./spending.ts";
 export type AttemptParts = {
   queue: Queue;
   models: Pick<Models, "getModel" | "secretsOf">;
+  archives: Pick<Archives, "readArchive">;
   /** Opens the gateway, proxy and workspace for an agent with a model. */
   host: Pick<Host, "equip">;
   money: Money;
@@ -28,7 +30,7 @@ export type AttemptParts = {
 /** Runs an agent once and stores its events as they arrive. */
 export function createAttempt(
   { db, config, now }: Pick<Deps, "db" | "config" | "now">,
-  { queue, models, host, money, allow, userAgent }: AttemptParts,
+  { queue, models, archives, host, money, allow, userAgent }: AttemptParts,
 ) {
   /** Throws a JobFailure if the model cannot be called. */
   async function equip(
@@ -38,12 +40,23 @@ export function createAttempt(
     onEvent: (event: AgentEvent, source: EventSource) => void,
     end: (failure: JobFailure) => void,
   ) {
+    const archive = task.workspace?.archive;
     try {
       const model = models.getModel(run.orgId as OrgId, run.model ?? "");
       const onFailure = (why: AgentFailure) => end(toJobFailure(why));
-      return await host.equip({ task, model, mustHavePrice, allow: allow(), onEvent, onFailure });
+      return await host.equip({
+        task,
+        model,
+        archive: archive === undefined ? null : archives.readArchive(run.orgId as OrgId, archive),
+        mustHavePrice,
+        allow: allow(),
+        onEvent,
+        onFailure,
+      });
     } catch (error) {
-      throw error instanceof AppError ? new JobFailure({ cause: "credentials", detail: error.detail }, "never") : error;
+      if (!(error instanceof AppError)) throw error;
+      const cause = error.code === "not_found" ? "infrastructure" : "credentials";
+      throw new JobFailure({ cause, detail: error.detail }, "never");
     }
   }
 
@@ -101,7 +114,7 @@ export function createAttempt(
       fail: (failure) => end(toJobFailure(failure)),
     });
     const hear = (event: AgentEvent, source: EventSource) => {
-      const kept = keepArtefact(db, session, event, () => queue.holds(lease));
+      const kept = keepArtefact(db, session, event, { mayWrite: () => queue.holds(lease), clean: writer.clean });
       writer.append(kept, source);
       bounds.count(event, source);
     };

@@ -26,10 +26,10 @@ const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${s
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   deps: Deps,
-  { agents, queue, reports, models, host, judging, money, allow, userAgent }: Parts,
+  { agents, queue, reports, models, archives, host, judging, money, allow, userAgent }: Parts,
 ): JobHandler {
   const { db, config, now, log } = deps;
-  const send = createAttempt(deps, { queue, models, host, money, allow, userAgent });
+  const send = createAttempt(deps, { queue, models, archives, host, money, allow, userAgent });
   const [methodology] = listMethodologies(config.methodology);
   const getRow = (id: string) => {
     const row = db.select().from(runs).where(eq(runs.id, id)).get();

@@ -40,7 +40,7 @@ const custom = (mode: string, more: Partial<CustomAgent> = {}): Preset =>
     ...more,
   });
 
-type Options = { model?: string; env?: Record<string, string>; agent?: Agent; limits?: object };
+type Options = { model?: string; env?: Record<string, string>; agent?: Agent; limits?: object; workspace?: object };
 
 function appOf(
   preset: Preset,
@@ -60,10 +60,10 @@ function appOf(
 }
 
 /** One run, with what is to be read of it; a crash is not tried again, to see it as it was. */
-async function runOf(preset: Preset, { limits, ...options }: Options = {}) {
+async function runOf(preset: Preset, { limits, workspace, ...options }: Options = {}) {
   const { send, runJobs, service } = appOf(preset, options);
   const { body: prompt } = await send("POST", "/api/v1/prompts", {
-    body: { text: "See https://docs.test/", agent: preset.id, limits },
+    body: { text: "See https://docs.test/", agent: preset.id, limits, workspace },
   });
   const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
   await runJobs();
@@ -236,3 +236,15 @@ describe("an installation", () => {
     expect(body.detail).toMatch(detail);
   });
 });
+
+test("a coding agent finds its workspace set up, and its changes are kept", async () => {
+  const script = "cat AGENTS.md made.txt; echo new > new.txt; echo; echo $REGION";
+  const preset = custom("", { command: "/bin/sh", args: ["-c", script], stream: "none" });
+  const workspace = { setup: "echo $REGION > made.txt", env: { REGION: "eu-1" }, instructions: "Be brief.\n" };
+  const { run, events, of } = await runOf(preset, { workspace });
+  expect(run.status).toBe("completed");
+  expect(events.at(-1)?.reason).toBe("Be brief.\neu-1\n\neu-1");
+  const milestones = of("milestone").map(({ name, detail }) => [name, detail]);
+  expect(milestones).toContainEqual(["workspace_prepared", expect.objectContaining({ env: ["REGION"] })]);
+  expect(milestones).toContainEqual(["workspace_changed", { files: 1, isCut: false }]);
+}, 60_000);

@@ -148,6 +148,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
     ...step("run_command", "http egress"),
     ...step("http_request", "http"),
     ...step("finish"),
+    "milestone",
     "end",
   ]);
   const requests = events.filter(({ type }: { type: string }) => type === "http");
@@ -207,12 +208,12 @@ describe("a model that fails", () => {
       "unauthorized",
       /^credentials: openai-compatible rejected the API key \(401\): invalid key; set a valid key in OPENAI/,
     ],
-    ["nothing at all", "silent", /^timeout: the model .* 1 second$/],
+    ["nothing at all", "silent", /^timeout: the model .* 4 seconds$/],
   ])(
     "ends the run with its cause: %s",
     async (_, name, cause) => {
       const { run, attempts } = await runOf(name, {
-        env: { EVALD_RUN_TIMEOUT_SECONDS: name === "silent" ? "1" : "60" },
+        env: { EVALD_RUN_TIMEOUT_SECONDS: name === "silent" ? "4" : "60" },
       });
       expect(run).toMatchObject({ status: "failed", report: null, failureReason: expect.stringMatching(cause) });
       expect(attempts).toHaveLength(cause.source.startsWith("^infra") ? 5 : 1);

@@ -106,7 +106,7 @@ export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
     const slug = run.report?.slug;
     const report = slug && (await get(`/reports/${slug}`));
     const events = slug ? (await get(`/reports/${slug}/trace?limit=500`)).events : [];
-    return { ...rest, run, report, events, attempts: await get(`/runs/${run.runId}/attempts`) };
+    return { ...rest, app, run, report, events, attempts: await get(`/runs/${run.runId}/attempts`) };
   }
 
   return { runsOf, runOf };

@@ -28,6 +28,8 @@ export type Preset = {
   stream: StreamFormat;
   args: Template[];
   env: Record<string, Template>;
+  /** The file in the workspace from which it reads instructions. */
+  contextFile: "AGENTS.md" | "CLAUDE.md" | "GEMINI.md";
   /** Files in its home directory, by path; objects are written as JSON. */
   files: Record<string, Template>;
   /** Memory that a usual session needs, in MiB. */
@@ -62,6 +64,6 @@ export function toPreset({ id, command, args = [], env = {}, stream, provider }:
   return {
     ...{ id, name: id, command, args, env, stream, providers: { [provider]: {} } },
     revision: `custom.${digest.digest("hex").slice(0, 8)}`,
-    ...{ triedVersions: [], packageName: null, install: null, files: {}, memoryMb: 1024 },
+    ...{ triedVersions: [], packageName: null, install: null, files: {}, contextFile: "AGENTS.md", memoryMb: 1024 },
   };
 }

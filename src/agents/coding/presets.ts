@@ -65,6 +65,7 @@ export const presets: readonly Preset[] = [
       CLAUDE_CODE_SUBAGENT_MODEL: "{model}",
     },
     files: { ".claude/settings.json": { skipWebFetchPreflight: true } },
+    contextFile: "CLAUDE.md",
     memoryMb: 1024,
   },
   {
@@ -84,6 +85,7 @@ export const presets: readonly Preset[] = [
     ],
     env: { CODEX_HOME: "{home}/.codex", EVALD_TOKEN: "{token}" },
     files: { ".codex/config.toml": codexConfig },
+    contextFile: "AGENTS.md",
     memoryMb: 1024,
   },
   {
@@ -117,6 +119,7 @@ export const presets: readonly Preset[] = [
         experimental: { directWebFetch: true },
       },
     },
+    contextFile: "GEMINI.md",
     memoryMb: 1536,
   },
   {
@@ -159,6 +162,7 @@ export const presets: readonly Preset[] = [
       },
     },
     files: {},
+    contextFile: "AGENTS.md",
     memoryMb: 1024,
   },
   {
@@ -187,6 +191,7 @@ export const presets: readonly Preset[] = [
         telemetry: { enabled: false },
       },
     },
+    contextFile: "AGENTS.md",
     memoryMb: 3072,
   },
   {
@@ -213,6 +218,7 @@ export const presets: readonly Preset[] = [
       COPILOT_MODEL: "{model}",
     },
     files: {},
+    contextFile: "AGENTS.md",
     memoryMb: 1024,
   },
   {
@@ -251,6 +257,7 @@ export const presets: readonly Preset[] = [
       },
       ".pi/agent/settings.json": { defaultProvider: "evald", defaultModel: "{model}" },
     },
+    contextFile: "AGENTS.md",
     memoryMb: 1024,
   },
 ];

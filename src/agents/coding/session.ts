@@ -4,6 +4,7 @@ import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
+import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
 import { toPrompt } from "./assignment.ts";
 import { tailOf } from "./lines.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";
@@ -47,6 +48,8 @@ export async function runSession(
   tell(started(preset, version, installed, task, means));
   let ids = 0;
   const checking = { task, context, nextId: () => `check${++ids}`, tell };
+  const place = { task, sandbox, signal, tell };
+  await setUpWorkspace(place, preset.contextFile);
   await checkGoal(checking, "before");
 
   const telling = createTelling(preset, tell);
@@ -77,6 +80,7 @@ export async function runSession(
     const ending = toEnding(preset, outcome, record, telling.calls());
     if (outcome.claimedUsd !== null)
       tell({ type: "milestone", name: "agent_usage", detail: { costUsd: outcome.claimedUsd } });
+    await tellWorkspaceDiff(place);
     tell({ type: "end", ...(await decideEnding(ending, checking)) });
   } finally {
     await record.close();
@@ -101,7 +105,13 @@ function open(preset: Preset, { argv, binds }: Installed, values: Values, terms:
     return runSandboxed({
       argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
       workspace,
-      env: { PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`, HOME: home, TERM: "dumb", ...env },
+      env: {
+        PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`,
+        HOME: home,
+        TERM: "dumb",
+        ...task.workspace?.env,
+        ...env,
+      },
       binds,
       sockets: { gateway: record.socketPath, egress: proxy },
       limits: { memoryBytes: task.limits.memoryBytes, workspaceBytes: task.limits.workspaceBytes, processes },

@@ -113,7 +113,7 @@ async function testWorkspace(
   await using relay = place && createRelayOpener(place, terms);
   const proxyOf = async (id: string) => (await relay!.open()).wayOut(id);
   const checker =
-    place && openWorkspaceChecker(place.workspace, proxyOf, task.limits, { isolated: when === "before", signal });
+    place && (await openWorkspaceChecker(place.workspace, proxyOf, task, { isolated: when === "before", signal }));
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
     for (const declared of declaredChecks) {

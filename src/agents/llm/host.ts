@@ -1,6 +1,6 @@
 import { mkdirSync, mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import type { AllowRule } from "../../config/allow-rules.ts";
 import { type AgentEvent, AgentFailure, type EventSource, type Means } from "../agent.ts";
 import { type Egress, startEgress } from "../egress/egress.ts";
@@ -22,6 +22,8 @@ type Options = {
 type Run = {
   task: Task;
   model: ModelAccess;
+  /** The archive that the workspace starts with. */
+  archive: Uint8Array | null;
   /** The run has a spending limit, so models without a known price are rejected. */
   mustHavePrice: boolean;
   allow: readonly AllowRule[];
@@ -61,7 +63,7 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     return mkdtempSync(resolve(folder ?? home, "run-"));
   }
 
-  async function openSandbox({ task, allow, onEvent }: Run) {
+  async function openSandbox({ task, archive, allow, onEvent }: Run) {
     sandbox ??= detectSandbox();
     const { level, detail } = await sandbox;
     browser ??= sandbox.then(detectBrowser);
@@ -80,16 +82,26 @@ export function createHost({ now, gateway, folder, operatorHosts }: Options) {
     };
     const bytesOut = task.limits.maxBytesOut;
     const session = proxy.egress.open({ ...terms, limits: { requests: task.limits.maxRequests, bytesOut } });
+    const setUpHosts = [...terms.addresses, ...(task.workspace?.repository ? [task.workspace.repository.url] : [])];
+    // Requests of the set-up are not the agent's.
+    const setup = task.workspace ? proxy.egress.open({ ...terms, addresses: setUpHosts, onEvent: () => {} }) : null;
     // Pages send dozens of requests that the agent didn't make, so they are counted separately.
     const ofPages = "program" in found ? proxy.egress.open({ ...terms, limits: { bytesOut }, purpose: "page" }) : null;
+    const archivePath = join(own, "archive.tar.gz");
+    if (archive) await Bun.write(archivePath, archive);
     const accessOf = ({ token }: { token: string }) => ({ path: proxy.egress.socketPath, token });
     return {
-      sandbox: { workspace, folder: own, egress: accessOf(session) },
+      sandbox: {
+        ...{ workspace, folder: own, egress: accessOf(session) },
+        archive: archive ? archivePath : null,
+        setup: setup && accessOf(setup),
+      },
       browser: "program" in found && ofPages ? { program: found.program, egress: accessOf(ofPages) } : missing,
-      secrets: [session, ...(ofPages ? [ofPages] : [])].map(({ token }) => token),
+      secrets: [session, ofPages, setup].flatMap((each) => each ?? []).map(({ token }) => token),
       async close() {
         session.close();
         ofPages?.close();
+        setup?.close();
         await Promise.all([remove(workspace), remove(own)]);
       },
     };

@@ -21,7 +21,7 @@ export function toInstructions({ urlMap }: Task, tools: string[], missing: strin
   return lines.filter((line) => typeof line === "string").join("\n");
 }
 
-/** The first user message: the task. */
+/** The task as text. */
 export const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): string =>
   [
     `Task:\n${text}`,
@@ -31,3 +31,12 @@ export const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): st
   ]
     .filter(Boolean)
     .join("\n\n");
+
+/** The first user message: the task, and AGENTS.md, which coding agents read by themselves. */
+export const toFirstMessage = (task: Task): string => {
+  const { instructions } = task.workspace ?? {};
+  return [
+    toAssignment(task),
+    ...(instructions ? [`AGENTS.md, the instructions of the project in /workspace:\n${instructions}`] : []),
+  ].join("\n\n");
+};

@@ -4,10 +4,11 @@ import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
 import type { Task } from "../task.ts";
+import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget, lessRoom, usualRoom } from "./context-window.ts";
-import { toAssignment, toInstructions } from "./instructions.ts";
+import { toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
@@ -33,6 +34,8 @@ const limitWords: Record<string, string> = {
   processes: "its processes",
 };
 const maxTextChars = 16_000;
+/** Tools that can change the workspace. */
+const writers = new Set(["run_command", "write_file"]);
 
 /**
  * The agent with a model. It reads the docs, runs commands in a sandbox and calls the product until it calls `finish`,
@@ -63,6 +66,7 @@ async function work(
   globalThis.AI_SDK_LOG_WARNINGS = false;
   let ids = 0;
   let calls = 0;
+  let hasWritten = false;
   let finished: Ending | null = null;
   const notices = new Set<string>();
   const nextId = () => `t${++ids}`;
@@ -73,14 +77,17 @@ async function work(
   await using browsing = "program" in browser ? browserTools(task, { ...means, browser }, signal) : null;
   const specs: Record<string, ToolSpec> = {
     ...webTools(task, means, context, reader),
-    ...("workspace" in sandbox && relay ? workspaceTools(sandbox.workspace, relay.open, task.limits) : {}),
+    ...("workspace" in sandbox && relay ? workspaceTools(sandbox.workspace, relay.open, task) : {}),
     ...browsing?.tools,
     ...selfTools((ending) => {
       finished = ending;
     }),
   };
   const count = (event: AgentEvent) => {
-    if (event.type === "tool_call") calls++;
+    if (event.type === "tool_call") {
+      calls++;
+      hasWritten ||= writers.has(event.tool);
+    }
     tell(event);
   };
   const missing = [
@@ -95,8 +102,12 @@ async function work(
 
   // Checks that pass before the agent starts aren't its achievement.
   const checking = { task, context, nextId, tell };
+  const place = "workspace" in sandbox ? { task, sandbox, signal, tell } : null;
+  if (place) await setUpWorkspace(place, "AGENTS.md");
+  else if (task.workspace)
+    throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);
   await checkGoal(checking, "before");
-  const messages: ModelMessage[] = [{ role: "user", content: toAssignment(task) }];
+  const messages: ModelMessage[] = [{ role: "user", content: toFirstMessage(task) }];
   const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
   const onFault = (error: unknown) => (fault ??= { error });
@@ -156,6 +167,7 @@ async function work(
         });
     }
   }
+  if (place && hasWritten) await tellWorkspaceDiff(place);
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
 }
 

@@ -49,8 +49,9 @@ const outside = (path: string): Result => {
 export function workspaceTools(
   workspace: string,
   openRelay: () => Promise<Relay>,
-  { memoryBytes, workspaceBytes }: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
+  { limits: { memoryBytes, workspaceBytes }, workspace: setup }: Task,
 ) {
+  const env = setup?.env ?? {};
   let isNearlyFull = false;
 
   async function run(
@@ -68,6 +69,7 @@ export function workspaceTools(
         argv,
         stdin,
         workspace,
+        env,
         seconds,
         sockets: online ? { egress: (await openRelay()).wayOut(id) } : {},
         limits: { memoryBytes, workspaceBytes },

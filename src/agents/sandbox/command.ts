@@ -9,7 +9,11 @@ export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
   workspace?: string;
-  stdin?: string;
+  stdin?: string | Uint8Array;
+  /** Further environment variables. */
+  env?: Record<string, string>;
+  /** Further files of the machine, read-only inside. */
+  binds?: SandboxRun["binds"];
   /** The command is killed after this time. */
   seconds: number;
   sockets?: SandboxRun["sockets"];
@@ -30,8 +34,8 @@ export type CommandEnd = {
 };
 
 /** Runs one command in a sandbox of its own until it exits, reaches a limit or times out. Throws what `signal` carries. */
-export async function runCommand({ argv, stdin = "", seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
-  const sandboxed = start({ argv, env: { HOME: "/workspace/.home" }, ...run });
+export async function runCommand({ argv, stdin = "", env, seconds, onOutput, ...run }: Command): Promise<CommandEnd> {
+  const sandboxed = start({ argv, env: { HOME: "/workspace/.home", ...env }, ...run });
   let timedOut = false;
   const timer = setTimeout(() => {
     timedOut = true;

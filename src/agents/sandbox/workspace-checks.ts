@@ -1,8 +1,9 @@
-import { cpSync, mkdtempSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
+import { copyWorkspace } from "./copy.ts";
 import type { SandboxProxy } from "./sandbox.ts";
 
 const commandSeconds = 120;
@@ -10,8 +11,6 @@ const fileSeconds = 30;
 /** Bytes of a file that are searched for the expected text. */
 const maxFileBytes = 4 * 1024 * 1024;
 const keptOutputChars = 4_000;
-
-type Limits = Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
 
 export type CommandCheck = { command: string; exitCode?: number; contains?: string };
 export type FileCheck = { file: string; contains?: string };
@@ -29,18 +28,20 @@ export type WorkspaceChecker = {
  * Runs checks in new sandboxes over the workspace of a run: each command gets its own. With `isolated`, they work on a copy, so that
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
-export function openWorkspaceChecker(
+export async function openWorkspaceChecker(
   ownWorkspace: string,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
-  limits: Limits,
+  { limits, workspace: setup }: Task,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
-): WorkspaceChecker {
-  const workspace = isolated ? copyOf(ownWorkspace) : ownWorkspace;
+): Promise<WorkspaceChecker> {
+  const workspace = isolated ? await copyOf(ownWorkspace) : ownWorkspace;
+  const env = setup?.env ?? {};
   return {
     async checkCommand({ command, exitCode = 0, contains }, id) {
       const end = await runCommand({
         argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", command],
+        env,
         workspace,
         seconds: commandSeconds,
         sockets: { egress: await proxyOf(id) },
@@ -90,8 +91,8 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
   return null;
 }
 
-function copyOf(workspace: string): string {
+async function copyOf(workspace: string): Promise<string> {
   const copy = mkdtempSync(join(dirname(workspace), "check-"));
-  cpSync(workspace, copy, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
+  await copyWorkspace(workspace, copy);
   return copy;
 }

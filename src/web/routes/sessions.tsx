@@ -60,9 +60,14 @@ export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: Pag
     .get(
       "/reports/:slug/artefacts/:name",
       ({ request, params }) =>
-        pages.show(request, ({ org }) => toArtefactAnswer(getArtefact(deps, org, params.slug, params.name))),
+        pages.show(request, ({ org }) =>
+          toArtefactAnswer(params.name, getArtefact(deps, org, params.slug, params.name)),
+        ),
       {
         params: Type.Object({ slug: Type.String(), name: Type.String() }),
-        ...page("artefactPage", "Screenshot taken by the agent", { types: ["image/webp"], ...shown }),
+        ...page("artefactPage", "Screenshot or workspace diff of a session", {
+          types: ["image/webp", "text/plain"],
+          ...shown,
+        }),
       },
     );

@@ -1,0 +1,106 @@
+import { AgentFailure } from "../agent.ts";
+import type { Task, WorkspaceSetup } from "../task.ts";
+import { type Command, type CommandEnd, runCommand, stopReason } from "./command.ts";
+import type { SandboxProxy } from "./sandbox.ts";
+
+const unpackSeconds = 60;
+const cloneSeconds = 120;
+const setupSeconds = 300;
+const keptOutputChars = 4_000;
+
+type Options = {
+  setup: WorkspaceSetup;
+  /** Directory that is mounted at /workspace; empty. */
+  workspace: string;
+  /** The content of `setup.archive`. */
+  archive: Uint8Array | null;
+  /** Name of a file to which AGENTS.md is copied, for agents that read another one. */
+  contextFile: string;
+  /** Network access of Git and the set-up command. */
+  proxy: SandboxProxy | null;
+  limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
+  signal: AbortSignal;
+};
+
+/** What a workspace held when the agent started. */
+export type PreparedWorkspace = {
+  archive: string | null;
+  repository: { url: string; ref: string; commit: string } | null;
+  setup: { command: string; exitCode: number; output: string } | null;
+  /** Characters of AGENTS.md; 0 without one. */
+  instructionChars: number;
+  /** Names of the variables. */
+  env: string[];
+};
+
+/**
+ * Fills a workspace before the agent starts: files of an archive or a Git repository, AGENTS.md, then the set-up command. Everything runs in
+ * sandboxes. Throws an AgentFailure that names the step that failed and its last line of output.
+ */
+export async function prepareWorkspace(options: Options): Promise<PreparedWorkspace> {
+  const { setup, workspace, archive, proxy, contextFile, limits, signal } = options;
+  const sockets = proxy ? { egress: proxy } : {};
+  const { repository, env = {} } = setup;
+
+  async function step(
+    name: string,
+    command: Pick<Command, "argv" | "seconds"> & Partial<Command>,
+  ): Promise<CommandEnd> {
+    const end = await runCommand({ workspace, limits, signal, ...command });
+    const problem =
+      stopReason(end, command.seconds) ??
+      (end.exitCode === 0 ? null : `exit code ${end.exitCode}${lastLine(end.stderr || end.stdout)}`);
+    if (problem !== null) throw new AgentFailure("infrastructure", `${name} failed: ${problem}`);
+    return end;
+  }
+
+  if (archive) await step("unpacking the archive", { argv: unpack, stdin: archive, seconds: unpackSeconds });
+  let commit = "";
+  if (repository) {
+    const { url, ref } = repository;
+    const end = await step(`checking out ${ref} of ${url}`, {
+      argv: ["sh", "-c", checkOut, "sh", url, ref],
+      seconds: cloneSeconds,
+      sockets,
+    });
+    commit = end.stdout.trim();
+  }
+  const { instructions } = setup;
+  if (instructions !== undefined)
+    await step("writing AGENTS.md", {
+      argv: ["sh", "-c", 'cat > AGENTS.md && { [ "$1" = AGENTS.md ] || cp AGENTS.md "$1"; }', "sh", contextFile],
+      stdin: instructions,
+      seconds: unpackSeconds,
+    });
+  let done: CommandEnd | null = null;
+  if (setup.setup !== undefined)
+    done = await step("the set-up command", {
+      argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", setup.setup],
+      env,
+      seconds: setupSeconds,
+      sockets,
+    });
+  return {
+    archive: setup.archive ?? null,
+    repository: repository ? { ...repository, commit } : null,
+    setup: done && {
+      command: setup.setup ?? "",
+      exitCode: done.exitCode,
+      output: `${done.stdout}${done.stderr}`.slice(-keptOutputChars).toWellFormed(),
+    },
+    instructionChars: instructions?.length ?? 0,
+    env: Object.keys(env),
+  };
+}
+
+const unpack = ["tar", "-xzf", "-", "-C", "/workspace", "--no-same-owner", "--no-same-permissions"];
+
+// One commit, by its branch, tag or ID. Git must not ask for a password.
+const checkOut = `command -v git >/dev/null || { echo "Git is not installed" >&2; exit 127; }
+export GIT_TERMINAL_PROMPT=0
+git init -q . && git fetch -q --depth 1 -- "$1" "$2" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD`;
+
+const lastLine = (text: string) => {
+  const line = text.trim().split("\n").at(-1)?.slice(0, 300) ?? "";
+  return line && `: ${line}`;
+};

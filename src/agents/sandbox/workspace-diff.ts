@@ -1,0 +1,37 @@
+import type { Task } from "../task.ts";
+import { runCommand, stopReason } from "./command.ts";
+
+const seconds = 20;
+/** Longer diffs are cut. */
+const maxBytes = 256 * 1024;
+/** Directories of tools: what is in them is not the agent's own work. */
+const skipped = [".git", ".home", "node_modules", ".venv", "venv", "__pycache__", "target", ".cache"];
+
+/** The changes of an agent to its workspace as a unified diff; `isCut` if it was longer. */
+export type WorkspaceDiff = { files: number; text: string; isCut: boolean };
+
+/** Compares a workspace with its baseline, in a sandbox: names and links in a workspace may be hostile. */
+export async function diffWorkspace(
+  workspace: string,
+  baseline: string,
+  limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
+  signal: AbortSignal,
+): Promise<WorkspaceDiff | { problem: string }> {
+  const exclude = skipped.map((name) => `--exclude=${name}`);
+  const end = await runCommand({
+    argv: ["sh", "-c", 'cd /run && diff -ruN --no-dereference "$@" baseline /workspace', "sh", ...exclude],
+    workspace,
+    binds: [{ from: baseline, to: "/run/baseline" }],
+    seconds,
+    limits,
+    signal,
+  });
+  const problem = stopReason(end, seconds) ?? (end.exitCode > 1 ? end.stderr.trim().slice(-300) : null);
+  if (problem !== null) return { problem };
+  const lines = end.stdout.split("\n");
+  // The command line above each file; its paths follow below. Symbolic links and binary files have one line of their own.
+  const isCommand = (line: string) => line.startsWith("diff -ruN ");
+  const files = lines.filter((line) => isCommand(line) || /^(Binary files|Symbolic links|File) /.test(line)).length;
+  const bytes = Buffer.from(lines.filter((line) => !isCommand(line)).join("\n"));
+  return { files, text: bytes.subarray(0, maxBytes).toString(), isCut: bytes.length > maxBytes };
+}

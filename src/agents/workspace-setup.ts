@@ -1,0 +1,69 @@
+import { chmodSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { AgentEvent, Artefact, SandboxMeans } from "./agent.ts";
+import { runHostsOf } from "./relay/run-hosts.ts";
+import { copyWorkspace } from "./sandbox/copy.ts";
+import { prepareWorkspace } from "./sandbox/prepare-workspace.ts";
+import type { SandboxProxy } from "./sandbox/sandbox.ts";
+import { diffWorkspace } from "./sandbox/workspace-diff.ts";
+import type { Task } from "./task.ts";
+
+type Setting = {
+  task: Task;
+  sandbox: SandboxMeans;
+  signal: AbortSignal;
+  tell: (event: AgentEvent) => void;
+};
+
+const diffName = "workspace.diff";
+const baselineOf = ({ folder }: SandboxMeans) => join(folder, "baseline");
+
+/**
+ * Fills the workspace as the prompt says, tells what it holds, and keeps a copy to compare with. Throws an AgentFailure that names the step
+ * that failed. `contextFile`: where this agent reads instructions, beside AGENTS.md.
+ */
+export async function setUpWorkspace({ task, sandbox, signal, tell }: Setting, contextFile: string): Promise<void> {
+  const { workspace: setup, limits } = task;
+  if (setup) {
+    const detail = await prepareWorkspace({
+      setup,
+      workspace: sandbox.workspace,
+      archive: sandbox.archive === null ? null : readFileSync(sandbox.archive),
+      proxy: proxyOf(sandbox, task),
+      contextFile,
+      limits,
+      signal,
+    });
+    tell({ type: "milestone", name: "workspace_prepared", detail });
+  }
+  mkdirSync(baselineOf(sandbox), { mode: 0o700 });
+  await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
+  // A sandbox of a service that runs as root belongs to another user, and the folder around it is closed to all others.
+  chmodSync(baselineOf(sandbox), 0o755);
+}
+
+/** Network access of the set-up: the hosts of the run and of the repository. */
+function proxyOf({ setup }: SandboxMeans, task: Task): SandboxProxy | null {
+  if (setup === null) return null;
+  const { repository } = task.workspace ?? {};
+  const { names, routes } = runHostsOf({
+    ...task,
+    startUrls: [...task.startUrls, ...(repository ? [repository.url] : [])],
+  });
+  return { ...setup, hosts: names, routes };
+}
+
+/** Tells how the agent changed its workspace, with the diff as an artefact. Tells nothing if it changed nothing. */
+export async function tellWorkspaceDiff({ task, sandbox, signal, tell }: Setting): Promise<void> {
+  const diff = await diffWorkspace(sandbox.workspace, baselineOf(sandbox), task.limits, signal);
+  if ("problem" in diff) {
+    // What an agent left may be impossible to compare, such as a pipe that nothing writes to. That doesn't spoil its session.
+    tell({ type: "milestone", name: "workspace_changed", detail: { files: null, problem: diff.problem } });
+    return;
+  }
+  const { files, text, isCut } = diff;
+  if (files === 0) return;
+  const data = Buffer.from(text);
+  const artefact: Artefact = { name: diffName, bytes: data.length, data: data.toString("base64") };
+  tell({ type: "milestone", name: "workspace_changed", detail: { files, isCut }, artefact });
+}
