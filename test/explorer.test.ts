@@ -501,8 +501,10 @@ describe("courtesy and limits", () => {
       mappedUrl: `${site.url}/docs`,
       status: 200,
     });
+    const dead = { status: "fail", subject: "https://docs.prod.test/gone", url: "https://docs.prod.test/docs" };
     expect(checksOf(events, "link-resolves")).toMatchObject([
-      { status: "fail", subject: "https://docs.prod.test/gone", url: "https://docs.prod.test/docs" },
+      { ...dead, group: "link" },
+      { ...dead, group: "page" },
     ]);
     expect(JSON.stringify(checksOf(events))).not.toContain("127.0.0.1");
   });
@@ -524,8 +526,8 @@ describe("checks of single items", () => {
     expect(
       links.map(({ id, status, subject, url, line, weight }) => ({ id, status, subject, url, line, weight })),
     ).toEqual([
-      { id: "link-resolves", status: "fail", subject: `${site.url}/gone`, url: `${site.url}/`, line: 3, weight: 2 },
-      { id: "link-resolves", status: "pass", subject: `${site.url}/`, url: `${site.url}/`, line: null, weight: 0.2 },
+      { id: "link-resolves", status: "fail", subject: `${site.url}/gone`, url: `${site.url}/`, line: 3, weight: 1 },
+      { id: "link-resolves", status: "pass", subject: `${site.url}/`, url: `${site.url}/`, line: null, weight: 1 },
       {
         id: "anchor-resolves",
         status: "warn",

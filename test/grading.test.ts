@@ -48,8 +48,8 @@ test("a session gets this grade", () => {
   expect(grade).toMatchObject({
     outcome: "not_judged",
     scope: "docs_only",
-    // (62.5 × 20 + 75 × 15 + 86.7 × 10) / 45
-    score: 72,
+    // (55.8 × 20 + 54.5 × 15 + 64.4 × 10) / 45
+    score: 57.3,
     grade: null,
     nullNotice: null,
     metrics: { timeSeconds: 18, errors: 1, toolCalls: 4, cost: "$0.00", costUsd: 0, interruptions: 0 },
@@ -64,24 +64,25 @@ test("a session gets this grade", () => {
     ]),
   ).toEqual([
     [
-      ...["Docs discoverability", 0.2, 62.5, "D-", []],
+      ...["Docs discoverability", 0.2, 55.8, "F", []],
       [
         ["Path to the goal", 0.5, 1, "share", 40],
-        ["Failed page requests", 0.2, 0, "share", 100],
+        ["Failed page requests", 0.2, 1 / 3, "share", 66.7],
         ["Site checks", 0.3, 0.75, "share", 75],
       ],
     ],
     [
-      ...["Docs quality", 0.15, 75, "C", ["Code samples", "Sample labels", "API description"]],
+      ...["Docs quality", 0.15, 54.5, "F", ["Code samples", "Sample labels", "API description"]],
       [
-        ["Pages", 0.667, 0.75, "share", 75],
-        ["Links", 0.333, 0.75, "share", 75],
+        // 1 of 3 could not be read: 100 - 100 × √(1/3), of which the checks of pages are worth 3/4
+        ["Pages", 0.667, 0.75, "share", 31.7],
+        ["Links", 0.333, 1, "share", 100],
       ],
     ],
     [
-      ...["Efficiency", 0.1, 86.7, "B", []],
+      ...["Efficiency", 0.1, 64.4, "D", []],
       [
-        ["Wasted requests", 0.667, 0, "share", 100],
+        ["Wasted requests", 0.667, expect.closeTo(1 / 3), "share", 66.7],
         ["Response time", 0.333, 2, "seconds", 60],
       ],
     ],
@@ -93,14 +94,14 @@ test("a session gets this grade", () => {
     ]),
   ).toEqual([
     // The check and the request of the task are the same problem.
-    ["medium", "dead_link", [8, 9, 10, 18], 2.8, 0.1, ["tested http://docs.acme.dev"]],
+    ["medium", "dead_link", [8, 9, 10, 18], 17.5, 0.1, ["tested http://docs.acme.dev"]],
     ["low", "slow", [12], 3, 3.5, ["asked http://docs.acme.dev/install"]],
-    ["low", "other", [16], 13.4, null, ["goal"]],
+    ["low", "other", [16], 13.3, null, ["goal"]],
     [
       "low",
       "other",
       [18],
-      8.9,
+      5.6,
       null,
       ["check llms-txt-exists http://docs.acme.dev", "check page-size-html http://docs.acme.dev"],
     ],
@@ -111,12 +112,11 @@ test("a session gets this grade", () => {
       ...[priority, expectedGain, frictions.map((print) => categoryOf.get(print))],
     ]),
   ).toEqual([
-    // The path 100 instead of 40: Docs discoverability 92.5, 85.4 in all
-    [1, 13.4, ["other"]],
-    [2, 8.9, ["other"]],
-    // Efficiency 100: 75 in all
-    [3, 3, ["slow"]],
-    [4, 2.8, ["dead_link"]],
+    [1, 17.5, ["dead_link"]],
+    // The path 100 instead of 40: Docs discoverability 85.8
+    [2, 13.3, ["other"]],
+    [3, 5.6, ["other"]],
+    [4, 3, ["slow"]],
   ]);
 });
 
@@ -196,11 +196,11 @@ test("a missed goal caps the score at 55; each dimension keeps its own", () => {
   const failing = check("declared", "declared", 0, { ...invariant, subject: `${site}/b` });
   const of = (...checks: Check[]) =>
     gradeSession(session(started(), ...startPage, covered(1), ...tested(...checks), end("not_judged")));
-  expect(of(...declared)).toMatchObject({ outcome: "succeeded", scope: "goal", score: 100, coverage: 0.6 });
-  // (50 × 30 + 100 × 20 + 100 × 10) / 60 is 75
+  expect(of(...declared)).toMatchObject({ outcome: "succeeded", scope: "goal", score: 100, coverage: 0.75 });
+  // (50 × 30 + 100 × 20 + 100 × 15 + 100 × 10) / 75 is 80
   const missed = of(...declared, failing);
-  expect(missed).toMatchObject({ outcome: "goal_not_met", scope: "goal", score: 55, grade: "F", coverage: 0.6 });
-  expect(missed.dimensions.map(({ score }) => score)).toEqual([50, 100, 100]);
+  expect(missed).toMatchObject({ outcome: "goal_not_met", scope: "goal", score: 55, grade: "F", coverage: 0.75 });
+  expect(missed.dimensions.map(({ score }) => score)).toEqual([50, 100, 100, 100]);
 });
 
 test("for a rule-based agent, only invariants count: it changes nothing", () => {
@@ -299,8 +299,8 @@ test("an unknown cost is not zero", () => {
 
 test.each([
   [1, 100],
-  [2, 100],
-  [4, 70],
+  [3, 100],
+  [4, 82.4],
   [8, 40],
   [500, 40],
 ])("an answer %i clicks away scores %i for the path", (pages, points) => {
@@ -339,7 +339,7 @@ test("docs that couldn't be read at all score 0, whatever else worked", () => {
       milestone("goal_not_covered", { covered: [], missing: ["install"], pages: 0, budget: "links", noOverlap: true }),
     ),
   );
-  expect(grade).toMatchObject({ score: 0, coverage: 0.2, keyFinding: "Page cannot be read: /." });
+  expect(grade).toMatchObject({ score: 0, coverage: 0.35, keyFinding: "Page cannot be read: /." });
   expect(grade.frictions).toMatchObject([
     { severity: "critical", category: "unreadable_page", description: "No text without scripts.", events: [5, 6] },
   ]);
@@ -353,9 +353,9 @@ test("guessed URLs that fail count twice, a probe for llms.txt doesn't count", (
     dimensionOf(rules(...startPage, http("t0", "/b"), http("t3", "/c"), ...events), "Docs discoverability");
   expect(of()).toBe(100);
   expect(of(http("t2", "/llms.txt", guess))).toBe(100);
-  // 1 of 4, where a half scores 0; 2 of 5
-  expect(of(http("t2", "/x", { status: 404, provenance: "sitemap" }))).toBe(50);
-  expect(of(http("t2", "/x", guess))).toBe(20);
+  // 1 of 4; 2 of 5
+  expect(of(http("t2", "/x", { status: 404, provenance: "sitemap" }))).toBe(75);
+  expect(of(http("t2", "/x", guess))).toBe(60);
 });
 
 test("repeats and useless pages are waste, a page that links to a useful one is not", () => {
@@ -365,10 +365,10 @@ test("repeats and useless pages are waste, a page that links to a useful one is 
   const a = [http("t2", "/a"), read("/a", "A")];
   const b = [http("t3", "/b", { foundOn: `${site}/a` }), read("/b", "B"), matched];
   expect(way(...a, ...b)).toBe(100);
-  // 1 of 2: 1 - .5 / .8 of the 2/3 that waste weighs
-  expect(way(...a)).toBe(58.3);
+  // 1 of 2, of the 2/3 that waste weighs
+  expect(way(...a)).toBe(66.7);
   // 1 repeat of 4
-  expect(way(...a, ...b, http("t4", "/a/"))).toBe(79.2);
+  expect(way(...a, ...b, http("t4", "/a/"))).toBe(83.3);
 });
 
 test("a failure reported by several events is one error", () => {
@@ -435,13 +435,15 @@ test("the severity of a check: blocking, partial, unknown", () => {
   expect(unknown).toMatchObject([{ severity: "high", category: "wrong_contract", title: "Check failed: toString" }]);
 });
 
-test("one in a hundred moves a dimension by a point at most", () => {
-  for (const [group, id] of [
-    ["discovery", "a"],
-    ["page", "b"],
-    ["link", "link-resolves"],
-    ["sample", "sample-parses"],
-    ["contract", "c"],
+test("each of a hundred checks moves a dimension by a point; of links and samples, each by less than the one before", () => {
+  const linear = (failing: number) => failing;
+  const root = (failing: number) => 10 * Math.sqrt(failing);
+  for (const [group, id, lost] of [
+    ["discovery", "a", linear],
+    ["page", "b", linear],
+    ["link", "link-resolves", root],
+    ["sample", "sample-parses", root],
+    ["contract", "c", linear],
   ] as const)
     for (const bad of [0, 1, 50, 98, 99]) {
       const scoreOf = (failing: number) => {
@@ -450,7 +452,7 @@ test("one in a hundred moves a dimension by a point at most", () => {
         );
         return gradeSession(rules(...tested(...checks))).score!;
       };
-      expect(scoreOf(bad) - scoreOf(bad + 1)).toBeCloseTo(1, 5);
+      expect(Math.abs(scoreOf(bad) - scoreOf(bad + 1) - lost(bad + 1) + lost(bad))).toBeLessThan(0.11);
     }
 });
 
@@ -570,13 +572,13 @@ test("recommended fixes are grouped by change and name pages, changes and gains"
     ),
   );
   expect(recommendations.map(({ title, action }) => ({ title, action }))).toEqual([
+    { title: "Fix broken links on Acme docs (2)", action: `On ${site}/, links that don't work: /a and /b. Drop it.` },
     {
       title: "Adopt conventions that help agents",
       action: `Adopt conventions that help agents. Optional, but helpful for agents: code samples without a language (2 pages). See ${site}.`,
     },
-    { title: "Fix broken links on Acme docs (2)", action: `On ${site}/, links that don't work: /a and /b. Drop it.` },
   ]);
-  expect(recommendations.map((each) => each.frictions.length)).toEqual([1, 2]);
+  expect(recommendations.map((each) => each.frictions.length)).toEqual([2, 1]);
 });
 
 test("unlabeled samples are one friction point of the site, the same for any pages, and none if few lack a label", () => {

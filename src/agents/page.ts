@@ -32,10 +32,10 @@ export type Page = {
   /** Names that a fragment may refer to; null if unknown. */
   anchors: Set<string> | null;
   /**
-   * `empty_shell`: no content without JavaScript. `soft_404`: an error page with a success status. `sign_in`: a
-   * password form instead of the page.
+   * `empty`: no text. `empty_shell`: no content without JavaScript. `soft_404`: an error page with a success status.
+   * `sign_in`: a password form instead of the page.
    */
-  problem: "empty_shell" | "soft_404" | "sign_in" | null;
+  problem: "empty" | "empty_shell" | "soft_404" | "sign_in" | null;
 };
 
 /** Longer HTML is cut before conversion, in characters. */
@@ -109,7 +109,16 @@ function readHtml(url: string, html: string): Page {
     problem: null,
   };
   const signIn = found.asksForPassword && plain < signInText && samples.length === 0;
-  return { ...page, problem: shell ? "empty_shell" : signIn ? "sign_in" : looksLikeError(page) ? "soft_404" : null };
+  const problem = shell
+    ? "empty_shell"
+    : signIn
+      ? "sign_in"
+      : looksLikeError(page)
+        ? "soft_404"
+        : markdown === ""
+          ? "empty"
+          : null;
+  return { ...page, problem };
 }
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
@@ -144,7 +153,7 @@ function readMarkdown(url: string, text: string): Page {
     anchors: null,
     problem: null,
   };
-  return { ...page, problem: looksLikeError(page) ? "soft_404" : null };
+  return { ...page, problem: looksLikeError(page) ? "soft_404" : body.trim() === "" ? "empty" : null };
 }
 
 /** Front matter is blanked rather than removed, so that line numbers stay the same. */

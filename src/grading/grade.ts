@@ -70,8 +70,11 @@ export type Metrics = {
   interruptions: number;
 };
 
-/** The score of a value: 100 up to `best`, `floor` from `worst` on; in between, the same loss per unit, or per doubling. */
-export type Curve = { best: number; worst: number; floor: number; scale: "linear" | "log" };
+/**
+ * The score of a value: 100 up to `best`, `floor` from `worst` on; in between, the same loss per unit (`linear`) or per
+ * doubling (`log`), or the square root of the distance from `best` (`root`).
+ */
+export type Curve = { best: number; worst: number; floor: number; scale: "linear" | "log" | "root" };
 
 /** One measurement of a dimension. */
 export type DimensionPart = {

@@ -18,15 +18,15 @@ export const table = {
   // The minimum score of a model agent's session that proved its goal: no session that missed it scores higher.
   metFloor: 60,
   discoverability: {
-    // An answer that is more than `frictionAbove` clicks from the start page is a friction point. `fitShare`: how much
-    // depends on how well its section matches.
-    path: { weight: 0.5, bestClicks: 2, worstClicks: 8, floor: 40, fitShare: 0.3, frictionAbove: 4 },
-    // For agents with a model: the share of all their calls.
-    missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 0.5, zeroAtShareOfCalls: 1 },
+    // An answer that is more than `frictionAbove` clicks from the start page is a friction point.
+    path: { weight: 0.5, bestClicks: 3, worstClicks: 8, floor: 40, frictionAbove: 4 },
+    // A share of page requests; for agents with a model: of all their calls.
+    missed: { weight: 0.2, guessFactor: 2, zeroAtShare: 1 },
     checks: { weight: 0.3 },
   },
   quality: {
-    pages: { weight: 0.4 },
+    // Pages that the answer depends on count several times.
+    pages: { weight: 0.4, neededFactor: 3 },
     links: { weight: 0.2 },
     samplesParse: { weight: 0.2 },
     // Every label counts in the number; a page that labels more than this share is no friction.
@@ -36,7 +36,7 @@ export const table = {
   // `later`: it failed again before it worked.
   recovery: { fromMessage: 100, afterDocs: 60, later: 10, notAtAll: 0 },
   efficiency: {
-    waste: { weight: 0.6, zeroAtShare: 0.8 },
+    waste: { weight: 0.6, zeroAtShare: 1 },
     seconds: { weight: 0.3, best: 0.5, worst: 16 },
     money: { weight: 0.1, bestUsd: 0.1, worstUsd: 6.4 },
   },

@@ -208,3 +208,9 @@ export function plant(site: DocsSite, kind: DefectKind, place: Place, nth = 0): 
   }
   return null;
 }
+
+/** Whether a friction names what was planted: by its category, and by the path in its address or its text. */
+export function names(friction: Friction, { categories, path }: Planted): boolean {
+  const { url, title, description, category } = friction;
+  return categories.includes(category) && [url, title, description].some((text) => text?.includes(path));
+}

@@ -1,6 +1,6 @@
 import { type CorpusName, corpora, type Degrade, serveCorpus } from "./corpora.ts";
-import { readGoals } from "./goals.ts";
-import { explore } from "./session.ts";
+import { type Goal, pathIn, readGoals } from "./goals.ts";
+import { type Explored, explore } from "./session.ts";
 
 /** Ways in which docs get worse; each takes a page for what it makes of it. */
 const ways: Record<string, (text: string, type: string, path: string) => Response | string> = {
@@ -24,44 +24,92 @@ const ways: Record<string, (text: string, type: string, path: string) => Respons
 };
 const answerRemoved = "answer removed";
 const doses = [0.1, 0.3, 0.6, 1];
+const atOnce = 3;
 
-/** From 0 to 1, the same for a path in every run. */
-const rank = (path: string) => Number(Bun.hash(path) % 1000n) / 1000;
+/** From 0 to 1, the same for a text in every run. */
+const rank = (text: string) => Number(Bun.hash(text) % 1000n) / 1000;
 
 export type Step = { corpus: CorpusName; way: string; dose: number; before: number; after: number };
 
-/** The score of one goal on real docs that are made worse by dose. Pages are hit in a fixed order, so that a higher dose hits all that a lower one did. */
+/** A session on sound docs: its goal, its score, and the order in which pages are hit. */
+type Sound = { goal: Goal; score: number; ranks: Map<string, number> };
+
+/**
+ * The score of one goal on real docs that are made worse by dose. Pages are hit in a fixed order, so that a higher dose hits all that a lower
+ * one did. Of those that a session on the sound docs reads, each dose hits its share.
+ */
 export async function measureDegradation(names: CorpusName[] = ["git", "sqlite", "flask", "bun"]): Promise<Step[]> {
-  const steps: Step[] = [];
-  for (const corpus of names) {
-    const goal = readGoals("tuning").find((each) => each.corpus === corpus && each.kind === "words")!;
-    const answers = new Set(
-      goal.answers.map(({ page }) => `${corpora[corpus].start === "/docs" ? "/docs" : ""}/${page}`),
-    );
-    const scoreOf = async (degrade: Degrade) => {
-      const site = serveCorpus(corpus, degrade);
-      try {
-        return (await explore(site.start, goal.goal)).grade.score ?? 0;
-      } finally {
-        site.stop();
-      }
-    };
-    const clean = await scoreOf(() => null);
-    for (const way of [...Object.keys(ways), answerRemoved]) {
-      let before = clean;
+  const series = names.flatMap((corpus) => [...Object.keys(ways), answerRemoved].map((way) => ({ corpus, way })));
+  const sound = new Map(names.map((corpus) => [corpus, readSound(corpus)]));
+  const waiting = series.entries();
+  const steps: Step[][] = series.map(() => []);
+  const worker = async () => {
+    for (const [at, { corpus, way }] of waiting) {
+      const { goal, score, ranks } = await sound.get(corpus)!;
+      let before = score;
       for (const dose of doses) {
-        const after = await scoreOf((path, text, type) => {
-          if (way === answerRemoved)
-            return answers.has(path) ? text.slice(0, Math.round(text.length * (1 - dose))) : null;
-          // The start page stays: a site without one is not evaluated at all.
-          return path !== corpora[corpus].start && rank(path) < dose ? ways[way]!(text, type, path) : null;
-        });
-        steps.push({ corpus, way, dose, before, after });
+        const { grade } = await exploreWith(goal, degradeBy(goal, way, dose, ranks));
+        const after = grade.score ?? 0;
+        steps[at]!.push({ corpus, way, dose, before, after });
         before = after;
       }
     }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
+  return steps.flat();
+}
+
+export async function exploreWith({ corpus, goal }: Goal, degrade: Degrade): Promise<Explored> {
+  const site = serveCorpus(corpus, degrade);
+  try {
+    return await explore(site.start, goal);
+  } finally {
+    site.stop();
   }
-  return steps;
+}
+
+/** The first goal of a corpus whose answer the explorer finds: to take away one that it does not know of would change nothing. */
+export async function readSound(corpus: CorpusName): Promise<Sound> {
+  for (const goal of readGoals("tuning")) {
+    if (goal.corpus !== corpus || goal.kind !== "words") continue;
+    const { grade, events } = await exploreWith(goal, () => null);
+    const milestones = events.filter((event) => event.type === "milestone");
+    const pathsOf = (name: string, urlsOf: (detail: Record<string, unknown>) => unknown[]) =>
+      milestones
+        .flatMap((each) => (each.name === name ? urlsOf(each.detail) : []))
+        .map((url) => new URL(String(url)).pathname);
+    const [nearest] = pathsOf("goal_answer", ({ nearest: all }) => (all as { url: string }[]).map(({ url }) => url));
+    if (!goal.answers.some(({ page }) => pathIn(corpus, page) === nearest)) continue;
+    const read = new Set(pathsOf("page_read", ({ url }) => [url]));
+    const paths = [...read].filter((path) => path !== corpora[corpus].start).sort((a, b) => rank(a) - rank(b));
+    return {
+      goal,
+      score: grade.score ?? 0,
+      ranks: new Map(paths.map((path, at) => [path, (at + 0.5) / paths.length])),
+    };
+  }
+  throw new Error(`The explorer finds no answer in ${corpus}`);
+}
+
+export function degradeBy({ corpus, answers }: Goal, way: string, dose: number, ranks: Sound["ranks"]): Degrade {
+  const proofs = new Map(answers.map(({ page, proof }) => [pathIn(corpus, page), proof]));
+  return (path, text, type) => {
+    const proof = proofs.get(path);
+    if (way === answerRemoved) return proof === undefined ? null : withoutText(text, type, proof, dose);
+    // The start page stays: a site without one is not evaluated at all.
+    return path !== corpora[corpus].start && (ranks.get(path) ?? rank(path)) < dose
+      ? ways[way]!(text, type, path)
+      : null;
+  };
+}
+
+/** A page that says something else around its answer, in as many words; at a dose of 1 everywhere. */
+function withoutText(text: string, type: string, proof: string, dose: number): string {
+  const center = Math.max(0, text.indexOf(proof.split(" ")[0]!));
+  const reach = Math.max(center, text.length - center) * dose;
+  const other = (part: string, at: number) => (Math.abs(at - center) <= reach ? part.replace(/\w+/g, "lorem") : part);
+  if (/html/.test(type)) return text.replace(/(?<=>)[^<]+(?=<)/g, other);
+  return text.replace(/^(?!\s*(```|~~~)).+$/gm, (part, _fence, at: number) => other(part, at));
 }
 
 export function printDegradation(steps: Step[]): void {

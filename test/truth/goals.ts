@@ -31,7 +31,8 @@ export function listUnproven(goals: Goal[]): string[] {
   );
 }
 
-const pathIn = (corpus: CorpusName, page: string) => (corpus === "bun" ? `/docs/${page}` : `/${page}`);
+/** The path under which a page of a goal file is served. */
+export const pathIn = (corpus: CorpusName, page: string) => (corpus === "bun" ? `/docs/${page}` : `/${page}`);
 
 type Nearest = { url: string; heading: string; share: number; headingShare: number };
 export type Located = Goal & {

@@ -1,3 +1,4 @@
+import { clock } from "./clock.ts";
 import type { DocsSite } from "./docs-site.ts";
 import { pathOf, renderPage } from "./markup.ts";
 
@@ -13,7 +14,7 @@ export function serveDocs(site: DocsSite): { url: string; start: string; stop():
       const id = byPath.get(pathname) ?? byPath.get(`${pathname}/`);
       const given = id === undefined ? undefined : site.answers.get(id);
       if (given) {
-        if (given.delayMs) await Bun.sleep(given.delayMs);
+        if (given.delayMs) await clock.sleep(given.delayMs);
         const page = site.pages.get(id!);
         const body = given.body || !page ? given.body : renderPage(site, page).body;
         return answer(given.status, given.type, body, given.headers);

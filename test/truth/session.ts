@@ -1,8 +1,9 @@
-import type { AgentEvent, SessionEvent } from "../../src/agents/agent.ts";
+import type { SessionEvent } from "../../src/agents/agent.ts";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import type { Task } from "../../src/agents/task.ts";
 import { gradeSession } from "../../src/grading/score.ts";
 import { wideLimits } from "../support/limits.ts";
+import { clock } from "./clock.ts";
 
 export type Explored = { events: SessionEvent[]; grade: ReturnType<typeof gradeSession>; ms: number };
 
@@ -10,7 +11,8 @@ const explorer = createExplorer({ version: "0.0.0" });
 
 /** One session of the explorer, graded as the service grades it. */
 export async function explore(start: string, goal: string, limits: Partial<Task["limits"]> = {}): Promise<Explored> {
-  const startedAt = Date.now();
+  const startedAt = clock.now();
+  const beganMs = Date.now();
   const task: Task = {
     text: goal,
     endGoal: goal,
@@ -23,19 +25,13 @@ export async function explore(start: string, goal: string, limits: Partial<Task[
   const said = await Array.fromAsync(
     explorer.run(task, {
       signal: new AbortController().signal,
-      now: Date.now,
+      now: clock.now,
       startedAt,
       allow: [{ host: "127.0.0.1", port: null }],
       userAgent: "evald/truth",
       means: null,
     }),
   );
-  const events = said.map(
-    (event, seq): SessionEvent => ({ ...steady(event), seq, at: startedAt, tMs: seq, source: "agent" }),
-  );
-  return { events, grade: gradeSession(events), ms: Date.now() - startedAt };
+  const events = said.map((event, seq): SessionEvent => ({ ...event, seq, at: startedAt, tMs: seq, source: "agent" }));
+  return { events, grade: gradeSession(events), ms: Date.now() - beganMs };
 }
-
-/** How fast a busy machine answers itself says nothing about a site; only what is slow on purpose stays. */
-const steady = (event: AgentEvent): AgentEvent =>
-  event.type === "http" && event.ms < 3000 ? { ...event, ms: 20 } : event;

@@ -1,29 +1,13 @@
 import { parseArgs } from "node:util";
 import type { Friction } from "../../src/grading/grade.ts";
-import { type DefectKind, defectKinds, type Place, type Planted, places, plant } from "./defects.ts";
+import { type DefectKind, defectKinds, names, type Place, places, plant } from "./defects.ts";
 import { measureDegradation, printDegradation } from "./degrade.ts";
 import { generateSite } from "./docs-site.ts";
+import { exploreSite, measureGains, printGains } from "./gains.ts";
 import { printGates } from "./gates.ts";
 import { goalFiles, locate, printLocated, readGoals } from "./goals.ts";
-import { serveDocs } from "./server.ts";
-import { type Explored, explore } from "./session.ts";
 
 const serious = (friction: Friction) => friction.severity !== "low";
-
-/** Whether a friction names what was planted: by its category, and by the path in its address or its text. */
-export function names(friction: Friction, { categories, path }: Planted): boolean {
-  const { url, title, description, category } = friction;
-  return categories.includes(category) && [url, title, description].some((text) => text?.includes(path));
-}
-
-async function run(site: ReturnType<typeof generateSite>): Promise<Explored> {
-  const { start, stop } = serveDocs(site);
-  try {
-    return await explore(start, site.goal);
-  } finally {
-    stop();
-  }
-}
 
 type Tally = { planted: number; found: number; missed: string[] };
 
@@ -41,7 +25,7 @@ export async function measureRecall(seeds: number, only?: DefectKind[]) {
   const jobs = Array.from({ length: seeds }, (_, i) => i + 1);
   const work = async (seed: number) => {
     const base = generateSite(seed);
-    const before = await run(base);
+    const before = await exploreSite(base);
     clean.push({
       seed,
       inventions: before.grade.frictions.filter(serious).map(({ title }) => title),
@@ -59,7 +43,7 @@ export async function measureRecall(seeds: number, only?: DefectKind[]) {
       for (let nth = 0; nth < (at === 0 ? doses : 1); nth++) {
         const planted = plant(site, kind, place, seed + nth);
         if (!planted) break;
-        const { grade } = await run(site);
+        const { grade } = await exploreSite(site);
         if (nth === 0) {
           const found = grade.frictions.some((friction) => names(friction, planted));
           const tally = recall.get(`${kind} ${place}`) ?? { planted: 0, found: 0, missed: [] };
@@ -123,12 +107,14 @@ if (import.meta.main) {
       degrade: { type: "boolean", default: false },
       gates: { type: "boolean", default: false },
       count: { type: "string", default: "20000" },
+      gains: { type: "boolean", default: false },
     },
   });
   if (values.goals)
     for (const name of goalFiles)
       printLocated(name, await locate(readGoals(name)), values.verbose && name === "tuning");
   else if (values.gates) printGates(Number(values.count));
+  else if (values.gains) printGains(await measureGains(Number(values.seeds)));
   else if (values.degrade) printDegradation(await measureDegradation());
   else {
     const only = values.only?.split(",") as DefectKind[] | undefined;

@@ -8,7 +8,7 @@ export const notable = 0.4;
  * sections must contain together.
  */
 const held = 0.8;
-const named = 0.3;
+export const named = 0.3;
 /** Minimum share that the section's own heading must name, so that a section doesn't match because of its page title. */
 const ownName = 0.1;
 const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };

@@ -1,8 +1,11 @@
-import { type Answer, findAnswer, notable } from "./answer.ts";
+import { type Answer, findAnswer, named, notable } from "./answer.ts";
 import { type Term, toTerms } from "./goal.ts";
 import { findOtherScript } from "./scripts.ts";
 import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
+
+/** Factor for a section without a sample. */
+const withoutSample = 0.8;
 
 const round = (share: number) => Math.round(share * 100) / 100;
 export const wordsOf = (terms: Term[]) => terms.map(({ word }) => word);
@@ -51,7 +54,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
       sections: sections.length,
       nearest: nearest.map((match) => toNearest(session, match)),
       unseen: words.filter((word) => unseen.has(word)),
-      fit: best ? fitOf(best) : 0,
+      fit: bestFit(answer),
       clicks: best ? clicksTo(session, best.section.url) : null,
       noSample: best !== undefined && best.share >= 2 * notable && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
@@ -63,8 +66,12 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   };
 }
 
-/** How well a section matches the goal, 0 to 1: its text and its headings. */
-const fitOf = ({ share, headingShare }: Match) => round((share + Math.min(1, headingShare / 0.6)) / 2);
+/** How well a section matches the goal, 0 to 1: its text, and its headings up to the share that a likely answer needs. */
+const fitOf = ({ share, headingShare, section }: Match) =>
+  round(((share + Math.min(1, headingShare / named)) / 2) * (section.hasSample ? 1 : withoutSample));
+
+/** The best match of all sections. The nearest section can match less: it contains more words, but its headings may name fewer. */
+const bestFit = ({ nearest }: Answer) => nearest.reduce((best, match) => Math.max(best, fitOf(match)), 0);
 
 function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
   const page = [...pages, ...surveyed].find(({ addresses }) => addresses.includes(url));
@@ -87,11 +94,11 @@ const toNearest = (session: Session, match: Match) => ({
  * wording. Long texts are task descriptions rather than wordings, so they are skipped.
  */
 function compareWordings({ task, parts }: Session, pages: ReadPage[], answer: Answer) {
-  const toWording = (text: string, { state, nearest: [best] }: Answer) => ({
+  const toWording = (text: string, answer: Answer) => ({
     text,
-    state,
-    fit: best ? fitOf(best) : 0,
-    url: best?.section.url ?? null,
+    state: answer.state,
+    fit: bestFit(answer),
+    url: answer.nearest[0]?.section.url ?? null,
   });
   const texts = [task.endGoal, task.text]
     .flatMap((text) => (text ?? "").split("\n"))

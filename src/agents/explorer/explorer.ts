@@ -7,6 +7,7 @@ import { checkDeclared } from "./declared.ts";
 import { createFetching } from "./fetching.ts";
 import { createFrontier } from "./frontier.ts";
 import { partsOf, toTerms } from "./goal.ts";
+import { checkHeadings } from "./headings.ts";
 import { createLinkGraph } from "./link-graph.ts";
 import { checkLinks, checkLists } from "./links.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
@@ -86,6 +87,7 @@ async function* explore(
 }
 
 async function* checkPages(session: Session, pages: ReadPage[], tested: Set<string>): Steps {
+  yield* checkHeadings(session, pages);
   yield* checkSamples(session, pages);
   yield* checkLinks(session, pages, tested);
 }

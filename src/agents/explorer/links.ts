@@ -1,5 +1,5 @@
 import { pageKey } from "../../net/page-key.ts";
-import type { Check } from "../agent.ts";
+import type { Check, Provenance } from "../agent.ts";
 import { type Fetched, type Log, readerAccept } from "./fetching.ts";
 import { type Health, judgeAnswer } from "./page-health.ts";
 import { inOrder, type Listing, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
@@ -165,8 +165,7 @@ function toChecks(findings: Finding[]): Check[] {
       group: "link",
       status: "pass",
       share: 1,
-      // Many working links don't make up for a broken one.
-      weight: Math.min(2, found.length / 5),
+      weight: found.length,
       subject: url,
       url,
       line: null,
@@ -178,37 +177,36 @@ function toChecks(findings: Finding[]): Check[] {
   return [...dead, ...passed];
 }
 
-const places: Record<Place["by"], string> = {
-  link: "",
-  "llms.txt": "An entry of llms.txt is dead: ",
-  sitemap: "An entry of the sitemap is dead: ",
+const lists: Partial<Record<Provenance, { id: string; message: string }>> = {
+  "llms.txt": { id: "llms-entry-resolves", message: "An entry of llms.txt is dead: " },
+  sitemap: { id: "sitemap-entry-resolves", message: "An entry of the sitemap is dead: " },
 };
+
+/** A problem of a page as a problem of the llms.txt or sitemap entry that lists it. */
+export function ofEntry(health: Health, by: Provenance): Health {
+  const list = lists[by];
+  return list && health.id === "link-resolves"
+    ? { ...health, id: list.id, message: list.message + health.message }
+    : health;
+}
 
 function toDead({ target: { url, foundOn, text }, health }: Finding): Check[] {
   if (!health) return [];
-  const { id, status, share, message, fix } = health;
   return [
     {
-      id:
-        id === "link-resolves" && foundOn.by !== "link"
-          ? `${foundOn.by === "llms.txt" ? "llms" : "sitemap"}-entry-resolves`
-          : id,
+      ...ofEntry(health, foundOn.by),
       group: "link",
-      status,
-      share,
-      weight: 2,
+      weight: 1,
       subject: url,
       url: foundOn.url,
       line: lineOf(foundOn, url),
-      message: `${places[foundOn.by]}${message}`,
-      fix,
       quote: text || url,
     },
   ];
 }
 
 /** The line of a page's Markdown that contains a link to the URL; null if unknown. */
-function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | null {
+export function lineOf(page: Pick<ReadPage, "markdown">, address: string): number | null {
   const { pathname, hash } = new URL(address);
   const name = pathname.split("/").filter(Boolean).at(-1);
   const lines = page.markdown.split("\n");

@@ -63,6 +63,8 @@ export function judgeAnswer(url: string, got: Fetched): Health | null {
 
 /** Why the text of a page with a success status couldn't be read; null if it could. */
 export function judgeProblem({ url, title, problem }: Pick<Page, "url" | "title" | "problem">): Health | null {
+  if (problem === "empty")
+    return bad("has-text", `${url} has no text`, "Restore the content of the page, or remove the links to it.");
   if (problem === "empty_shell")
     return bad(
       "text-without-scripts",

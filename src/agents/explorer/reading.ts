@@ -85,6 +85,7 @@ function describe(url: string, page: ReadPage): { output: Record<string, unknown
     excerpt: cut(page.markdown.trim(), excerptLength),
     ...(page.problem && { problem: page.problem }),
   };
+  if (page.problem === "empty") return { output, after: [error("fetch_page", "The page has no text", url, false)] };
   if (page.problem === "empty_shell") {
     const message = "The page has no text until its scripts have run, so readers without a browser see nothing";
     return { output, after: [error("fetch_page", message, url, false)] };

@@ -1,11 +1,10 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
+import { judgePython, withoutPrompts } from "./python-samples.ts";
+import type { Verdict } from "./sample-verdict.ts";
 import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
-
-/** A parser's result for a sample. `line` is 1-based within the sample. `null`: unknown. */
-export type Verdict = { broken: false } | { broken: true; message: string; line: number } | null;
 
 /** Samples that are longer or more deeply nested are not parsed. */
 const maxCode = 10_000;
@@ -20,6 +19,7 @@ const families = {
   json: ["json"],
   yaml: ["yaml", "yml"],
   shell: ["sh", "bash", "shell", "zsh"],
+  python: ["python", "py", "python3", "py3", "pycon"],
   session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
 };
 type Family = keyof typeof families;
@@ -32,21 +32,27 @@ const familyOf = new Map(
  * words of the sample.
  */
 const notMeantToParse =
-  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^[+-]\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
+  /\{ ?\.\. ?\}|(^|[^.\w)\]'"`])\.\.\.([^\w[({'"`.$]|$)|…|\{\{|\{%|<[a-z][\w -]*>|\[\.\.\.\]|^\+\s|^@@ |^[<>=]{7}|^[ \t]*>>> |^> |❌|🚫|^[ \t]*\$ |^HTTP\/\d/im;
+/** A removed line of a diff. In YAML, it is a list item. */
+const removedLine = /^-\s/m;
 
 /** Parses a sample in its declared language. Reports it as broken only if it is invalid in every reading. */
 export async function judgeSample({ language, code, closed, isWrong }: CodeSample): Promise<Verdict> {
   const family = language === null ? undefined : familyOf.get(language);
   if (!family || !closed || isWrong || code.trim() === "" || code.length > maxCode || depthOf(code) > maxDepth)
     return null;
-  const verdict = await parse(family, code);
-  return verdict?.broken && notMeantToParse.test(code) ? null : verdict;
+  const picked = family === "python" ? withoutPrompts(code) : code;
+  const verdict = await parse(family, picked);
+  if (!verdict?.broken) return verdict;
+  if (notMeantToParse.test(picked) || (family !== "yaml" && removedLine.test(picked))) return null;
+  return picked === code ? verdict : { ...verdict, line: 1 };
 }
 
 function parse(family: Family, code: string): Verdict | Promise<Verdict> {
   if (family === "script") return judgeScript(code);
   if (family === "json") return judgeJson(code);
   if (family === "yaml") return judgeYaml(code);
+  if (family === "python") return judgePython(code);
   const commands = commandsOf(code);
   if (family === "session" && commands === null) return null;
   return judgeShell(commands ?? code, commands !== null);
@@ -248,8 +254,7 @@ async function checkPage(page: ReadPage, seen: Set<string>, left: number) {
       id: "sample-parses",
       status: "pass",
       share: 1,
-      // Many valid samples don't make up for a broken one.
-      weight: Math.min(2, parsed / 2),
+      weight: parsed,
       message: `${parsed} of the code samples on this page ${parsed === 1 ? "is" : "are"} valid`,
       fix: null,
     });
@@ -283,7 +288,7 @@ const toBroken = (
   group: "sample",
   status: "fail",
   share: 0,
-  weight: 2,
+  weight: 1,
   subject,
   url: page.url,
   line: sample.line + (page.form === "markdown" ? verdict.line : verdict.line - 1),

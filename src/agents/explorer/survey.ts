@@ -3,6 +3,7 @@ import type { AgentEvent, Check, Provenance } from "../agent.ts";
 import { isReadable, readPage } from "../page.ts";
 import { type Fetched, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
+import { lineOf, ofEntry } from "./links.ts";
 import { judgeAnswer, judgeProblem } from "./page-health.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
@@ -131,8 +132,7 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
   const { url, foundOn, needed } = stop;
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
-    // Dead URLs are reported by the link check, which knows the line.
-    const answered = gone(got) ? null : judgeAnswer(url, got);
+    const answered = judgeAnswer(url, got);
     const success = got.ok && got.response.status >= 200 && got.response.status < 300;
     const page: ReadPage | null =
       success && isReadable(got.contentType)
@@ -144,8 +144,15 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
     const problem = page && judgeProblem(page);
     const checks = [answered, problem]
       .filter((health) => health !== null)
-      .map((health): Check => ({ ...health, ...subjectOf(stop), ...(needed && { needed }) }));
-    if (checks.length === 0 && page) checks.push({ ...readable, ...subjectOf(stop), weight: 1 });
+      .map(
+        (health): Check => ({
+          ...ofEntry(health, stop.provenance),
+          ...subjectOf(session, stop),
+          ...(needed && { needed }),
+        }),
+      );
+    if (checks.length === 0 && page)
+      checks.push({ ...readable, ...subjectOf(session, stop), ...(needed && { needed }) });
     if (page) session.surveyed.push(page);
     const ok = page !== null && problem === null;
     const detail = page && { url: page.url, chars: page.markdown.length, form: page.form, title: cut(page.title, 200) };
@@ -164,8 +171,6 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
   });
 }
 
-const gone = (got: Fetched) => got.ok && (got.response.status === 404 || got.response.status === 410);
-
 const readable = {
   id: "page-readable",
   status: "pass",
@@ -174,12 +179,17 @@ const readable = {
   fix: null,
 } as const;
 
-/** A dead entry of a list is the list's problem; everything else is the page's. */
-const subjectOf = ({ url, foundOn, text }: Stop) => ({
-  group: "page" as const,
-  weight: 6,
-  subject: url,
-  url: foundOn,
-  line: null,
-  quote: text || null,
-});
+/** The page or list that links to the stop, with the line of the link. */
+const subjectOf = (session: Session, { url, foundOn, text }: Stop) => {
+  const page = [...session.pages, ...session.surveyed].find((each) => each.url === foundOn);
+  const list = session.listed.find(({ at }) => at === foundOn);
+  const markdown = page?.markdown ?? list?.text;
+  return {
+    group: "page" as const,
+    weight: 1,
+    subject: url,
+    url: foundOn,
+    line: markdown === undefined ? null : lineOf({ markdown }, url),
+    quote: text || null,
+  };
+};

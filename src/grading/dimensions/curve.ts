@@ -4,6 +4,9 @@ import { clamp } from "../methodology.ts";
 export const linear = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "linear" });
 export const log = (best: number, worst: number, floor = 0): Curve => ({ best, worst, floor, scale: "log" });
 
+/** 100 for all, 0 for none; the first failures cost the most. */
+export const mostlyFirst: Curve = { best: 1, worst: 0, floor: 0, scale: "root" };
+
 /** 100 for all, 0 for none. */
 export const allOrNone = linear(1, 0);
 
@@ -13,5 +16,6 @@ export function scoreOn({ best, worst, floor, scale }: Curve, value: number): nu
     scale === "log"
       ? Math.log2(Math.max(value, best) / best) / Math.log2(worst / best)
       : (value - best) / (worst - best);
-  return 100 - (100 - floor) * clamp(lost, 0, 1);
+  const share = clamp(lost, 0, 1);
+  return 100 - (100 - floor) * (scale === "root" ? Math.sqrt(share) : share);
 }

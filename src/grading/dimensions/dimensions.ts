@@ -2,11 +2,12 @@ import type { CheckGroup } from "../../agents/agent.ts";
 import type { DimensionName } from "../../config/weights.ts";
 import { failed, type Http, isProbe } from "../events.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
-import type { Dimension, PartName } from "../grade.ts";
+import type { Curve, Dimension, PartName } from "../grade.ts";
 import { clamp, letterOf, type Methodology, round1, table } from "../methodology.ts";
+import { readingChecks } from "../reading-checks.ts";
 import { sameAddress } from "../text.ts";
 import { autonomy, cost, recovery, responseTime } from "./conduct.ts";
-import { linear, log, scoreOn } from "./curve.ts";
+import { linear, log, mostlyFirst, scoreOn } from "./curve.ts";
 import { measured, type Part, shareOf, toDimensionPart, unmeasured } from "./part.ts";
 import { uselessPages } from "./useless-pages.ts";
 
@@ -64,13 +65,18 @@ function dimension(name: DimensionName, all: Part[]): Measure | null {
   };
 }
 
-/** The weighted share of checks that passed; skipped ones don't count. */
-function checkedPart(checks: SeenCheck[], name: PartName, weight: number): Part {
+/** The weighted share of checks that passed; skipped ones don't count. Null if there are none. */
+function passedShare(checks: SeenCheck[]): { share: number; total: number; counted: number } | null {
   const counted = checks.filter((check) => check.status !== "skip" && check.weight > 0);
   const total = counted.reduce((sum, check) => sum + check.weight, 0);
-  if (total === 0) return unmeasured(name, weight);
+  if (total === 0) return null;
   const share = counted.reduce((sum, check) => sum + check.weight * check.share, 0) / total;
-  return shareOf(name, weight, share, { checks: counted.length });
+  return { share, total, counted: counted.length };
+}
+
+function checkedPart(checks: SeenCheck[], name: PartName, weight: number, curve?: Curve): Part {
+  const passed = passedShare(checks);
+  return passed ? shareOf(name, weight, passed.share, { checks: passed.counted }, curve) : unmeasured(name, weight);
 }
 
 const checked = (facts: Facts, group: CheckGroup, name: PartName, weight: number): Part =>
@@ -105,70 +111,95 @@ function discoverability(facts: Facts): Measure | null {
 
 /** The number of clicks from the start page to the answer, and how well its section matches. */
 function pathPart({ goalFound, pages, taskRequests }: Facts): Part {
-  const { weight, bestClicks, worstClicks, floor, fitShare } = table.discoverability.path;
+  const { weight, bestClicks, worstClicks, floor } = table.discoverability.path;
   // If the docs are in another script, matching words says nothing.
   const isReadable = pages.length > 0 && taskRequests.filter(failed).length <= pages.length;
   if (goalFound === null || (goalFound.otherScript !== null && isReadable))
     return unmeasured("Path to the goal", weight);
   const { state, fit, clicks } = goalFound;
-  const isLikely = state === "likely";
   const distance = clicks === null ? floor : scoreOn(log(bestClicks, worstClicks, floor), clicks);
-  const exact = isLikely ? distance * (1 - fitShare * (1 - fit)) : pages.length === 0 ? 0 : floor * fit;
-  const counts = { likely: Number(isLikely), linked: Number(clicks !== null), clicks: clicks ?? 0 };
+  const exact = pages.length === 0 && state === "unclear" ? 0 : distance * fit;
+  const counts = { likely: Number(state === "likely"), linked: Number(clicks !== null), clicks: clicks ?? 0 };
   return { name: "Path to the goal", weight, value: fit, unit: "share", curve: null, counts, exact };
 }
 
-/** Dead links count under Docs quality, convention probes under site checks, product responses under recovery. */
-function missedPart(facts: Facts): Part {
-  const { weight, guessFactor, zeroAtShare, zeroAtShareOfCalls } = table.discoverability.missed;
-  const charged = new Set(linkChecks(facts).map((check) => sameAddress(check.subject)));
-  const tried = facts.taskRequests.filter((http) => !isProbe(http) && !facts.hosts.isProduct(http));
-  if (tried.length === 0) return unmeasured("Failed page requests", weight);
-  const barren = new Set(facts.failures.filter(({ target }) => target === "docs").map(({ id }) => id));
-  const brought = (http: Http) => !failed(http) && (http.id === null || !barren.has(http.id));
-  const missed = tried.filter((http) => !brought(http));
-  const misses = missed.filter((http) => !charged.has(sameAddress(http.url)));
-  const counts = {
-    requests: tried.length,
-    failed: misses.length,
-    guessed: misses.filter((http) => http.provenance === "guessed").length,
-    links: missed.length - misses.length,
-  };
-  if (facts.kind === "model") {
-    const value = misses.length / Math.max(facts.calls.length, tried.length);
-    const curve = linear(0, zeroAtShareOfCalls);
-    return measured("Failed page requests", weight, { value, unit: "share", curve, counts });
-  }
-  const total = (of: Http[]) => of.reduce((sum, http) => sum + (http.provenance === "guessed" ? guessFactor : 1), 0);
-  const value = total(misses) / total(tried);
-  return measured("Failed page requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+/** Requests for pages, and whether each returned one. Convention probes and requests to the product are left out. */
+function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; brought: boolean }[] {
+  const barren = new Set(failures.filter(({ target }) => target === "docs").map(({ id }) => id));
+  return taskRequests
+    .filter((http) => !isProbe(http) && !hosts.isProduct(http))
+    .map((http) => ({ http, brought: !failed(http) && (http.id === null || !barren.has(http.id)) }));
 }
 
-const linkChecks = ({ checks }: Facts) => checks.filter((check) => check.group === "link" && check.status !== "skip");
+function missedPart(facts: Facts): Part {
+  const { weight, guessFactor, zeroAtShare } = table.discoverability.missed;
+  const tried = pageRequests(facts);
+  if (tried.length === 0) return unmeasured("Failed page requests", weight);
+  const misses = tried.filter(({ brought }) => !brought);
+  const isGuess = ({ http }: (typeof tried)[number]) => http.provenance === "guessed";
+  const counts = { requests: tried.length, failed: misses.length, guessed: misses.filter(isGuess).length };
+  const total = (of: typeof tried) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
+  const value =
+    facts.kind === "model" ? misses.length / Math.max(facts.calls.length, tried.length) : total(misses) / total(tried);
+  return measured("Failed page requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+}
 
 /** A followed link counts as much as a tested one. */
 function linksPart(facts: Facts): Part {
   const followed = facts.taskRequests.filter((http) => http.provenance === "link" && !failed(http));
   const good = new Set(followed.map((http) => sameAddress(http.url))).size;
-  const tested = linkChecks(facts);
+  const broken = pagesTried(facts).filter(({ share }) => share < 1);
+  const charged = new Set(broken.map(({ address }) => address));
+  const tested = passedShare(
+    facts.checks.filter(({ group, subject }) => group === "link" && !charged.has(sameAddress(subject))),
+  );
   const { weight } = table.quality.links;
-  const total = tested.reduce((sum, check) => sum + check.weight, 0);
-  if (total === 0) return unmeasured("Links", weight);
-  const share = (tested.reduce((sum, check) => sum + check.weight * check.share, 0) + good) / (total + good);
-  return shareOf("Links", weight, share, { tested: total, followed: good });
+  if (tested === null) return unmeasured("Links", weight);
+  const share = (tested.share * tested.total + good) / (tested.total + good);
+  return shareOf("Links", weight, share, { tested: tested.total, followed: good }, mostlyFirst);
+}
+
+/** Pages that a rule-based agent tried to read; `share` is 1 if it could. Pages that the answer depends on have a larger weight. */
+function pagesTried(facts: Facts): { address: string; weight: number; share: number }[] {
+  const pages = new Map<string, { address: string; weight: number; share: number }>();
+  const add = (url: string, weight: number, share: number) => {
+    const address = sameAddress(url);
+    pages.set(address, { address, weight, share });
+  };
+  for (const { http, brought } of facts.kind === "rules" ? pageRequests(facts) : [])
+    if (http.provenance !== "guessed") add(http.url, 1, Number(brought));
+  for (const { group, id, subject, share, needed } of facts.checks)
+    if (group === "page" && readingChecks.has(id)) add(subject, needed ? table.quality.pages.neededFactor : 1, share);
+  return [...pages.values()];
+}
+
+/** The share of pages that could be read, times the share of page checks that passed. */
+function pagesPart(facts: Facts): Part {
+  const { weight } = table.quality.pages;
+  const passed = passedShare(facts.checks.filter(({ group, id }) => group === "page" && !readingChecks.has(id)));
+  const pages = pagesTried(facts);
+  if (passed === null && pages.length === 0) return unmeasured("Pages", weight);
+  const total = pages.reduce((sum, page) => sum + page.weight, 0) || 1;
+  const lost = pages.reduce((sum, page) => sum + page.weight * (1 - page.share), 0) / total;
+  const unreadable = pages.filter(({ share }) => share === 0).length;
+  const counts = { checks: passed?.counted ?? 0, pages: pages.length, unreadable };
+  const value = passed?.share ?? 1;
+  const exact = scoreOn(mostlyFirst, 1 - lost) * value;
+  return { name: "Pages", weight, value, unit: "share", curve: null, counts, exact };
 }
 
 function quality(facts: Facts): Measure | null {
-  const { pages, samplesParse, samplesLabelled, contract } = table.quality;
+  const { samplesParse, samplesLabelled, contract } = table.quality;
   const samples = facts.checks.filter((check) => check.group === "sample");
   const labels = (check: SeenCheck) => check.id === "sample-labelled";
   return dimension("Docs quality", [
-    checked(facts, "page", "Pages", pages.weight),
+    pagesPart(facts),
     linksPart(facts),
     checkedPart(
       samples.filter((check) => !labels(check)),
       "Code samples",
       samplesParse.weight,
+      mostlyFirst,
     ),
     checkedPart(samples.filter(labels), "Sample labels", samplesLabelled.weight),
     checked(facts, "contract", "API description", contract.weight),
@@ -186,21 +217,28 @@ function efficiency(facts: Facts): Measure | null {
   ]);
 }
 
-/** Failed requests count elsewhere; only repeated ones are waste. */
+/** The share of page requests that didn't help: failed, repeated and useless ones, and the rest as far as nothing matches the goal. */
 function wastedFetches(facts: Facts): Part {
   const { weight, zeroAtShare } = table.efficiency.waste;
+  const { goalFound } = facts;
   const seen = new Set<string>();
-  const repeats: Http[] = [];
-  const fetches = facts.taskRequests.filter((http) => {
+  const fetches = pageRequests(facts).map(({ http, brought }) => {
     const address = `${http.method} ${sameAddress(http.url)}`;
     const again = seen.has(address);
     seen.add(address);
-    if (again) repeats.push(http);
-    return !isProbe(http) && (again || !failed(http));
+    return { brought, again };
   });
   if (fetches.length === 0) return unmeasured("Wasted requests", weight);
-  const counts = { repeats: repeats.length, useless: uselessPages(facts).length, requests: fetches.length };
-  const value = (counts.repeats + counts.useless) / counts.requests;
+  const counts = {
+    ...{
+      repeats: fetches.filter(({ again }) => again).length,
+      failed: fetches.filter(({ brought }) => !brought).length,
+    },
+    ...{ useless: uselessPages(facts).length, requests: fetches.length },
+  };
+  const wasted = (counts.repeats + counts.failed + counts.useless) / counts.requests;
+  const near = goalFound === null || goalFound.otherScript !== null ? 1 : goalFound.fit;
+  const value = 1 - Math.max(0, 1 - wasted) * near;
   return measured("Wasted requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
 }
 

@@ -14,9 +14,14 @@ export const measured = (name: PartName, weight: number, { value, unit, curve, c
   exact: scoreOn(curve, value),
 });
 
-/** A part that is a share: 100 for all, 0 for none. */
-export const shareOf = (name: PartName, weight: number, value: number, counts: Record<string, number>): Part =>
-  measured(name, weight, { value, unit: "share", curve: allOrNone, counts });
+/** A part that is a share: by default 100 for all, 0 for none. */
+export const shareOf = (
+  name: PartName,
+  weight: number,
+  value: number,
+  counts: Record<string, number>,
+  curve = allOrNone,
+): Part => measured(name, weight, { value, unit: "share", curve, counts });
 
 export const unmeasured = (name: PartName, weight: number): Part => ({
   ...{ name, weight, value: 0, unit: "share", curve: null, counts: {}, exact: null },
@@ -58,13 +63,14 @@ const sentences: Record<PartName, Sentence> = {
         : `is ${count(at("clicks")(part), "click")} from the start page`;
     return `the likely answer ${clicks} and ${fit}`;
   },
-  "Failed page requests": (part) => {
-    const charged = at("links")(part);
-    const elsewhere = charged > 0 ? `; ${count(charged, "dead link")} counted under Links instead` : "";
-    return `${at("failed")(part)} of ${count(at("requests")(part), "page request")} failed, ${at("guessed")(part)} of them at guessed URLs${elsewhere}`;
-  },
+  "Failed page requests": (part) =>
+    `${at("failed")(part)} of ${count(at("requests")(part), "page request")} failed, ${at("guessed")(part)} of them at guessed URLs`,
   "Site checks": share("of the site checks passed, by weight"),
-  Pages: share("of the page checks passed, by weight"),
+  Pages: (part) => {
+    const [pages, unreadable] = [at("pages")(part), at("unreadable")(part)];
+    const readable = pages === 0 ? "" : `${pages - unreadable} of ${count(pages, "page")} could be read; `;
+    return `${readable}${percent(part.value)} of the page checks passed, by weight`;
+  },
   Links: share("of the links tested or followed lead to a page"),
   "Code samples": share("of the code samples that can be parsed are valid, by weight"),
   "Sample labels": share("of the code samples name their language"),
@@ -72,7 +78,7 @@ const sentences: Record<PartName, Sentence> = {
   Recovery: (part) =>
     `of ${count(at("errors")(part), "error")}, ${at("atOnce")(part)} fixed on the next attempt, ${at("afterDocs")(part)} after reading the docs, ${at("later")(part)} after more attempts, ${at("never")(part)} not fixed`,
   "Wasted requests": (part) =>
-    `${count(at("repeats")(part), "repeated request")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("requests")(part), "request")}`,
+    `${count(at("repeats")(part), "repeated request")}, ${count(at("failed")(part), "failed request")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("requests")(part), "request")}; by how well the closest section matches the goal, ${percent(part.value)} were wasted`,
   "Wasted calls": (part) =>
     `${count(at("repeats")(part), "repeated call")} and ${count(at("useless")(part), "page")} that did not lead to the goal, of ${count(at("calls")(part), "tool call")}`,
   "Response time": (part) => `${duration(part.value)} per request`,
@@ -88,7 +94,7 @@ export function describeCurve({ curve, unit }: DimensionPart): string {
   if (curve === null) return "";
   const [best, worst] = [amount(curve.best, unit), amount(curve.worst, unit)];
   const isMore = curve.worst > curve.best;
-  const scale = curve.scale === "log" ? ", logarithmic" : "";
+  const scale = { linear: "", log: ", logarithmic", root: ", by the square root of the rest" }[curve.scale];
   return `100 at ${best}, ${curve.floor} at ${worst}${isMore ? " or more" : ""}${scale}`;
 }
 

@@ -83,6 +83,14 @@ const known: Record<string, Entry> = {
     "Page is empty without JavaScript",
     "Include the text in the HTML that the server sends",
   ),
+  "has-text": entry("unreadable_page", "discovery", "high", "Empty page", "Restore the content of the page"),
+  "long-page-has-headings": entry(
+    "unreadable_page",
+    "discovery",
+    "low",
+    "Long page without headings",
+    "Add headings to long pages",
+  ),
   "markdown-code-fence-validity": entry(
     "broken_sample",
     "integration",

@@ -4,6 +4,7 @@ import { checkOf, testedOn } from "../exposure.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
 import type { Friction } from "../grade.ts";
 import { table } from "../methodology.ts";
+import { readingChecks } from "../reading-checks.ts";
 import { count, line, lineOrNull, list, sameAddress, sameSubject, sentence, shortAddress } from "../text.ts";
 import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
@@ -92,7 +93,9 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
 function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severity"], facts: Facts): Finding {
   const isLink = check.group === "link";
   const keepFragment = isLink ? reached(check.subject, facts) : check.group !== "page" && check.group !== "discovery";
-  const subject = `${check.id === "link-resolves" ? "" : `${check.id} `}${sameSubject(check.subject, keepFragment)}`;
+  // An unreadable page is one finding, whether it was found on the path, in the survey or by the link check.
+  const isPage = readingChecks.has(check.id) && !check.id.endsWith("-entry-resolves");
+  const subject = `${isPage ? "" : `${check.id} `}${sameSubject(check.subject, keepFragment)}`;
   const address = sameAddress(check.subject);
   const requests = [...facts.tests, ...facts.taskRequests].filter(
     (http) => http.id === check.toolId && sameAddress(http.url) === address,
@@ -142,7 +145,7 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
       title: `${entry.title}: ${page}${at}`,
       place: check.line === null ? line(check.message, 80) : `line ${check.line}`,
     };
-  if (check.group === "link" || aboutPage.has(check.id)) {
+  if (check.group === "link" || readingChecks.has(check.id)) {
     const address = sameAddress(check.subject);
     const answer = [...facts.tests, ...facts.taskRequests].find(
       (http) => sameAddress(http.url) === address && failed(http),
@@ -154,21 +157,12 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
   return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };
 }
 
-/** For checks of a page that another page links to, which is the check's `url`. */
-const aboutPage = new Set([
-  "text-without-scripts",
-  "missing-pages-say-so",
-  "open-access",
-  "redirect-ends",
-  "answers-in-time",
-  "page-answers",
-]);
-
 function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy"] {
   const page = pageName(facts, check.url);
   if (check.id === "link-resolves" || check.id === "anchor-resolves")
     return { key: `links ${pageKey(check.url)}`, title: `Fix broken links on ${page}`, kind: "links" };
-  if (check.group === "link") return { key: `${check.id} ${pageKey(check.url)}`, title: entry.remedy, kind: "links" };
+  if (check.group === "link" || check.id.endsWith("-entry-resolves"))
+    return { key: `${check.id} ${pageKey(check.url)}`, title: entry.remedy, kind: "links" };
   if (check.id === "sample-parses")
     return { key: `samples ${pageKey(check.url)}`, title: `Fix code samples on ${page}`, kind: "samples" };
   if (check.group === "declared")
@@ -178,7 +172,7 @@ function remedyOf(check: SeenCheck, entry: Entry, facts: Facts): Finding["remedy
       title: `${entry.remedy}: ${check.url === "" ? line(check.message, 100) : shortAddress(check.url, facts.starts[0])}`,
       kind: "check",
     };
-  if (aboutPage.has(check.id) || check.group === "sample")
+  if (readingChecks.has(check.id) || check.group === "sample")
     return {
       key: `${check.id} ${pageKey(check.group === "sample" ? check.url : check.subject)}`,
       title: `${entry.remedy}: ${page}`,

@@ -1,9 +1,11 @@
+import { pageKey } from "../../net/page-key.ts";
 import { type Measured, measure } from "../dimensions/dimensions.ts";
 import { failed } from "../events.ts";
 import type { Facts } from "../facts.ts";
 import type { GoalFound } from "../goal-found.ts";
 import type { LostPoints } from "../grade.ts";
 import { type Methodology, round1, table } from "../methodology.ts";
+import { readingChecks } from "../reading-checks.ts";
 import { type Cause, type Finding, joinCauses, noCause } from "./finding.ts";
 
 /**
@@ -18,22 +20,51 @@ export function gainOf(cause: Cause, facts: Facts, measured: Measured, methodolo
   return round1(Math.max(0, (better.score ?? 0) - measured.score));
 }
 
+/** Margin of a gain: a new session on the fixed docs reads other pages. */
+const spread = { share: 0.1, points: 0.3 };
+
 /**
- * The minimum and maximum gain of a change. Checks that were skipped because another failed may fail once it is fixed,
- * and where a goal was not found, it is unknown how it would be found. Never more than was lost.
+ * The minimum and maximum gain of a change. Checks that were skipped because another failed may fail once it is fixed, a
+ * page that becomes readable may be useless or explain what was missing, and where a goal was not found, it is unknown
+ * how it would be found. Never more than was lost.
  */
 export function rangeOf(cause: Cause, facts: Facts, measured: Measured, methodology: Methodology) {
   const gain = gainOf(cause, facts, measured, methodology);
-  if (gain === null || measured.score === null) return null;
-  const high = Math.min(gain, round1(100 - measured.score));
+  const { score } = measured;
+  if (gain === null || score === null) return null;
   const opened = openedBy(cause, facts);
   const worse = {
     ...facts,
     checks: facts.checks.map((check) => (opened.has(check.key) ? { ...check, ...failing } : check)),
   };
-  const worst = measure(without(cause, worse), methodology).score ?? 0;
-  const low = cause.goal && facts.goalFound?.state !== "likely" ? 0 : round1(worst - measured.score);
-  return { low: Math.min(low, high), high };
+  const worlds = [without(cause, worse), ...withPagesRead(cause, facts)];
+  const gains = [gain, ...worlds.map((world) => (measure(world, methodology).score ?? 0) - score)];
+  const [least, most] = [Math.min(...gains), Math.max(...gains)];
+  const around = (points: number) => Math.max(spread.points, spread.share * Math.abs(points));
+  const high = round1(Math.min(most + around(most), 100 - score));
+  const low = cause.goal && facts.goalFound?.state !== "likely" ? Math.min(0, least) : least - around(least);
+  return { low: Math.min(round1(low), high), high };
+}
+
+/** The session if the pages that a cause made unreadable had been read: without any use, and with the best result. */
+function withPagesRead(cause: Cause, facts: Facts): Facts[] {
+  const requests = new Set(cause.requests);
+  const kept = facts.taskRequests.filter(({ seq }) => requests.has(seq));
+  const unread = facts.checks.filter(({ key, id }) => cause.checks.includes(key) && readingChecks.has(id));
+  if (kept.length + unread.length === 0) return [];
+  const better = without(cause, facts);
+  const read = {
+    ...better,
+    taskRequests: [
+      ...better.taskRequests,
+      ...kept.filter(failed).map((http) => ({ ...http, status: 200, error: null })),
+    ],
+    pages: [...facts.pages, ...kept.map(({ seq, url }) => ({ seq, url, title: null }))],
+  };
+  const missed = facts.checks.filter(({ id, share }) => id === "prerequisite-explained" && share < 1);
+  const all = joinCauses(cause, { ...noCause, checks: missed.map(({ key }) => key), goal: true });
+  const useful = new Set([...facts.pagesWithTerms, ...kept.map(({ url }) => pageKey(url))]);
+  return [read, { ...without(all, facts), pages: read.pages, taskRequests: read.taskRequests, pagesWithTerms: useful }];
 }
 
 const failing = { status: "fail", share: 0 } as const;
