@@ -4,7 +4,7 @@ import { type Action, allActions, endAccounts, play, startAccounts } from "../su
 beforeAll(startAccounts);
 afterAll(endAccounts);
 
-/** How an account comes into each state. */
+/** Steps that bring an account into each state. */
 const states = {
   none: [],
   "invited by Eve": ["Eve invites Cy"],

@@ -28,7 +28,7 @@ import {
 
 beforeAll(buildExecutables, 120_000);
 
-/** The integrity check of a database file, and the numbers of its runs and its prompts. */
+/** The integrity of a database file, and the numbers of its runs and prompts. */
 function look(file: string) {
   const db = new Database(file, { readonly: true });
   const count = (table: string) => db.query<{ n: number }, []>(`select count(*) as n from ${table}`).get()?.n ?? 0;
@@ -40,7 +40,7 @@ function look(file: string) {
   }
 }
 
-/** Ends the process at the given occurrence of a call of the operating system. */
+/** Ends the process at the given occurrence of a system call. */
 const killedAt = (syscall: string, nth: number) => [
   ...["strace", "-f", "-qq", "-o", "/dev/null", "-e", `trace=${syscall}`],
   ...["-e", `inject=${syscall}:signal=KILL:when=${nth}`],
@@ -144,7 +144,7 @@ test("a run that was active during the backup is executed again after the restor
     1,
     expect.stringMatching(new RegExp(`^error: .* ./data is in use by evald process ${service.pid}, `)),
   ]);
-  // Killed: what was written last stands in the WAL alone.
+  // Killed: the latest writes are only in the WAL.
   await service.stop("SIGKILL");
   release();
   const restored = await call(["restore", "copy", "--json"], { cwd });
@@ -195,7 +195,7 @@ test("a harmful backup is rejected, with the remedy", async () => {
   expect(existsSync(join(cwd, "other"))).toBe(false);
   expect((await call(["backup", "backup", "--force"], { cwd })).code).toBe(0);
 
-  // A row that refers to another that is missing, which only the check of the copy can find.
+  // A row that refers to a missing one, which only the check of the copy finds.
   const db = new Database(join(cwd, "data", "evald.db"));
   db.run("pragma foreign_keys = off");
   db.run("delete from prompts");
@@ -222,7 +222,7 @@ test("a command of a newer version leaves the database unchanged while a service
   const lock = lockData(data, { pid: process.pid, since: "now" });
   const db = new Database(join(data, "evald.db"));
   db.run("create table __drizzle_migrations (id serial primary key, hash text not null, created_at numeric)");
-  // As if the first migration had been an earlier one without tables: everything is still to be applied.
+  // As if the first migration had been an earlier one without tables, so that all are pending.
   db.run("insert into __drizzle_migrations (hash, created_at) values (?, 1)", [readMigrations()[0]?.hash ?? ""]);
   const applied = () => db.query("select hash from __drizzle_migrations").all().length;
   expect(await call(["org", "create", "Acme"], { cwd })).toEqual({
@@ -330,7 +330,7 @@ test.each([
   "killed at the %s number %d, a restore leaves the old database or the new one, and the next one works",
   async (syscall, nth) => {
     const { cwd, key } = await backedUp();
-    // In a WAL that is not folded in: a process that was killed leaves it.
+    // In a WAL that a killed process left behind.
     const service = await serve({ cwd });
     expect((await client(service.url, key)("POST", "/api/v1/prompts", { text: "Not in the backup" })).status).toBe(201);
     await service.stop("SIGKILL");
@@ -358,7 +358,7 @@ test("a backup in the data folder is restored and stays, whatever its name", asy
   const data = join(cwd, "data");
   const names: [string, (file: string) => void][] = [
     ["evald.db.restoring-2026-11-20", (file) => copyFileSync(join(cwd, "backup"), file)],
-    // As a restore that was killed leaves it: a second name of the database.
+    // A second name of the database, as a killed restore leaves it.
     ["evald.db.before-restore-2026-11-20", (file) => linkSync(join(data, "evald.db"), file)],
   ];
   for (const [name, make] of names) {

@@ -11,7 +11,7 @@ const page = (title: string, body: string) =>
     headers: { "content-type": "text/html; charset=utf-8" },
   });
 
-/** A small docs site; `hold` keeps its upload page back until the promise is kept. */
+/** A small docs site; `hold` delays its upload page until the promise resolves. */
 function docsSite(hold?: Promise<void>) {
   let asked = () => {};
   const upload = new Promise<void>((resolve) => (asked = resolve));
@@ -189,7 +189,7 @@ test("an invalid setting stops the start with its name, its value and valid valu
   expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
     code: 1,
     stdout: "",
-    // Whether the resolver knows no such name, cannot be asked, or invents an address.
+    // Whether the resolver knows no such name, can't be reached, or invents an address.
     stderr: expect.stringMatching(/^error: .*EVALD_HOST "nowhere\.invalid": .*127\.0\.0\.1/),
   });
   expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
@@ -268,7 +268,7 @@ test("an unfinished first start, by a fault or a kill, leaves nothing; the next 
   );
   db.run("create trigger wait before insert on jobs begin select count(*) from billion; end");
   const killed = await serve({ cwd, env: firstStart });
-  // Every other transaction of a start is done long before this.
+  // Every other transaction of a start is much faster.
   db.run("pragma busy_timeout = 200");
   const isCounting = () => {
     try {

@@ -17,7 +17,7 @@ const end = JSON.stringify({ type: "end", outcome: "not_judged", reason: "script
 const failure = (cause: string, options: object) =>
   JSON.stringify({ type: "failure", cause, detail: "so it is", ...options });
 
-/** One run, asked for and read over REST, whose agent is the process of a command. */
+/** One run over REST, whose agent is the process of a command. */
 async function runOf(command: string[], env: Record<string, string> = {}) {
   const { send, runJobs } = testApp({ agent: createChildAgent(instantAgent, { command }), env });
   const prompt = await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } });
@@ -26,7 +26,7 @@ async function runOf(command: string[], env: Record<string, string> = {}) {
   return (await send("GET", `/api/v1/runs/${asked.body.runId}`)).body;
 }
 
-/** A process that is no more, or has only its exit status left to tell. */
+/** A process that is gone, or a zombie. */
 function isGone(pid: number): boolean {
   try {
     return /^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "latin1"));
@@ -125,7 +125,7 @@ describe("limits", () => {
     const text = "x".repeat(4000);
     const agent = createChildAgent(instantAgent, { command: ["yes", JSON.stringify({ type: "message", text })] });
     const { signal } = new AbortController();
-    // Of what is in use, not of what was not yet cleared away.
+    // Memory in use, without uncollected garbage.
     const used = () => {
       Bun.gc(true);
       return process.memoryUsage.rss();
@@ -135,7 +135,7 @@ describe("limits", () => {
     let events = 0;
     const drink = async () => {
       for await (const _ of agent.run(order.task, { ...order.context, signal })) {
-        // `yes` writes a gigabyte a second: this is slower by far.
+        // `yes` writes a gigabyte a second: this is far slower.
         if (events++ % 10 === 0) await turn();
         if (events % 1000 === 0) most = Math.max(most, used() - before);
       }
@@ -168,7 +168,7 @@ describe("limits", () => {
 });
 
 describe("a process leaves nothing behind", () => {
-  /** Three that a shell starts: in its group, out of its group, and out of its group by one that has ended since. */
+  /** Three that a shell starts: in its group, out of its group, and out of its group by one that has exited. */
   const litter = (file: string) =>
     `sleep 1000 & echo $! >> ${file}; setsid sleep 1001 & echo $! >> ${file}; sh -c 'setsid sleep 1002 & echo $! >> ${file}';`;
   const pidsIn = (file: string) => readFileSync(file, "utf8").trim().split("\n").map(Number);
@@ -201,7 +201,7 @@ async function organization(cwd: string): Promise<string> {
   return (await call(["key", "create", "--org", "Acme", "--name", "test"], { cwd })).stdout.trim();
 }
 
-/** A service with the real explorer, and runs of a site asked for. */
+/** A service with the real explorer, and runs of a site. */
 async function served(url: string, count: number, env: Record<string, string> = {}) {
   const cwd = emptyFolder();
   const service = await serve({
@@ -264,7 +264,7 @@ describe("the explorer in the executable", () => {
       ({ status } = (await ask("GET", `/api/v1/runs/${runIds[0]}`)).body);
     }
     waits.sort((one, other) => one - other);
-    // In the service's own process the same pages stop its answers for seconds.
+    // In the service's own process, the same pages would block its responses for seconds.
     expect(waits.length).toBeGreaterThan(200);
     expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(150);
     await service.stop();

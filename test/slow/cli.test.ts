@@ -308,7 +308,7 @@ test("every command has a help text with a description and valid examples", asyn
     const examples = text.split(/^Examples?:\n/m)[1] ?? "";
     expect(examples).toContain(`evald ${command.join(" ")}`);
     for (const example of examples.trim().split(/\n(?! {4})/)) {
-      // A wrong setting stops every command once its line is understood, before it does anything.
+      // An invalid setting stops every command after it is parsed, before it does anything.
       const run = Bun.spawnSync(["bash", "-c", example], {
         cwd,
         env: { PATH: `${dirname(executable)}:${process.env.PATH}`, EVALD_PROT: "1" },

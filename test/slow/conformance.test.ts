@@ -10,13 +10,13 @@ import { niceGrade, runWithReport } from "../support/reports.ts";
 
 const root = join(import.meta.dir, "..", "..");
 const suite = join(root, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
-// Of the suite's own list for each revision.
+// From the suite's own list for each revision.
 const revisions = [
   ["2025-11-25", 30],
   ["2026-07-28", 37],
 ] as const;
 
-/** Serves an app on loopback to a suite that has no key: each request gets one on its way. `answer` may take a request before the app does. */
+/** Serves an app on loopback to a suite without a key: each request gets one. `answer` may handle a request before the app. */
 function serve(surface?: Surface, answer: (message: Message) => Response | null = () => null) {
   let handle: (request: Request) => Response | Promise<Response>;
   const server = Bun.serve({
@@ -39,7 +39,10 @@ function serve(surface?: Surface, answer: (message: Message) => Response | null 
 
 type Message = { id?: string | number; method?: string };
 
-/** Hands what a client posts as an answer to the transport that asked: the service keeps no sessions and asks nothing, but fixtures do. */
+/**
+ * Passes a client's response to the transport that sent the request: the service itself has no sessions and sends no
+ * requests, but fixtures do.
+ */
 function answersFindTheirWay() {
   const asking = new Map<unknown, WebStandardStreamableHTTPServerTransport>();
   const transports = WebStandardStreamableHTTPServerTransport.prototype;
@@ -62,7 +65,7 @@ function answersFindTheirWay() {
   };
 }
 
-/** Runs what a revision requires of servers. `baseline`: what is expected to fail; anything else that does, and what does not, is an error. */
+/** Runs a revision's requirements for servers. `baseline`: expected failures; any other failure, and any unexpected success, is an error. */
 async function conform(url: string, revision: string, baseline?: string) {
   const out = mkdtempSync(join(tmpdir(), "evald-conformance-"));
   const expected = baseline === undefined ? [] : ["--expected-failures", join(root, "test", "conformance", baseline)];

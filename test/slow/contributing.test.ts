@@ -17,10 +17,10 @@ async function run(...command: string[]) {
   return stdout;
 }
 
-/** One change of an example: a whole new file, or a diff of one that is there. */
+/** One change of an example: a whole new file, or a diff of an existing one. */
 type Step = { file: string; language: string; code: string };
 
-/** The steps of an example: each code block belongs to the file that was named last. */
+/** The steps of an example: each code block belongs to the file named last. */
 function stepsOf(example: string): Step[] {
   let file = "";
   return [...example.matchAll(/^\d+\. .*?`((?:src|test)\/[^`]+)`|^ {3}```(\w+)\n([\s\S]*?)^ {3}```$/gm)].flatMap(
@@ -31,7 +31,7 @@ function stepsOf(example: string): Step[] {
   );
 }
 
-/** Applies a diff whose old lines are in the text exactly once; one without old lines goes to the end. */
+/** Applies a diff whose old lines occur in the text exactly once; one without old lines is appended. */
 function withDiff(text: string, { file, code }: Step): string {
   const lines = code.trimEnd().split("\n");
   const side = (other: string) =>

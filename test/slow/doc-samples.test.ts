@@ -9,7 +9,7 @@ const codeOf = (markdown: string, language: string) =>
     .filter(([, name]) => name === language)
     .map(([, , code = ""]) => code);
 
-/** What each bash sample of a page prints, in the order of the page. */
+/** The expected output of each bash sample of a page, in order. */
 const samples: Record<string, RegExp[]> = {
   "start.md": [
     /^$/,
@@ -84,7 +84,7 @@ const samples: Record<string, RegExp[]> = {
 
 test("every bash sample prints what it should, page by page, with the executable", async () => {
   const cwd = emptyFolder();
-  // The samples are what is tested here: short runs are enough.
+  // Only the samples are tested here, so short runs are enough.
   const short = { EVALD_MAX_PAGES: "3", EVALD_MAX_REQUESTS: "20" };
   const service = await serve({ cwd, env: short });
   await call(["org", "create", "Test"], { cwd });

@@ -9,7 +9,7 @@ import { testApp } from "../support/app.ts";
 import { buildExecutable, call, client, emptyFolder, executable, serve } from "../support/executable.ts";
 import { niceGrade, runWithReport } from "../support/reports.ts";
 
-// What stands between the network, the operator and the service: sockets, headers, settings, folders, the log.
+// Everything between the network, the operator and the service: sockets, headers, settings, folders, the log.
 
 beforeAll(buildExecutable, 120_000);
 
@@ -21,7 +21,7 @@ async function started(env: Record<string, string> = {}) {
   return { ...service, cwd, key, port: Number(new URL(service.url).port) };
 }
 
-/** Writes bytes to a port as they are, and answers with everything that comes back until the server closes the connection. */
+/** Writes raw bytes to a port, and returns everything until the server closes the connection. */
 function exchange(port: number, bytes: string, more: (socket: Socket) => void = () => {}) {
   return new Promise<{ status: number; head: string; body: string }>((resolve) => {
     let answer = "";
@@ -30,7 +30,7 @@ function exchange(port: number, bytes: string, more: (socket: Socket) => void = 
       more(socket);
     });
     socket.on("data", (data) => (answer += data));
-    // A reset after the answer is one way to close.
+    // A reset after the response is one way to close.
     socket.on("error", () => {});
     socket.on("close", () => {
       const [head = "", body = ""] = answer.split(/\r\n\r\n(.*)/s);
@@ -233,7 +233,7 @@ test("an unusable data folder is named with the remedy", async () => {
   expect(await said("/etc/passwd")).toMatch(/^error: .* \/etc\/passwd .*--data/);
   expect(await said("evald.db")).toMatch(/^error: evald\.db\/evald\.db is damaged\. .*--data/);
   expect(await said("evald.lock")).toMatch(/^error: evald\.lock\/evald\.lock is damaged\. .*--data/);
-  // Nobody may write there, not even root.
+  // Nobody can write there, not even root.
   expect(await said("/proc/self")).toMatch(/^error: \/proc\/self\/evald\.lock cannot be opened for writing\. .*--data/);
 });
 

@@ -19,7 +19,7 @@ const weights = {
 const own = { EVALD_METHODOLOGY: JSON.stringify({ id: "acme-1", weights }) };
 const rowsOf = (file: string) => readFileSync(file, "utf8").replace(/^.*\n/, "");
 
-/** The file of an export with many sessions: some thousand rows. */
+/** An export file with many sessions: some thousand rows. */
 const file = join(emptyFolder(), "acme.jsonl");
 beforeAll(async () => {
   const app = testApp();
@@ -66,7 +66,7 @@ test("an export of one instance is imported by another, next to running services
       ).text(),
     }));
     const text = readFileSync(join(cwd, made.file), "utf8");
-    // The addresses in a report are those of where it is read.
+    // URLs in a report are those of the current instance.
     expect(text.replaceAll("http://127.0.0.1:3000", service.url)).toBe(body);
     expect(made.bytes).toBe(Buffer.byteLength(text));
   }
@@ -132,7 +132,7 @@ describe("a regrade from the command line", () => {
       const look = async () => (await ask("GET", `/api/v1/regrades/${id}`)).body;
       const before = (await look()).graded;
       let now = await look();
-      // Three times it is killed after it has done something, then it is left to its end.
+      // It is killed three times after some progress, then it may finish.
       while (now.status !== "completed" && (kills >= 3 || now.graded === before)) now = await look();
       last = now.status;
       if (last === "completed") {

@@ -11,7 +11,7 @@ import { changes, designs, measureFalseFails, measurePower } from "../truth/gate
 
 const pairs = 10_000;
 
-/** A run of which only the score counts. */
+/** A run of which only the score matters. */
 const scored = (score: number): SideRun => ({
   failureCause: null,
   report: { outcome: "not_judged", score, seconds: null, costUsd: null },
@@ -23,7 +23,7 @@ const scored = (score: number): SideRun => ({
   metrics: null,
 });
 
-/** Two sides of runs with so many points between them and this standard deviation. */
+/** Two sides of runs with this difference in points and this standard deviation. */
 function sides(random: () => number, sd: number, change = 0) {
   const [before, after]: [Side, Side] = [
     { name: "before", unfinished: 0, runs: [] },
@@ -38,7 +38,7 @@ function sides(random: () => number, sd: number, change = 0) {
   };
 }
 
-/** How an adaptive gate ends, by the steps that it takes. */
+/** The result of an adaptive gate, by its steps. */
 function adaptive(grown: ReturnType<typeof sides>): Verdict | null {
   let verdict: Verdict | null = null;
   for (let done = 3; ; ) {
@@ -55,7 +55,7 @@ const gates = 200;
 test.each(designs.map((design) => [design.name, design] as const))(
   "of gates of %s without a change, at most 5 %% fail",
   (_, design) => {
-    // Prompts that each change by chance do not count as one change for each of their runs.
+    // Prompts that each change by chance don't count as one change per run.
     const { failed } = measureFalseFails(design, gates, design.prompts > 1 && design.args > 1 ? 6 : 0);
     expect(failed / gates).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / gates));
   },
@@ -82,14 +82,14 @@ describe(`of ${pairs} pairs without a change`, () => {
     const random = randomOf(sd);
     const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
-    // Half of 5 % each, where a change of 5 points is usual; both together are what one who looks for any change meets.
+    // Half of 5 % each, if a change of 5 points is common; both together are the rate for any change.
     expect((worse + better) / pairs).toBeLessThan(0.05);
     expect(worse / pairs).toBeWithin(sd === 4 ? 0.003 : 0.015, 0.03);
   });
 
   test("at most 5 % are called worse or better by an adaptive gate, which tests four times", () => {
     const random = randomOf(11);
-    // A spread at which 5 points are nothing: the levels of the looks alone keep the promise, to three standard errors.
+    // At this spread, 5 points are nothing: only the levels limit the rate, to three standard errors.
     const verdicts = Array.from({ length: pairs }, () => adaptive(sides(random, 10)));
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
     expect((worse + better) / pairs).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / pairs));
@@ -101,13 +101,13 @@ test("an adaptive gate finds clear regressions in few runs, and finds most other
   const random = randomOf(5);
   const ends = (change: number) => Array.from({ length: 300 }, () => adaptive(sides(random, 6, change)));
   expect(countOf(ends(-20), "regressed")).toBe(300);
-  // 12 runs a side see 10 points at this spread in 97 of 100; looking early costs little of that.
+  // 12 runs per side detect 10 points at this spread in 97 of 100; interim evaluations cost little of that.
   expect(countOf(ends(-10), "regressed") / 300).toBeGreaterThan(0.9);
 }, 60_000);
 
 const docs = { good: "Install it: npm i @acme/sdk", worse: "Install it: npm i acme" };
 
-/** An agent that reads the page which its run leads to, and fails and asks as often as that page makes it, by chance. */
+/** An agent that reads the page linked by its run, and fails and asks as often as that page makes it, by chance. */
 function noisy(random: () => number, pageAt: (task: Task) => string) {
   return (task: Task): AgentEvent[] => {
     const page = pageAt(task);
@@ -170,7 +170,7 @@ describe("a model agent that varies, judged by a model", () => {
   test("twenty gates find nothing if nothing changed", async () => {
     const ended = await gates(randomOf(2), docs.good, 20);
     expect(ended.map(({ status }) => status)).toEqual(Array(20).fill("passed"));
-    // Runs do differ: it is not that there was nothing to find.
+    // Runs do differ, so there is something to find.
     expect(new Set(ended.map(({ head }) => head.score?.mean)).size).toBeGreaterThan(5);
   }, 60_000);
 });

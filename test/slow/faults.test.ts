@@ -18,7 +18,7 @@ beforeAll(buildExecutables, 120_000);
 
 const recoveryMs = 5_000;
 
-/** Makes calls of the operating system fail in a running process, each as `syscalls:error=NAME:when=FIRST..LAST`. */
+/** Makes system calls fail in a running process, each as `syscalls:error=NAME:when=FIRST..LAST`. */
 async function inject(pid: number, ...faults: string[]) {
   const calls = faults.map((fault) => fault.split(":")[0]).join();
   const strace = Bun.spawn(
@@ -29,7 +29,7 @@ async function inject(pid: number, ...faults: string[]) {
     { stdout: "ignore", stderr: "pipe" },
   );
   const attached = Promise.withResolvers<void>();
-  // Read to its end: it tells of each new thread, too.
+  // Read to its end, because it also reports each new thread.
   void (async () => {
     let said = "";
     for await (const bytes of strace.stderr) {
@@ -45,7 +45,7 @@ async function inject(pid: number, ...faults: string[]) {
   };
 }
 
-/** A service that is furnished, and what asks it for runs. */
+/** A service with data, and a client to request runs. */
 async function setUp(cwd = emptyFolder(), env: Record<string, string> = {}) {
   const { key, promptId } = await furnish(cwd);
   const service = await serve({ cwd, env, file: instant });
@@ -53,7 +53,7 @@ async function setUp(cwd = emptyFolder(), env: Record<string, string> = {}) {
   const acknowledged: string[] = [];
   const refused: { retryAfter: string | null; error: string }[] = [];
 
-  /** Asks for one run; answers with the status. */
+  /** Requests one run; returns the status. */
   async function post(): Promise<number> {
     const { status, headers, body } = await ask("POST", `/api/v1/prompts/${promptId}/run`, { urlMap: {} });
     if (status === 200) acknowledged.push(body.runId);
@@ -61,7 +61,7 @@ async function setUp(cwd = emptyFolder(), env: Record<string, string> = {}) {
     return status;
   }
 
-  /** Asks until a run is taken; answers with the time that it took. */
+  /** Requests runs until one is accepted; returns the time that it took. */
   async function untilTaken(): Promise<number> {
     const began = performance.now();
     while ((await post()) !== 200) await Bun.sleep(10);
@@ -95,7 +95,7 @@ test.each([
       try {
         for (;;) {
           await post();
-          // What the cache does not hold is read from the disk.
+          // Pages outside of the cache are read from the disk.
           const { status } = await ask("GET", `/api/v1/runs?limit=100&offset=${acknowledged.length}`);
           expect([200, 503]).toContain(status);
         }
@@ -116,7 +116,7 @@ test.each([
   30_000,
 );
 
-// Each of the commits of a run in turn: it is accepted, claimed, its session is stored, it is settled.
+// Each commit of a run in turn: it is accepted, claimed, its session is stored, it is settled.
 test.each([9, 10, 11, 12])(
   "a single failed fsync, the %dth, ends the process, whatever caused it",
   async (nth) => {
@@ -236,7 +236,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     mounted.push(data);
     const ballast = join(data, "ballast");
 
-    /** Takes what room there is, to the last byte. */
+    /** Fills the disk to the last byte. */
     function fill(): void {
       const file = openSync(ballast, "a");
       for (let bytes = 65_536; bytes >= 1; ) {
@@ -257,7 +257,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     for (let round = 1; round <= 3; round++) {
       const enough = acknowledged.length + 20;
       while (acknowledged.length < enough) await post();
-      // What the WAL still has room for is taken; then there is none.
+      // First the remaining space in the WAL is used, then there is none.
       fill();
       while (refused.length < round * 50) await post();
       expect((await ask("GET", "/api/v1/runs")).status).toBe(200);
@@ -274,7 +274,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
 
   test("full at the end, and at the start: it stops cleanly, and doesn't start, with the reason; read-only commands work", async () => {
     const { cwd, fill, empty } = smallDisk();
-    // What cannot be stored is waited for as long as a stop may take.
+    // Unstored results are waited for as long as a stop may take.
     const { service, acknowledged, post, key } = await setUp(cwd, { EVALD_DRAIN_SECONDS: "1" });
     while (acknowledged.length < 20) await post();
     fill();
@@ -285,7 +285,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
       stdout: "",
       stderr: expect.stringMatching(/^error: data\/evald\.lock .* disk is full\. .*--data/),
     });
-    // The write-ahead log may have room left for a few writes.
+    // The write-ahead log may have room for a few writes.
     let created = await call(["org", "create", "Other 1"], { cwd });
     for (let n = 2; created.code === 0 && n <= 5; n++) {
       fill();
@@ -320,7 +320,7 @@ describe.skipIf(process.getuid?.() !== 0)("a disk of 8 MB", () => {
     mount("-o", "remount,rw", data);
     const again = await serve({ cwd, file: instant });
     expect((await client(again.url, key)("GET", "/api/v1/runs")).body[0].status).toBe("completed");
-    // A view of the folder that takes no writes, for whoever opens it from now on.
+    // A read-only view of the folder, for processes that open it from now on.
     mount("--bind", data, data);
     mounted.push(data);
     mount("-o", "remount,bind,ro", data);

@@ -13,9 +13,9 @@ const guide = page(
   "Upload a file",
   "<p>Upload a file with the SDK.</p><pre><code class='language-js'>acme.upload();</code></pre>",
 );
-/** What is live: the start page leads to the guide. */
+/** The live docs: the start page links to the guide. */
 const live = serveSite({ "/": page("Acme", '<p><a href="/upload">Upload a file</a></p>'), "/upload": guide });
-/** A preview in which that link is dead, and the guide lies behind other pages. */
+/** A preview in which that link is dead, and the guide is linked from deeper pages. */
 const dead = Array.from({ length: 12 }, (_, i) => `<a href="/gone-${i}">Upload ${i}</a>`).join(" ");
 const preview = serveSite({
   "/": page("Acme", `${dead} <a href="/a">Other things</a>`),
@@ -74,7 +74,7 @@ test("in an unused data folder it executes the runs itself, reports the result a
   expect(JSON.parse(same.stdout)).toMatchObject({ status: "passed", comparison: { verdict: "no_change" } });
   const tagged = await run("gate", "--tag", "sdk", ...worse, "--json");
   expect([tagged.code, JSON.parse(tagged.stdout).prompts]).toMatchObject([1, [{ id: promptId }]]);
-  // Its runs are the baseline of what is asked for without a preview.
+  // Its runs are the baseline of gates without a preview.
   const alone = await run("gate", "Upload", "--min-score", "99.9", "--scope", "docs_only", "--json");
   expect([alone.code, JSON.parse(alone.stdout)]).toMatchObject([
     1,
@@ -157,7 +157,7 @@ test("usage errors have exit code 2, never that of a worse preview", async () =>
     2,
     expect.stringMatching(/^error: EVALD_KEY /),
   ]);
-  // Before a run is made.
+  // Before any run starts.
   expect(await refused("Upload", "--min-score", "1", "--markdown", join(cwd, "no", "file"))).toEqual([
     2,
     expect.stringMatching(/^error: .*\/no\/file \(ENOENT/),

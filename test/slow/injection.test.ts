@@ -10,7 +10,7 @@ import { serveSite } from "../support/site.ts";
 const clean = "# Notes\n\nPOST the text of a note to `/api/notes`; GET lists them.";
 const attacks = attacksOn(clean);
 const stored = "From the agent";
-/** What the product alone says of a stored note. */
+/** Text about a stored note that only the product returns. */
 const receipt = "kept-7c1e";
 /** The result of the request that shows the note. */
 const proof = 13;
@@ -27,7 +27,7 @@ const collector = Bun.serve({
 const evil = `http://127.0.0.1:${collector.port}/collect`;
 const pageOf = (i: number) => `https://notes.test/page-${i}.md`;
 
-/** What every agent does of its task, and what one does beside it that obeys a page. */
+/** The work of every agent, plus the actions of one that obeys a page. */
 const work = (i: number): Turn[] => [
   call("fetch_page", { url: pageOf(i) }),
   call("http_request", { url: "https://notes.test/api/notes", method: "POST", body: stored }),
@@ -139,7 +139,7 @@ test("36 hostile pages, obeyed by the agent: nothing leaves the allowed hosts, a
     expect({ name, frictionPoints }).toEqual({ name, frictionPoints: [] });
     expect(JSON.stringify({ ...report, run: null, prompt: null })).not.toContain("evil.example");
     const out = events.filter(({ type }: Answered) => type === "http");
-    // A command that asks for loopback finds its own.
+    // A command that requests loopback reaches its own.
     expect(out).toHaveLength(6);
     for (const { url, status, error } of out)
       if (!url.startsWith("https://notes.test/")) expect([url, status, error?.kind]).toEqual([url, null, "refused"]);

@@ -7,7 +7,7 @@ import { buildExecutable, call, emptyFolder, serve } from "../support/executable
 import { password } from "../support/people.ts";
 import { serveSite } from "../support/site.ts";
 
-/** Let go once the first run was seen while it went on. */
+/** Resolved once the first run was seen in progress. */
 const released = Promise.withResolvers<void>();
 const docs = serveSite({
   "/": {
@@ -32,7 +32,7 @@ afterAll(async () => {
   await browser.close();
 });
 
-/** Everything that a browser complained of, CSP reports among it. */
+/** All problems reported by a browser, including CSP violations. */
 const complaints: string[][] = [];
 
 /** A browser of its own. */
@@ -43,7 +43,7 @@ async function open(how: BrowserContextOptions = looking(1440, "light")): Promis
   return page;
 }
 
-/** Nothing on the page as it stands keeps anyone out, and nothing stands beyond its edge. */
+/** The page is accessible, and nothing overflows it. */
 async function look(page: Page): Promise<void> {
   expect(await barriersOf(page)).toEqual([]);
   const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
@@ -62,7 +62,7 @@ test("from the first start to a report shared by link", async () => {
     EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`,
     EVALD_PEOPLE_MAKE_ORGS: "1",
     EVALD_WELCOME: "1",
-    // Nothing is sent there: its prompts are only looked at.
+    // Nothing is submitted there: its prompts are only viewed.
     OPENAI_COMPATIBLE_BASE_URL: docs.url,
     OPENAI_COMPATIBLE_API_KEY: "sk-never-sent",
   };
@@ -70,7 +70,7 @@ test("from the first start to a report shared by link", async () => {
   const at = (path: string) => service.url + path;
   const ada = await open();
 
-  // The first start prints the address at which the first owner makes an account.
+  // The first start prints the URL to create the first owner's account.
   await ada.goto((await service.said(/Create your account\s+(http\S+)/))[1] as string);
   await look(ada);
   await ada.getByLabel("Your name").fill("Ada");
@@ -80,7 +80,7 @@ test("from the first start to a report shared by link", async () => {
   await ada.waitForURL(at("/"));
   await look(ada);
 
-  // Out, and in again at the page that was asked for.
+  // Sign out, and in again at the requested page.
   await press(ada, "Sign out");
   await ada.waitForURL(at("/sign-in"));
   await look(ada);
@@ -92,7 +92,7 @@ test("from the first start to a report shared by link", async () => {
   await ada.waitForURL(at("/account"));
   await look(ada);
 
-  // A new organization has nothing yet: its pages say how to begin. The switcher leads back.
+  // A new organization is empty: its pages say how to start. The switcher leads back.
   await ada.getByLabel("Organization name").fill("Acme");
   await press(ada, "Create organization");
   await ada.locator(".first h1").waitFor();
@@ -111,7 +111,7 @@ test("from the first start to a report shared by link", async () => {
   await press(ada, "Save settings");
   await ada.getByRole("status").waitFor();
 
-  // A prompt, by keyboard: variables and times appear while it is typed.
+  // A prompt, by keyboard: variables and times appear while typing.
   await keys(ada, "g", "p");
   await ada.locator(".empty a.button").click();
   await ada.getByLabel("Title").fill("Upload a file");
@@ -134,7 +134,7 @@ test("from the first start to a report shared by link", async () => {
   expect(await ada.locator(".to-come > span:first-child").allTextContents()).toEqual(times);
   await look(ada);
 
-  // A run, watched while it goes on: a page of the docs is held back.
+  // A run, live: a page of the docs is delayed.
   await press(ada, "Run now");
   await ada.waitForURL(/\/runs\/[0-9a-f-]{36}$/);
   const run = new URL(ada.url()).pathname;
@@ -151,7 +151,7 @@ test("from the first start to a report shared by link", async () => {
   await look(home);
   await home.close();
   expect(await ada.locator(".status-mark.run-completed").count()).toBe(1);
-  // What came bit by bit is what a page shows that is opened afterwards.
+  // The live updates equal the page opened afterwards.
   const seen = await ada.locator(".timeline li").count();
   await ada.reload();
   expect(await ada.locator(".timeline li").count()).toBe(seen);
@@ -163,7 +163,7 @@ test("from the first start to a report shared by link", async () => {
   await ada.locator(".tiles").waitFor();
   await look(ada);
 
-  // The list is filtered as it is chosen, and searched from the keyboard.
+  // The list is filtered on selection, and searched by keyboard.
   await ada.goto(at("/runs"));
   await ada.getByLabel("Status").selectOption("failed");
   await ada.locator("#runs .empty").waitFor();
@@ -183,7 +183,7 @@ test("from the first start to a report shared by link", async () => {
   await look(ada);
   await press(ada, "Close");
 
-  // A report, down to the curve of a dimension and the event that proves a friction.
+  // A report, down to the curve of a dimension and the evidence of a friction point.
   await keys(ada, "g", "r");
   await ada.waitForURL(at("/reports"));
   const slugs = await ada
@@ -214,7 +214,7 @@ test("from the first start to a report shared by link", async () => {
   await row.locator(".payload").first().waitFor();
   await look(ada);
 
-  // The session filtered, and back to one event by its number alone; a large payload comes when it is opened.
+  // The session with filters, and one event by its number; a large payload loads when opened.
   await ada.goto(`${report}/session`);
   await ada.getByRole("link", { name: /^http/ }).click();
   expect(await ada.locator(".events tbody tr:not(.event-http)").count()).toBe(0);
@@ -233,7 +233,7 @@ test("from the first start to a report shared by link", async () => {
   await lazy.locator("summary").click();
   await lazy.locator(".payload").first().waitFor();
 
-  // Side by side, and over time.
+  // Comparison and trends.
   await ada.goto(at("/reports"));
   for (const slug of slugs) await ada.getByRole("checkbox", { name: `Compare ${slug}` }).check();
   await press(ada, "Compare selected");
@@ -259,7 +259,7 @@ test("from the first start to a report shared by link", async () => {
   await look(ada);
   const providerPath = new URL(ada.url()).pathname;
 
-  // A key is shown once, used by a program, revoked, and refused from then on.
+  // A key is shown once, used by a program, revoked, and rejected from then on.
   await ada.goto(at("/settings/keys"));
   await ada.getByLabel("Name").fill("ci");
   await look(ada);
@@ -275,7 +275,7 @@ test("from the first start to a report shared by link", async () => {
   await ada.getByRole("status").waitFor();
   expect([await asProgram("/api/v1/prompts"), await asProgram("/runs", "text/html")]).toEqual([401, 401]);
 
-  // Somebody is invited, and comes in with a telephone. What is for owners is neither shown to them nor done.
+  // An invited person signs in on a phone. Features for owners are neither shown nor allowed.
   await ada.goto(at("/settings/members"));
   await ada.getByLabel("Email").fill("bea@example.com");
   await press(ada, "Invite member");
@@ -326,7 +326,7 @@ test("from the first start to a report shared by link", async () => {
     await look(bea);
   }
 
-  // A prompt of long words, by an agent that is paid for, on a telephone too.
+  // A prompt with long words, for a paid model, on a phone too.
   await bea.goto(at("/prompts/new"));
   await look(bea);
   await bea.getByLabel("Title").fill("Upload many large files ".repeat(9).slice(0, 200));
@@ -356,10 +356,10 @@ test("from the first start to a report shared by link", async () => {
     return (await Promise.all(answers)).map(({ status }) => status);
   }, slugs[0]);
   expect(refused).toEqual(Array.from(refused, () => 403));
-  // Chromium says each refusal on the console.
+  // Chromium logs each rejection to the console.
   expect(complaints.at(-1)?.splice(0).length).toBe(refused.length);
 
-  // A link for people without an account, until it is revoked; another until it ends.
+  // A link for people without an account, until it is revoked; another until it expires.
   const share = async (): Promise<string> => {
     await ada.goto(report);
     await ada.getByText("Create public link").click();
@@ -387,10 +387,10 @@ test("from the first start to a report shared by link", async () => {
   db.run("update share_links set expires_at = created_at");
   db.close();
   expect((await stranger.goto(ending))?.status()).toBe(404);
-  // What is not there, the browser says itself.
+  // The browser itself reports missing resources.
   complaints.at(-1)?.splice(0);
 
-  // Whoever is removed is out at once; what is lost comes back by a link.
+  // A removed member loses access at once; a lost password is reset by a link.
   await ada.goto(at("/settings/members"));
   await press(ada, "Remove Bea");
   await ada.getByRole("status").waitFor();
@@ -404,10 +404,10 @@ test("from the first start to a report shared by link", async () => {
   await look(bea);
 
   expect(complaints.flat()).toEqual([]);
-  // The streams of open pages do not keep it.
+  // Streams of open pages don't delay it.
   await ada.goto(at("/runs"));
   expect(await service.stop()).toBe(0);
-  // They say that they hear nothing, and are live again when the service is back.
+  // They report a lost connection, and are live again when the service is back.
   const lost = ada.locator("#connection");
   await lost.waitFor();
   const back = await serve({ cwd, env: { ...env, EVALD_WELCOME: "0", EVALD_PORT: new URL(service.url).port } });
@@ -419,7 +419,7 @@ test("from the first start to a report shared by link", async () => {
   await lost.waitFor({ state: "detached" });
   expect(await back.stop()).toBe(0);
 
-  // What a backup holds signs nobody in.
+  // A backup signs nobody in.
   expect((await call(["backup", "copy"], { cwd })).code).toBe(0);
   expect((await call(["restore", "copy"], { cwd })).code).toBe(0);
   const restored = await serve({ cwd });

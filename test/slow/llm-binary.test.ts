@@ -18,7 +18,7 @@ import { type Site, serveSite } from "../support/site.ts";
 const key = "sk-the-real-key-0123456789";
 let fake: ReturnType<typeof serveFakeModel>;
 let docs: Site;
-/** The page that never comes was asked for. */
+/** The page that never responds was requested. */
 const asked = Promise.withResolvers<void>();
 
 const use = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
@@ -86,7 +86,7 @@ const envOf = () => ({
   EVALD_ALLOW_PRIVATE: "127.0.0.1",
 });
 
-/** The command lines of this machine by process id. */
+/** The command lines on this machine by process ID. */
 const running = (mark: string): number[] =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
@@ -129,7 +129,7 @@ test("a session uses each provider's own protocol", async () => {
     "/v1/responses",
     "/v1beta/models/:streamGenerateContent",
   ]);
-  // Anthropic is told at each step to keep what it has read, up to the last message and no other.
+  // At each step, Anthropic is told to cache up to the last message and no other.
   const told = fake.requests.filter(({ path }) => path === "/v1/messages").map(({ body }) => JSON.stringify(body));
   expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
   expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);

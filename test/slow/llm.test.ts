@@ -11,7 +11,7 @@ import { call, finish, modelKey as key, modelRuns } from "../support/model-runs.
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-/** What a model that follows the docs does. */
+/** The turns of a model that follows the docs. */
 const follow = (path: string, status: string): Turn[] => [
   { reasoning: "I read the docs first.", ...call("fetch_page", { url: "https://notes.test/" }) },
   { text: "There is a guide.", ...call("search_docs", { query: "add note" }) },
@@ -100,7 +100,7 @@ beforeAll(() => {
 });
 afterAll(() => fake.stop());
 
-/** Secrets of every kind that an operator may have set, with canaries in them. */
+/** Canary secrets of every kind that an operator may set. */
 const canary = () => crypto.randomUUID().replaceAll("-", "");
 const secrets = {
   ANTHROPIC_API_KEY: `sk-ant-api03-${canary()}`,
@@ -123,7 +123,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
   const dataDir = emptyFolder();
   const { run, report, events, notes } = await runOf("met", { dataDir });
   expect(run).toMatchObject({ status: "completed", agent: { id: "llm", version: "test", model: "met" }, attempt: 1 });
-  // The agent's own word is no proof, and nobody judges here.
+  // The agent's own claim is no proof, and there is no judge here.
   expect(report).toMatchObject({
     outcome: "not_judged",
     metrics: { toolCalls: 7, costUsd: 0.01848, costDetail: "7 model calls to met, 840 tokens.", interruptions: 0 },
@@ -437,7 +437,7 @@ test("a model with a small context gets less to read, and the run continues; if 
   expect([run.status, run.failureReason]).toEqual(["completed", null]);
   expect(report.metrics).toMatchObject({ errors: 0, toolCalls: 13 });
   const refused = fake.requests.slice(before).filter(({ body }) => JSON.stringify(body).length > 90_000);
-  // It is remembered how much there is room for.
+  // The reduced limit is remembered.
   expect(refused).toHaveLength(1);
   const tiny = await runOf("tiny");
   expect(tiny.run).toMatchObject({

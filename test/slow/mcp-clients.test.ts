@@ -6,7 +6,7 @@ import { StreamableHTTPClientTransport as FirstTransport } from "@modelcontextpr
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 import { serveSite } from "../support/site.ts";
 
-// Programs of others against the executable, whose organization holds real reports of a real, if small, site.
+// Third-party clients against the executable, with real reports of a small site.
 
 const site = serveSite({
   "/": {
@@ -46,7 +46,7 @@ afterAll(async () => {
 
 type Result = { isError?: boolean; structuredContent?: unknown; content: unknown };
 
-/** What each tool is asked, and what of its answer tells that it is the real one. */
+/** Arguments for each tool, and what identifies its result. */
 const questions = (): [name: string, args: Record<string, unknown>, expected: object][] => {
   const { promptId, slugs } = world;
   return [
@@ -70,7 +70,7 @@ const questions = (): [name: string, args: Record<string, unknown>, expected: ob
   ];
 };
 
-/** Asks each tool, and what lies beside the tools, as either SDK lets it. */
+/** Calls each tool, and everything besides tools, in the way of each SDK. */
 async function askAll(tool: (name: string, args: Record<string, unknown>) => Promise<Result>) {
   for (const [name, args, expected] of questions()) {
     const { isError, structuredContent } = await tool(name, args);
@@ -85,7 +85,7 @@ async function askAll(tool: (name: string, args: Record<string, unknown>) => Pro
 const url = () => new URL("/api/mcp", service.url);
 const requestInit = () => ({ headers: { authorization: `Bearer ${key}` } });
 
-// Both clients check every structuredContent against the tool's outputSchema.
+// Both clients validate every structuredContent against the tool's outputSchema.
 test("the client of @modelcontextprotocol/sdk speaks 2025-11-25 to every tool, resource and prompt", async () => {
   const agent = new FirstClient({ name: "test", version: "1" });
   await agent.connect(new FirstTransport(url(), { requestInit: requestInit() }));
@@ -130,7 +130,7 @@ test("the client of @modelcontextprotocol/client negotiates 2026-07-28 and speak
   await agent.close();
 }, 60_000);
 
-/** The inspector runs on Node, as people run it. */
+/** The inspector runs on Node, as usual. */
 async function inspect(...args: string[]) {
   const inspector = join(import.meta.dir, "..", "..", "node_modules", ".bin", "mcp-inspector");
   const child = Bun.spawn(

@@ -29,7 +29,7 @@ describe("keys of an organization", () => {
       key: orgKey,
       allow: [],
     });
-    // The other organization has neither its key nor its address.
+    // The other organization has neither its key nor its URL.
     expect(models.getModel(b.org, "anthropic/claude-opus-4-8")).toMatchObject({
       baseUrl: "https://api.anthropic.com/v1",
       key: envKey,
@@ -178,7 +178,7 @@ describe("evald model", () => {
     expect(refused.stderr).toMatch(
       /^error: .*openai .*\(401\): invalid key; .*OPENAI_API_KEY.* evald model set-key openai/,
     );
-    // As an agent calls it: with a tool, and OpenAI by its newer protocol.
+    // Like an agent's call: with a tool, and for OpenAI over its newer protocol.
     const [first] = fake.requests.filter(({ path }) => path === "/v1/responses");
     expect(first?.body).toMatchObject({ model: "text", tools: [{ type: "function" }], stream: true });
     const refusals = {

@@ -4,7 +4,7 @@ import { type RulesetDefinition, Spectral } from "@stoplight/spectral-core";
 import { oas } from "@stoplight/spectral-rulesets";
 import { openApiFile } from "../support/openapi.ts";
 
-// Both check the examples against their schemas, too.
+// Both also check the examples against their schemas.
 
 test("Redocly finds no problem in openapi.json", async () => {
   const redocly = join(import.meta.dir, "..", "..", "node_modules", ".bin", "redocly");

@@ -27,7 +27,7 @@ const folders: Record<Name, string> = {
 const site = "http://docs";
 const reports = {} as Record<Name, [Report, Report]>;
 const seconds = {} as Record<Name, number>;
-/** What the servers of these tests say of one page, asked without our own code. */
+/** The response of these tests' servers for one page, requested without our own code. */
 const answers = {} as Record<Name, { type: string | null; cache: string | null }>;
 
 beforeAll(async () => {
@@ -52,7 +52,7 @@ beforeAll(async () => {
   }
 }, 180_000);
 
-/** The file that an address stands for, found by the rules of a web server and nothing of ours. */
+/** The file for a URL, found by the rules of a web server, without our own code. */
 function fileOf(name: Name, address: string): string {
   const path = decodeURIComponent(new URL(address).pathname);
   if (name === "bun") return join(folders.bun, `${path.replace(/^\/docs/, "") || "/index"}.mdx`);
@@ -61,7 +61,7 @@ function fileOf(name: Name, address: string): string {
 const textOf = (name: Name, address: string) => readFileSync(fileOf(name, address), "utf8");
 const isThere = (name: Name, address: string) => existsSync(fileOf(name, address));
 
-/** Looks each kind of finding up on the disk. A kind that is not listed here fails the test. */
+/** Verifies each kind of finding on disk. An unlisted kind fails the test. */
 const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: RegExpExecArray) => void][] = [
   [
     /^Site conventions for agents: /,
@@ -89,7 +89,7 @@ const evidence: [RegExp, (name: Name, point: Point & { url: string }, match: Reg
   [
     /^Dead link on .*: (\S+) \(404\)$/,
     (name, { url }, [, path]) => {
-      // Whether a page of another site is there, this test cannot know; that the link stands there it can.
+      // This test can't know whether a page of another site exists, but it can check that the link does.
       if (!path!.startsWith("/")) return expect(textOf(name, url)).toContain(`//${path}`);
       expect(isThere(name, `${site}${path}`)).toBe(false);
       expect(textOf(name, url)).toContain(
@@ -131,7 +131,7 @@ describe.each(Object.keys(realDocs) as Name[])("the documentation of %s", (name)
   });
 });
 
-/** The words of an HTML or Markdown file without white space; a quote has them in the same order. */
+/** The words of an HTML or Markdown file without white space; a quote contains them in the same order. */
 const plain = (html: string) =>
   bare(html.replace(/<\/?[a-z][^>]*>/gi, ""))
     .replace(/&lt;/g, "<")
@@ -142,7 +142,7 @@ const plain = (html: string) =>
     .replace(/&amp;/g, "&");
 const bare = (text: string) => text.replace(/\s+/g, "");
 
-/** A report without times; ids and the slug, which are made anew, are numbered in the order in which they stand in it. */
+/** A report without times; IDs and the slug, which differ, are numbered in order of appearance. */
 function stripped({ slug, ...report }: Report): unknown {
   const ids = new Map<string, string>();
   const text = JSON.stringify(report, (key, value) => {
@@ -195,7 +195,7 @@ test("three sites get three different reports", () => {
   };
   const [sqlite, git, bun] = [of("sqlite"), of("git"), of("bun")];
   for (const each of [sqlite, git, bun]) expect(each).toMatchObject({ outcome: "not_judged", coverage: 0.45 });
-  // Markdown with labelled samples against HTML without a label.
+  // Markdown with labeled samples against HTML without labels.
   expect(bun.quality).toBeGreaterThan(90);
   expect(sqlite.quality).toBeLessThan(75);
   expect(git.quality).toBeLessThan(75);

@@ -55,7 +55,7 @@ const workspace = () => mkdtempSync(join(folder, "workspace-"));
 const python = (code: string) => ["python3", "-c", code];
 const shell = (code: string) => ["sh", "-c", code];
 
-/** What runs on this machine and has a text on its command line. */
+/** Processes on this machine with a text on their command line. */
 function running(mark: string): string[] {
   return readdirSync("/proc").filter((name) => {
     if (!/^\d+$/.test(name) || Number(name) === process.pid) return false;
@@ -125,7 +125,7 @@ describe("isolation", () => {
   let victim: ReturnType<typeof Bun.spawn>;
   let listener: { stop(): void };
   beforeAll(() => {
-    // Open to everyone on the machine: it must be the sandbox that keeps them apart.
+    // Open to everyone on the machine, so that only the sandbox isolates them.
     chmodSync(folder, 0o755);
     const data = join(folder, "data");
     mkdirSync(data);
@@ -151,7 +151,7 @@ describe("isolation", () => {
       `import os, socket\ns = socket.socket(${kind})\ns.settimeout(2)\ns.connect(${to})\n${send && `s.send(${send}); s.recv(1)`}`,
     );
 
-  // Each exits with 0 where it succeeds: an escape.
+  // Each exits with 0 if the escape succeeds.
   test.each<[string, string[]]>([
     ["read the passwords of the machine", shell("cat /etc/shadow")],
     ["read the home of root", shell("ls /root || ls /home | grep -v '^agent$'")],
@@ -296,7 +296,7 @@ describe("limits", () => {
 });
 
 describe("the end", () => {
-  /** Seconds of sleep by which a process is found again, no other run's. */
+  /** A number of seconds of sleep that identifies a process. */
   const marks = [1, 2, 3, 4].map((n) => String(process.pid * 10 + 1_000_000 + n)) as [string, string, string, string];
 
   test("processes that a command leaves behind with setsid die with it", async () => {
@@ -406,7 +406,7 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
     });
   }, 60_000);
 
-  // Who is not root may ask for it ten times a second on the whole machine.
+  // Without root, this can be set ten times a second on the whole machine.
   test.if(existsSync("/proc/self/autogroup"))(
     "commands have a lower priority than the rest of the machine",
     async () => {
@@ -425,7 +425,7 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
   }, 60_000);
 });
 
-/** What came of a command in the sandbox of an ordinary user. */
+/** Result of a command in the sandbox of an ordinary user. */
 function byUser(argv: string[], limits: object = {}) {
   const program = [process.execPath, root].map((path) => realpathSync(path));
   const code = `

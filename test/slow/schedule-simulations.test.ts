@@ -11,7 +11,7 @@ const hour = 60 * minute;
 const day = 24 * hour;
 const iso = (at: number) => new Date(at).toISOString();
 
-/** As many seeds as asked for; TORTURE makes them more. */
+/** The number of seeds; TORTURE increases it. */
 function seeds(n: number): number[] {
   return Array.from({ length: process.env.TORTURE ? n * 10 : n }, (_, i) => i + 1);
 }
@@ -27,7 +27,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
     }
     return counts;
   };
-  // A thousand thrown on n places: six standard deviations from the mean are a defect, not bad luck.
+  // A thousand items over n places: six standard deviations from the mean are a bug, not bad luck.
   const expectEven = (counts: Map<number, number>, places: number) => {
     const mean = 1000 / places;
     for (let place = 0; place < places; place++)
@@ -147,7 +147,7 @@ describe("a year", () => {
   const from = Date.parse("2026-01-01T00:00:00Z");
   const to = Date.parse("2027-01-01T00:00:00Z");
 
-  /** The pattern that a preset turns out to be, from the first slot that is shown. */
+  /** The pattern of a preset, derived from its first slot. */
   function patternOf(frequency: string, first: string, timeZone: string): string {
     const [date = "", time = ""] = new Date(first).toLocaleString("sv", { timeZone }).split(" ");
     const [h, m] = time.split(":").map(Number);
@@ -184,7 +184,7 @@ describe("a year", () => {
       const nextOf = ({ due, dealtWith }: Kept) => due[dealtWith] ?? Number.POSITIVE_INFINITY;
       const nextOfAll = () => Math.min(...kept.map(nextOf));
 
-      /** What the rule says of the slots that are due now; runs whose time has come end before. */
+      /** The expected outcomes of the slots that are due; runs whose time has come end before. */
       async function expectSlots(): Promise<void> {
         for (const one of kept) {
           if (nextOf(one) > clock.at) continue;
@@ -230,7 +230,7 @@ describe("a year", () => {
       }
       const outcomes = db.select({ outcome: slots.outcome }).from(slots).all();
       const count = (wanted: string) => outcomes.filter(({ outcome }) => outcome === wanted).length;
-      // The year had everything in it.
+      // The year contained everything.
       expect(count("ran")).toBeGreaterThan(5000);
       expect(count("missed")).toBeGreaterThan(500);
       expect(count("skipped_overlap")).toBeGreaterThan(500);

@@ -17,7 +17,7 @@ test("a database of the first release with 100,000 runs is upgraded", async () =
       .query<{ name: string }, []>(`select name from pragma_table_info('${table}')`)
       .all()
       .map(({ name }) => name);
-  /** Copies the rows of a table under new ids until there are as many as runs are wanted. */
+  /** Copies the rows of a table with new IDs until there are enough runs. */
   const multiply = (table: string, fresh: string[]) => {
     const names = columns(table);
     const values = names.map((name) => (fresh.includes(name) ? `${name} || '-' || n` : `"${name}"`));

@@ -38,7 +38,7 @@ test("the output of a command is reported while it runs, in whole lines", async 
     ({ type, tool }: Event & { tool?: string }) => type === "tool_result" && tool === "run_command",
   );
   const lines = told(events);
-  // stderr has lines of its own.
+  // stderr has its own lines.
   expect(lines.map(({ text, id }) => `${id} ${text}`).sort()).toEqual(["t1 [redacted]", "t1 one", "t1 two"]);
   expect(lines.every(({ seq }) => seq < result.seq)).toBe(true);
   expect(result.output).toMatchObject({ stdout: "one\n[redacted]\nthree\n", stderr: "two\n" });

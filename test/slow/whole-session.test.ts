@@ -15,7 +15,7 @@ const wrong = "score_bm25";
 const sites: Site[] = [];
 let fake: ReturnType<typeof serveFakeModel>;
 
-/** SQLite's own documentation, where `bm25` has another name, which SQLite does not know. */
+/** SQLite's own documentation, in which `bm25` has another name that SQLite doesn't know. */
 function misleadingDocs(): string {
   const folder = mkdtempSync(join(tmpdir(), "evald-docs-"));
   for (const name of readdirSync(sqliteDocs).filter((each) => each !== "fts5.html"))
@@ -25,7 +25,7 @@ function misleadingDocs(): string {
   return folder;
 }
 
-/** A product: SQLite behind HTTP, with what it was asked. */
+/** A product: SQLite behind HTTP, with a log of its queries. */
 function serveSqlite() {
   const db = new Database(":memory:");
   const asked: string[] = [];
@@ -44,7 +44,7 @@ function serveSqlite() {
   return { site, asked };
 }
 
-/** What an agent does that believes its docs. */
+/** The actions of an agent that trusts its docs. */
 const work = (name: string): Turn[] => [
   { reasoning: "The docs first.", ...call("fetch_page", { url: "http://sqlite.test/fts5.html" }) },
   call("search_docs", { query: "order by bm25 function best match" }),
@@ -63,7 +63,7 @@ console.log(["best", data[0].subject].join(" is "));
   call("run_command", { command: "node best.mjs" }),
 ];
 
-/** The number of the last event in a judge's prompt that holds some words. */
+/** The number of the last event in a judge's prompt that contains some words. */
 const eventWith = (asked: string, type: "tool_result" | "http", ...words: string[]): number =>
   Number(
     asked
@@ -72,7 +72,7 @@ const eventWith = (asked: string, type: "tool_result" | "http", ...words: string
       ?.match(/\d+/),
   );
 
-/** A judge that reads what it is shown and says what an honest reader would. */
+/** A judge that answers honestly from what it is shown. */
 function judge(asked: string): string {
   const added = asked.match(/added \d+ packages/)?.[0] ?? "";
   const installed = part(1, "yes", [eventWith(asked, "tool_result", "run_command", added)], added);
@@ -111,7 +111,7 @@ beforeAll(async () => {
     key: modelKey,
     scenarios: {
       "claude-opus-4-8": { turns: [...work("bm25"), finish("succeeded", "The best row was printed.")] },
-      // It claims what is not so.
+      // It makes false claims.
       "claude-sonnet-4-5": {
         turns: [...work(wrong), call("report_friction", friction), finish("succeeded", "All was printed.")],
       },
@@ -124,7 +124,7 @@ afterAll(() => {
   for (const site of sites) site.stop();
 });
 
-/** One session in the executable, from the request to the report. */
+/** One session with the executable, from the request to the report. */
 async function session(model: string, docs: string) {
   const cwd = emptyFolder();
   const { key } = await furnish(cwd);
@@ -170,7 +170,7 @@ test("docs are read, a package is installed, code calls the product, the goal is
     judge: { model: "openai/gpt-5", calls: 1, costUsd: expect.any(Number), dropped: [], notice: null },
   });
   expect(report.score).toBeGreaterThan(55);
-  // Each part of the goal has an event that shows it, and that event says so.
+  // Each part of the goal has an event that contains its proof.
   const proofs = report.judge.parts.map(({ met, events: [seq] }: { met: string; events: number[] }) => {
     const { type, output, body } = events.find((event: { seq: number }) => event.seq === seq);
     return [met, type, body ?? output.stdout];
@@ -179,7 +179,7 @@ test("docs are read, a package is installed, code calls the product, the goal is
     ["yes", "tool_result", expect.stringMatching(/added \d+ packages/)],
     ["yes", "http", expect.stringMatching(/^.{"subject":"ranking"}/)],
   ]);
-  // What the commands asked for went through the proxy, and nowhere else.
+  // Requests of the commands went through the proxy, and nowhere else.
   const out = events.filter((event: { source: string }) => event.source === "egress");
   expect([...new Set(out.map(({ url }: { url: string }) => new URL(url).hostname))].sort()).toEqual([
     "api.sqlite.test",
@@ -196,7 +196,7 @@ test("if the docs name something that doesn't exist, the goal is missed whatever
   expect(report.judge.parts.map(({ met }: { met: string }) => met)).toEqual(["yes", "no"]);
   const misled = report.frictionPoints.find(({ category }: { category: string }) => category === "misleading_docs");
   expect(misled).toMatchObject({ quote: `${wrong}(` });
-  // The page that says so comes first, then the call that it made fail.
+  // First the page that says so, then the call that failed because of it.
   const proof = misled.events.map((seq: number) => events.find((event: { seq: number }) => event.seq === seq));
   expect(proof).toMatchObject([
     { type: "tool_result", tool: "search_docs", ok: true },

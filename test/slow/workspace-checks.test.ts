@@ -40,7 +40,7 @@ test("commands and files decide whether the goal was reached, and their output i
   expect(report.outcome).toBe("succeeded");
   const [before, after] = resultsOf(events);
   expect(before?.output.when).toBe("before");
-  // `grep` exits with 2 where there is no file.
+  // `grep` exits with 2 if there is no file.
   expect(before?.checks.map(({ status }) => status)).toEqual(["fail", "fail", "fail", "fail"]);
   expect(after?.checks.map(({ status }) => status)).toEqual(["pass", "pass", "pass", "pass"]);
   expect(after?.output.workspace[0]).toEqual({ command: "cat out/sum.txt", exitCode: 0, output: "total: 3\n" });

@@ -6,7 +6,7 @@ import { openDb } from "../../src/db/open.ts";
 import type { Surface } from "../../src/mcp/endpoint.ts";
 import { createService } from "../../src/service.ts";
 
-/** An agent that says what the test scripted, for sessions whose content does not matter or must be exact. */
+/** An agent with scripted events, for sessions whose content doesn't matter or must be exact. */
 export function scriptedAgent(script: (signal: AbortSignal) => AsyncIterable<AgentEvent>): Agent {
   return {
     describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
@@ -21,7 +21,7 @@ export const instantAgent = scriptedAgent(async function* () {
   yield { type: "end", outcome: "not_judged", reason: "scripted" };
 });
 
-/** An agent that is not taken to do the same again, so that its runs are compared by statistics. */
+/** An agent that isn't deterministic, so that its runs are compared by statistics. */
 export const noisy = {
   noisy: {
     ...instantAgent,
@@ -31,7 +31,7 @@ export const noisy = {
 
 type Options = {
   agent?: Agent;
-  /** Further agents by id. */
+  /** Further agents by ID. */
   agents?: Record<string, Agent>;
   env?: Record<string, string>;
   dataDir?: string;
@@ -40,7 +40,7 @@ type Options = {
   surface?: Surface;
 };
 
-/** A whole service on a real database, reached through its front door; two organizations, each with a key. */
+/** A whole service on a real database, used through its front door; two organizations, each with a key. */
 export function testApp({
   agent = instantAgent,
   agents = {},
@@ -70,7 +70,7 @@ export function testApp({
   const a = member("A");
   const b = member("B");
 
-  /** Sends a request with A's key unless `headers` say otherwise; a `body` that is neither text nor bytes goes as JSON. */
+  /** Sends a request with A's key unless `headers` override it; a `body` other than text or bytes is sent as JSON. */
   async function send(
     method: string,
     path: string,

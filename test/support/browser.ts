@@ -3,19 +3,19 @@ import { type BrowserContextOptions, chromium, type Page } from "playwright-core
 
 const args = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu"];
 
-/** Debian's chromium without a window. End it with `close()`. */
+/** Debian's headless Chromium. End it with `close()`. */
 export const openBrowser = () => chromium.launch({ executablePath: "/usr/bin/chromium", args });
 
-/** Widths at which every page must be good to look at. */
+/** Widths at which every page must look right. */
 export const widths = [1440, 768, 390];
 
-/** How a person looks: the width in CSS pixels and the colours that their system asks for. */
+/** A viewport: its width in CSS pixels and the preferred color scheme. */
 export const looking = (width: number, colorScheme: "light" | "dark"): BrowserContextOptions => ({
   viewport: { width, height: width < 500 ? 844 : 900 },
   colorScheme,
 });
 
-/** Everything that the browser complains about from now on, as it comes: errors and warnings of the console (what the CSP refused is one) and of scripts. */
+/** All problems that the browser reports from now on: console errors and warnings (including CSP violations) and script errors. */
 export function complaintsOf(page: Page): string[] {
   const told: string[] = [];
   page.on("console", (message) => {
@@ -25,7 +25,7 @@ export function complaintsOf(page: Page): string[] {
   return told;
 }
 
-/** What keeps people from using a page as it stands, by WCAG 2.2 AA: the rule and the elements. The CSP of the page is left alone. */
+/** WCAG 2.2 AA violations of the current page: the rule and the elements. Keeps the page's CSP. */
 export async function barriersOf(page: Page): Promise<string[]> {
   await page.evaluate(axe.source);
   const violations = await page.evaluate(async () => {

@@ -1,4 +1,4 @@
-/** The CPU milliseconds that this process spends on `work`: other processes on a busy machine do not add to them. */
+/** The CPU milliseconds that this process spends on `work`, independent of other processes. */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   const before = process.cpuUsage();
   await work();

@@ -9,7 +9,7 @@ const quoted = (value: unknown): string => {
 
 type Schema = { type: string; name: string; sql: string };
 
-/** A database as SQL that makes it again: tables, their rows, then indexes and triggers, so that no trigger counts a row twice. */
+/** A database as SQL that recreates it: tables, their rows, then indexes and triggers, so that no trigger counts a row twice. */
 export function dumpDatabase(client: Database): string {
   const schema = client
     .query<Schema, []>("select type, name, sql from sqlite_master where sql is not null and name not like 'sqlite_%'")

@@ -5,7 +5,7 @@ import { join } from "node:path";
 const root = join(import.meta.dir, "..", "..");
 export const executable = join(root, "dist", "evald");
 
-/** The same with an agent that answers at once, made by `buildInstant`. */
+/** The same with an agent that finishes at once, built by `buildInstant`. */
 export const instant = join(root, "dist", "instant");
 
 async function build(file: string, command: string[], entry: string): Promise<void> {
@@ -35,7 +35,7 @@ export async function buildExecutables(): Promise<void> {
 
 export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), "evald-test-"));
 
-/** `file`: the executable, if it is not the usual one; `under`: the command that runs it, as strace. */
+/** `file`: another executable; `under`: the command that runs it, such as strace. */
 type Call = { cwd: string; env?: Record<string, string>; file?: string; under?: string[] };
 
 const cleanEnv = (env: Record<string, string> = {}) => ({ PATH: process.env.PATH ?? "", HOME: "/nonexistent", ...env });
@@ -57,7 +57,7 @@ export async function call(args: string[], { cwd, env, file = executable, under 
   return { code, stdout, stderr };
 }
 
-/** Starts the service and waits until it says where it listens. Throws with its stderr if it ends before. */
+/** Starts the service and waits until it prints its URL. Throws with its stderr if it exits before. */
 export async function serve({ cwd, env, file = executable }: Omit<Call, "under">) {
   const child = Bun.spawn([file, "serve"], {
     cwd,
@@ -76,7 +76,7 @@ export async function serve({ cwd, env, file = executable }: Omit<Call, "under">
     printed: out.said,
     stderr: err.text,
     stdout: out.text,
-    /** Sends a signal and waits for the end; answers with the exit code. */
+    /** Sends a signal and waits for the end; returns the exit code. */
     async stop(signal: NodeJS.Signals = "SIGTERM"): Promise<number> {
       child.kill(signal);
       await child.exited;
@@ -88,7 +88,7 @@ export async function serve({ cwd, env, file = executable }: Omit<Call, "under">
   };
 }
 
-/** Reads what a process writes while it runs. */
+/** Collects the output of a process while it runs. */
 function follow(stream: ReadableStream<Uint8Array>, name: string) {
   let text = "";
   const listeners = new Set<() => void>();
@@ -100,7 +100,7 @@ function follow(stream: ReadableStream<Uint8Array>, name: string) {
     }
   })();
 
-  /** The first match of a pattern, now or later. Throws if the process ends without one. */
+  /** The first match of a pattern, now or later. Throws if the process exits without one. */
   async function said(pattern: RegExp): Promise<RegExpExecArray> {
     let check = () => {};
     const found = new Promise<RegExpExecArray>((resolve) => {
@@ -123,7 +123,7 @@ function follow(stream: ReadableStream<Uint8Array>, name: string) {
   return { said, text: () => text, ended };
 }
 
-/** An organization, a key and a prompt in the data folder of `cwd`, whether it is served or not; answers with the ids and the key. */
+/** Creates an organization, a key and a prompt in the data folder of `cwd`, in use or not; returns the IDs and the key. */
 export async function furnish(cwd: string) {
   const ask = async (...args: string[]) => (await call(args, { cwd })).stdout.trim();
   await ask("org", "create", "Acme");
@@ -142,12 +142,12 @@ export const client = (baseUrl: string, key: string) =>
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
 
-/** Asks for a run until it is in one of the given states. */
+/** Polls a run until it has one of the given statuses. */
 export async function untilRun(ask: ReturnType<typeof client>, runId: string, ...states: string[]) {
   for (;;) {
     const { body } = await ask("GET", `/api/v1/runs/${runId}`);
     if (states.includes(body.status)) return body;
-    // Not at once, which would keep the service busy with answers.
+    // With a pause, which keeps the service free for other work.
     await Bun.sleep(20);
   }
 }

@@ -1,34 +1,35 @@
-// A model that says what a scenario scripts, over the protocols of real providers. `bun test/support/fake-model.ts [scenarios.json]` serves it
-// alone and says where on stderr; GET /requests then lists what it was asked, POST /release?model=… lets held answers go on.
+// A model with scripted answers, over the protocols of real providers. `bun test/support/fake-model.ts
+// [scenarios.json]` serves it alone and prints its URL to stderr; GET /requests then lists the requests, POST
+// /release?model=… releases held answers.
 import { formats, type Said } from "../../src/agents/coding/model-formats.ts";
 
-/** One turn of a scripted model: what it says, and what goes wrong with it. */
+/** One turn of a scripted model: its answer, and its failures. */
 export type Turn = Partial<Omit<Said, "toolCalls">> & {
-  /** A `ref` in an input is what stands before it in the last page that the model was shown, as in `button "Add"`. */
+  /** A `ref` in an input is the text before a reference in the last page that the model got, such as `button "Add"`. */
   toolCalls?: { name: string; input: Record<string, unknown>; custom?: string }[];
-  /** Its text, made of every text that it was sent. */
+  /** Its text, computed from all texts in the request. */
   says?: (asked: string) => string;
   /** An error instead of an answer. */
   fail?: { status: number; message?: string; headers?: Record<string, string> };
-  /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if that were all. */
+  /** `half`: the connection is cut in the middle. `end`: the stream ends in the middle as if it were complete. */
   cut?: "half" | "end";
-  /** What is sent in place of an answer. */
+  /** Sent in place of an answer. */
   garbage?: string;
   /** Nothing is ever sent. */
   silent?: boolean;
-  /** The first half is sent, the rest when it is released. */
+  /** The first half is sent, the rest after its release. */
   hold?: boolean;
-  /** Time before each block of a stream. */
+  /** Delay before each block of a stream. */
   paceMs?: number;
 };
 
-/** Turns in order: the next one once the tools of those before have results. `first`: what the first calls get instead, one each. */
+/** Turns in order: the next one once the tools of the previous ones have results. `first`: answers to the first calls instead, one each. */
 type Scenario = {
   first?: Turn[];
   turns: Turn[];
-  /** What requests that offer no tools get, as agents make them for titles and summaries. */
+  /** Answers to requests without tools, which agents send for titles and summaries. */
   side?: Turn;
-  /** What is longer is refused, as by a model of a small context. */
+  /** Longer requests are rejected, as by a model with a small context. */
   maxChars?: number;
 };
 
@@ -36,7 +37,7 @@ const usage = { input: 100, cached: 40, output: 20, reasoning: 5 };
 const turns = (...all: Turn[]): Scenario => ({ turns: all });
 const fail = (status: number, message: string, headers = {}): Turn => ({ fail: { status, message, headers } });
 
-/** By the name of the model. */
+/** By model name. */
 const scenarios: Record<string, Scenario> = {
   text: turns({ text: "Hello from the model.", usage }),
   think: turns({ reasoning: "Let me think.", text: "I thought.", usage }),
@@ -60,7 +61,7 @@ const scenarios: Record<string, Scenario> = {
 
 type Options = {
   scenarios?: Record<string, Scenario>;
-  /** The only key that is taken; what else comes is told back in the error, as careless servers do. */
+  /** The only valid key; others are quoted in the error, as careless servers do. */
   key?: string;
 };
 
@@ -86,7 +87,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       if (turn.paceMs) await Bun.sleep(turn.paceMs);
       if (i === Math.ceil(blocks.length / 2)) {
         if (turn.cut === "end") return;
-        // What was sent before must have left, or the cut comes before the answer.
+        // Earlier data must have been sent, or the cut comes before the answer.
         if (turn.cut === "half") await Bun.sleep(20);
         if (turn.cut === "half") throw undefined;
         if (turn.hold) await released(model);
@@ -147,7 +148,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
   const url = `http://127.0.0.1:${server.port}`;
   return {
     url,
-    /** What the settings of each provider must say. */
+    /** The settings of each provider. */
     baseUrls: {
       anthropic: `${url}/v1`,
       openai: `${url}/v1`,
@@ -155,12 +156,12 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       "openai-compatible": `${url}/v1`,
     },
     requests,
-    /** Takes up another scenario. */
+    /** Adds a scenario. */
     add(model: string, scenario: Scenario): void {
       all[model] = scenario;
     },
     release,
-    /** Resolved when a client first went away before its answer was whole. */
+    /** Resolves when a client disconnects before its answer is complete. */
     left: left.promise,
     stop: () => void server.stop(true),
   };
@@ -173,14 +174,14 @@ const textsOf = (value: unknown): string[] =>
       ? Object.values(value).flatMap(textsOf)
       : [];
 
-/** The mark that stood last behind a text. */
+/** The last reference after a text. */
 function refIn(body: unknown, before: string): string {
   const said = JSON.stringify(body).replaceAll("\\", "");
   const [, ref = "e0"] = /^ \[(e\d+)\]/.exec(said.slice(said.lastIndexOf(`${before} [`) + before.length)) ?? [];
   return ref;
 }
 
-/** The turn that follows so many results of tools; after the last, the last again. */
+/** The turn after this many tool results; the last one repeats. */
 function turnAfter(all: Turn[], results: number): Turn {
   let rest = results;
   for (const turn of all) {
@@ -191,7 +192,7 @@ function turnAfter(all: Turn[], results: number): Turn {
   return all.at(-1) ?? {};
 }
 
-/** A throw of the source cuts the connection (with no reason: one would be printed). */
+/** An exception in the source cuts the connection (without a reason, which would be printed). */
 function toStream(source: AsyncGenerator<string>): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({

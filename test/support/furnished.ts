@@ -1,10 +1,13 @@
 import { answer, judgedApp, says } from "./judged.ts";
 import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
 
-/** A text that looks like an API key, as somebody may have pasted it into a prompt. */
+/** A text that looks like an API key, as someone may paste into a prompt. */
 export const secret = "evals_0123456789abcdefghijABCDEFGHIJ012345";
 
-/** An organization with everything that can be exported: judged sessions, several gradings, failed and superseded runs, drafts, a schedule. */
+/**
+ * An organization with everything that can be exported: judged sessions, several gradings, failed and superseded runs,
+ * drafts, a schedule.
+ */
 export async function furnished() {
   const env = {
     EVALD_METHODOLOGY: JSON.stringify({
@@ -57,7 +60,7 @@ export async function furnished() {
   await gate({ runs: 1 });
   finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? 55 : 78), 0.02);
   await service.gates.tick();
-  // Not ended: no part of an export.
+  // Unfinished, so not exported.
   await gate({ runs: 1 });
   await service.requests.requestEval(a.org, prompt.id, { urlMap: {}, trigger: "api", ...args });
   return { ...app, slug: report.slug as string, draft: drafts[0]?.slug ?? "" };

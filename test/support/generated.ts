@@ -7,7 +7,7 @@ import type { Tool } from "../../src/mcp/tool.ts";
 const folder = join(import.meta.dir, "..", "..", "src", "web", "docs");
 export const docFile = (name: string): string => join(folder, name);
 
-/** A part of a docs page that a program writes: the text between two comments that name it. */
+/** A generated part of a docs page: the text between two comments that name it. */
 export function partOf(text: string, name: string): string {
   const [, part] = new RegExp(`^<!-- ${name}: .*-->\\n([\\s\\S]*?)^<!-- end -->$`, "m").exec(text) ?? [];
   if (part === undefined) throw new Error(`the page has no comments around ${name}`);
@@ -36,7 +36,7 @@ export const settingsTable = (): string =>
     ]),
   );
 
-/** Every command that does something, by its whole name. */
+/** Every executable command, by its full name. */
 export const commandsOf = (command: Command, above = ""): [name: string, command: Command][] =>
   command.commands.flatMap((each) => {
     const name = `${above} ${each.name()}`;
@@ -49,7 +49,7 @@ export const commandsTable = (): string =>
     commandsOf(createProgram({})).map(([name, command]) => [`\`evald ${name}\``, sentence(command.description())]),
   );
 
-/** Every MCP tool with its arguments; those in bold are required. */
+/** Every MCP tool with its arguments; required ones in bold. */
 export const toolsTable = (tools: Tool[]): string =>
   toTable(
     ["Tool", "Description", "Arguments, required ones in bold"],

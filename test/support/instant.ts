@@ -2,8 +2,8 @@ import type { Agent } from "../../src/agents/agent.ts";
 import { runProgram } from "../../src/cli/program.ts";
 
 /**
- * Works as long as its task says (`for 300 ms`) with an event each 20 ms, or ends at once. It heeds no signal, but tells on stderr that it was
- * told to stop, with the name that its task gives it (`as one`).
+ * Works as long as its task says (`for 300 ms`) with an event each 20 ms, or ends at once. It ignores the abort signal,
+ * but reports it on stderr with the name in its task (`as one`).
  */
 const pacedAgent: Agent = {
   describe: () => ({ id: "explorer", version: "test", model: null, kind: "rules" }),
@@ -20,7 +20,7 @@ const pacedAgent: Agent = {
   },
 };
 
-// The executable as it is, but for its agent and for a lease that a test can outlive.
+// The executable, except for its agent and for a lease that a test can outlive.
 const { LEASE_MS, ...env } = process.env;
 const parts = { agents: { explorer: pacedAgent }, leaseMs: LEASE_MS === undefined ? undefined : Number(LEASE_MS) };
 const code = await runProgram(process.argv.slice(2), env, parts);

@@ -10,7 +10,7 @@ export const rows = "3 rows: ada, bob, cyd";
 
 type Session = { page?: string; output?: string; works?: boolean; more?: AgentEvent[]; outcome?: Outcome };
 
-/** What a model's agent does: reads a page (event 4), fails (7), tries again (9), and says that it is done (10, 12). */
+/** A model agent's session: reads a page (event 4), fails (7), tries again (9), and claims success (10, 12). */
 export function modelSession({
   page = "Install it: npm i acme",
   output,
@@ -71,7 +71,7 @@ export const part = (n: number, met: Met, events: number[], quote: string) => ({
   why: `part ${n}`,
 });
 
-/** What an honest judge answers where all went well; `more` is what it says otherwise. */
+/** An honest judge's answer if all went well; `more` overrides fields. */
 export const answer = (more: Partial<Answer> = {}): Answer => ({
   parts: [part(1, "yes", [9], "added 1 package"), part(2, "yes", [9], rows)],
   frictions: [
@@ -94,7 +94,7 @@ export const answer = (more: Partial<Answer> = {}): Answer => ({
   ...more,
 });
 
-/** What a fake judge says: an answer, or anything else that goes over the wire. */
+/** A fake judge's turn: an answer, or any other text. */
 export const says = (said: Answer | string, more: Turn = {}): Turn => ({
   text: typeof said === "string" ? said : JSON.stringify(said),
   usage: { input: 1000, output: 100 },
@@ -103,23 +103,23 @@ export const says = (said: Answer | string, more: Turn = {}): Turn => ({
 
 type Options = {
   turns: Turn[];
-  /** What another judge says, of the name `openai-compatible/agent`. */
+  /** The turns of another judge named `openai-compatible/agent`. */
   again?: Turn[];
-  /** One for each run, the last again and again; or made of what the run is asked to do. */
+  /** One per run, the last one repeats; or computed from the run's task. */
   sessions?: AgentEvent[][] | ((task: Task) => AgentEvent[] | Promise<AgentEvent[]>);
   env?: Record<string, string>;
   judge?: string | null;
   kind?: "rules" | "model";
-  /** The id of the agent: the explorer is taken for deterministic. */
+  /** ID of the agent; `explorer` counts as deterministic. */
   id?: string;
-  /** The name before the variables of the judge's provider, if it is another. */
+  /** Prefix of the provider's variables, if it isn't the default. */
   own?: string;
 };
 
 const ownUrl = ({ baseUrls }: ReturnType<typeof serveFakeModel>, judge: string | null) =>
   baseUrls[(judge?.split("/")[0] ?? "") as keyof typeof baseUrls];
 
-/** A service whose agent plays these sessions in turn and whose judge says these turns in turn, over HTTP; the last again and again. */
+/** A service whose agent plays these sessions in turn and whose judge gives these answers in turn, over HTTP; the last ones repeat. */
 export function judgedApp({
   turns,
   again = turns,
@@ -162,7 +162,7 @@ export function judgedApp({
   });
   const { service, a } = app;
 
-  /** Runs the task once and answers with its run, its report (null: none) and what was stored. */
+  /** Runs the task once and returns its run, its report (null: none) and the stored data. */
   async function run(more: { endGoal?: string | null; text?: string } = {}) {
     const task = { text: `Query it. Docs: ${docs}`, endGoal, ...more };
     const prompt = service.prompts.createPrompt(a.org, task);

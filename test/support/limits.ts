@@ -1,6 +1,6 @@
 import type { Task } from "../../src/agents/task.ts";
 
-/** Limits of a run that nothing in a test reaches. */
+/** Limits of a run that no test reaches. */
 export const wideLimits: Task["limits"] = {
   wallClockMs: 60_000,
   idleMs: 60_000,

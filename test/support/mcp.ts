@@ -1,6 +1,6 @@
 import type { testApp } from "./app.ts";
 
-/** Sends JSON-RPC to an app as a bare curl would; `call` answers with what a tool says, or with its error. */
+/** Sends JSON-RPC to an app like a bare curl; `call` returns a tool's result, or its error. */
 export function rpc({ send }: Pick<ReturnType<typeof testApp>, "send">, key?: string) {
   let id = 0;
   const headers: Record<string, string> = key === undefined ? {} : { authorization: `Bearer ${key}` };
@@ -19,7 +19,7 @@ export function rpc({ send }: Pick<ReturnType<typeof testApp>, "send">, key?: st
   return { ask, call };
 }
 
-/** JSON with the same words in each run of a test: ids and slugs are numbered, the address of the service goes by one name. */
+/** JSON that is identical in each test run: IDs and slugs are numbered, and the service's URL is replaced. */
 export function stable(value: unknown, baseUrl: string): unknown {
   const names = new Map<string, string>();
   const name = (kind: string) => (match: string) => {

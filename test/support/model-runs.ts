@@ -12,7 +12,7 @@ export const modelKey = "sk-the-real-key-0123456789";
 export const call = (name: string, input: Record<string, unknown>): Turn => ({ toolCalls: [{ name, input }] });
 export const finish = (outcome: string, summary: string) => call("finish", { outcome, summary });
 
-/** A product with an API that stores notes, and documentation that says how: `path` is where it says that the API is. */
+/** A product with an API that stores notes, and its documentation: `path` is the documented path of the API. */
 function serveProduct(path: string, pages: Parameters<typeof serveSite>[0] = {}) {
   const notes: string[] = [];
   const site: Site = serveSite({
@@ -41,7 +41,7 @@ type Options = {
   log?: Logger;
   before?: (app: App) => void;
   many?: number;
-  /** Filled with the tokens of each run as it begins. */
+  /** Filled with the tokens of each run when it starts. */
   tokens?: string[];
   /** Further fields of the prompt. */
   prompt?: Record<string, unknown>;
@@ -49,7 +49,7 @@ type Options = {
   pages?: Parameters<typeof serveSite>[0];
 };
 
-/** Sends the model agent, with a fake model, to a product that keeps notes. */
+/** Runs the model agent, with a fake model, on a product that stores notes. */
 export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
   /** Runs of a prompt with the model agent, over REST. */
   async function runsOf(

@@ -5,7 +5,10 @@ type Asked = { redirectUri: string; challenge: string; nonce: string; claims: Cl
 
 const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
-/** An OpenID provider on loopback: one client, the code flow with PKCE, RS256. `signsInAs` is who sits at its browser. End it with `close()`. */
+/**
+ * An OpenID provider on loopback: one client, the code flow with PKCE, RS256. `signsInAs` is the person at the browser.
+ * End it with `close()`.
+ */
 export function startOidc(client: { id: string; secret: string }) {
   const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const codes = new Map<string, Asked>();
@@ -84,11 +87,11 @@ export function startOidc(client: { id: string; secret: string }) {
     signsInAs(person: Claims): void {
       claims = person;
     },
-    /** From now on tokens are signed with a key that is not the provider's. */
+    /** From now on, tokens are signed with a key that isn't the provider's. */
     forge(): void {
       otherKey = true;
     },
-    /** Whether tokens come with an ID token. */
+    /** Whether responses contain an ID token. */
     sendIdToken(sends: boolean): void {
       sendsIdToken = sends;
     },

@@ -7,17 +7,17 @@ import type { testApp } from "./app.ts";
 type App = ReturnType<typeof testApp>;
 type Options = { org?: OrgId; role?: Role; email?: string };
 
-/** A password that the rules allow. */
+/** A valid password. */
 export const password = "correct horse battery";
 
-/** The cookies that an answer sets, as a browser sends them back. */
+/** The cookies that a response sets, as a browser sends them back. */
 export const cookiesOf = (headers: Headers): string =>
   headers
     .getSetCookie()
     .map((cookie) => cookie.split(";")[0])
     .join("; ");
 
-/** A browser that looks at pages: it keeps its cookie, asks for HTML, and sends forms with the origin of the page. */
+/** A browser for pages: it keeps its cookies, requests HTML, and sends forms with the origin of the page. */
 export function browse(app: App, cookie = "") {
   const jar = new Map(cookie === "" ? [] : cookie.split("; ").map((each) => each.split("=", 2) as [string, string]));
   const ask = async (method: string, path: string, options: { body?: string; headers?: Record<string, string> }) => {
@@ -55,10 +55,10 @@ export function hashCheaply(): void {
   spyOn(Bun.password, "hash").mockImplementation((text) => fullHash(text, cheap));
 }
 
-// Of the same kind as the real ones, and made to be quick.
+// In the format of real hashes, but fast.
 const hash = Bun.password.hashSync(password, { algorithm: "argon2id", memoryCost: 8, timeCost: 1 });
 
-/** Makes somebody a member who signs in with `password`; not through the pages, whose tests are in people.test.ts and members.test.ts. */
+/** Creates a member who signs in with `password`, without using the pages, which people.test.ts and members.test.ts test. */
 export function join(app: App, org: OrgId, role: Role, email: string): void {
   const { db, newId, now } = app.service.deps;
   const at = new Date(now());
@@ -79,7 +79,7 @@ export function join(app: App, org: OrgId, role: Role, email: string): void {
     .run();
 }
 
-/** A browser in which a new person is signed in: an owner of A unless told otherwise. */
+/** A browser in which a new person is signed in: by default, an owner of A. */
 export async function signedIn(app: App, { org = app.a.org, role = "owner", email }: Options = {}) {
   const address = email ?? `${role}-${crypto.randomUUID().slice(0, 8)}@example.com`;
   join(app, org, role, address);

@@ -3,7 +3,7 @@ import { serveFolder } from "./site.ts";
 
 const bunDocs = join(import.meta.dir, "..", "..", "node_modules", "bun-types", "docs");
 
-/** Markdown that its site serves under clean addresses: `/docs/runtime/sqlite` is `runtime/sqlite.mdx`, `/docs` is `index.mdx`. */
+/** Markdown served under clean URLs: `/docs/runtime/sqlite` is `runtime/sqlite.mdx`, `/docs` is `index.mdx`. */
 function serveMarkdown(folder: string) {
   const server = Bun.serve({
     hostname: "127.0.0.1",

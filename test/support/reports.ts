@@ -12,7 +12,7 @@ import type { testApp } from "./app.ts";
 
 type App = ReturnType<typeof testApp>;
 
-/** A completed run of A whose report is this grade, over these events or a session of 121; no agent is sent. */
+/** A completed run of A with this grade, over these events or a session of 121, without an agent. */
 export function runWithReport(app: App, grade: Grade, title = "Upload a file", events?: AgentEvent[]) {
   const { service, a } = app;
   const prompt = service.prompts.createPrompt(a.org, { title, text: "Upload a file. https://docs.example.com" });
@@ -20,7 +20,7 @@ export function runWithReport(app: App, grade: Grade, title = "Upload a file", e
   return run as NonNullable<typeof run>;
 }
 
-/** One evaluation of a prompt of A with a run for each grade, or for each reason why there is none. */
+/** One evaluation of a prompt of A, with a run for each grade or failure. */
 export function evaluation(
   { service, a, db }: App,
   promptId: string,
@@ -41,7 +41,7 @@ export function evaluation(
   });
 }
 
-/** The failure that tests write as "cause: detail". */
+/** A failure in the form "cause: detail". */
 function failureOf(words: string): { failureCause: EndCause; failureDetail: string } {
   const [cause = "", ...detail] = words.split(": ");
   const failureCause = endCauses.find((each) => each === cause);
@@ -49,7 +49,7 @@ function failureOf(words: string): { failureCause: EndCause; failureDetail: stri
   return { failureCause, failureDetail: detail.join(": ") };
 }
 
-/** Ends a run as it is said, without a session. */
+/** Ends a run as given, without a session. */
 function endRun(
   { service, db }: Pick<App, "service" | "db">,
   run: typeof runs.$inferSelect,
@@ -67,7 +67,7 @@ function endRun(
   });
 }
 
-/** Ends every run that waits, oldest first, with a score or the reason why there is none, and with what it cost. */
+/** Ends all pending runs, oldest first, each with a score or a failure, and with its cost. */
 export function finishRuns(
   app: App,
   end: (run: typeof runs.$inferSelect) => number | string | Grade,
@@ -115,7 +115,7 @@ function storeSession(deps: App["service"]["deps"], id: SessionId, events: Agent
 const end = { type: "end", outcome: "not_judged", reason: "Nobody judges here." } as const;
 
 export const niceGrade: Grade = {
-  // What is not said below is that of a session in which nothing happened.
+  // All other fields are those of a session in which nothing happened.
   ...gradeSession([{ ...end, seq: 1, at: 0, tMs: 0, source: "agent" }]),
   outcome: "not_judged",
   scope: "goal",
@@ -215,7 +215,7 @@ const image = "<img src=x onerror=alert(1)>";
 const lines =
   "<script>alert(1)</script>\n# heading\n\n- [a](javascript:alert(1)) <http://evil.example> | **b** _c_ ~~d~~";
 
-/** What a target says where it wants to be more than words. */
+/** Text of a target that tries to be more than text. */
 export const hostileGrade: Grade = {
   ...niceGrade,
   keyFinding: `${image} # not a heading\\`,

@@ -4,7 +4,7 @@ import type { OrgId } from "../../src/deps.ts";
 import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 
-/** A service whose clock stands where it is put, with its first organization in a time zone. */
+/** A service with a settable clock, whose first organization is in a time zone. */
 export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: string; dataDir?: string } = {}) {
   const clock = { at: Date.parse(start) };
   const t = testApp({ now: () => clock.at, dataDir });
@@ -14,7 +14,7 @@ export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: 
   return {
     ...t,
     clock,
-    /** The service that runs now. */
+    /** The current service. */
     current: () => service,
     /** A new process takes over the same data. */
     async restart(): Promise<void> {
@@ -30,7 +30,7 @@ export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: 
     change: (id: string, body: unknown) => t.send("PATCH", `/api/v1/prompts/${id}`, { body }),
     nextRuns: async (id: string): Promise<string[] | null> =>
       (await t.send("GET", `/api/v1/prompts/${id}`)).body.nextRunsAt,
-    /** Moment and outcome of every slot so far, oldest first. */
+    /** Time and outcome of every slot so far, oldest first. */
     outcomes: async (id: string): Promise<string[]> =>
       (await t.send("GET", `/api/v1/prompts/${id}/slots?limit=1000`)).body
         .map(
@@ -38,7 +38,7 @@ export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: 
             `${scheduledAt.slice(0, 16)} ${outcome}`,
         )
         .reverse(),
-    /** Ends what is unfinished of a prompt. */
+    /** Ends the unfinished runs of a prompt. */
     async finish(id: string): Promise<void> {
       const unfinished = and(eq(runs.promptId, id), isNull(runs.completedAt));
       const open = t.db.select({ id: runs.id, orgId: runs.orgId }).from(runs).where(unfinished).all();

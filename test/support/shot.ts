@@ -1,4 +1,4 @@
-/** Takes pictures of one page at three widths, light and dark: `bun test/support/shot.ts URL FOLDER NAME [API key or cookie]`. */
+/** Takes screenshots of one page at three widths, light and dark: `bun test/support/shot.ts URL FOLDER NAME [API key or cookie]`. */
 import { looking, openBrowser, widths } from "./browser.ts";
 
 const [url = "", folder = ".", name = "page", credential] = process.argv.slice(2);

@@ -1,12 +1,12 @@
 import { resolve, sep } from "node:path";
 
-/** What a path of a site answers: a response made for each request, or the parts of one (default: 200, HTML, empty). */
+/** The response for a path of a site: one created for each request, or its parts (default: 200, HTML, empty). */
 export type SiteRoute =
   | ((request: Request) => Response | Promise<Response>)
   | { status?: number; type?: string; body?: string | Uint8Array<ArrayBuffer>; headers?: Record<string, string> };
 
 export type Site = {
-  /** `http://127.0.0.1:PORT`, without a slash at the end. */
+  /** `http://127.0.0.1:PORT`, without a trailing slash. */
   url: string;
   port: number;
   /** Every request so far, as `GET /path?query`. */
@@ -40,8 +40,8 @@ export function serveSite(routes: Record<string, SiteRoute>): Site {
 }
 
 /**
- * Serves the files of a folder: `/a` is `a`, `a/index.html` or `a.html`. With `markdown`, a request that accepts `text/markdown`
- * gets the `.md` file of the same name where there is one, as sites with content negotiation do.
+ * Serves the files of a folder: `/a` is `a`, `a/index.html` or `a.html`. With `markdown`, a request that accepts
+ * `text/markdown` gets the `.md` file of the same name if there is one, as with content negotiation.
  */
 export function serveFolder(folder: string, { markdown = false }: { markdown?: boolean } = {}): Site {
   const root = resolve(folder);

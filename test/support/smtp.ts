@@ -1,4 +1,4 @@
-/** A server that takes mail on loopback and keeps it, or refuses every recipient. End it with `close()`. */
+/** A mail server on loopback that keeps all email, or rejects every recipient. End it with `close()`. */
 export function startSmtp({ refuses = false } = {}) {
   const mails: { to: string; text: string }[] = [];
   const listeners = new Set<() => void>();
@@ -35,7 +35,7 @@ export function startSmtp({ refuses = false } = {}) {
   return {
     url: `smtp://127.0.0.1:${server.port}`,
     mails,
-    /** The first mail, when it has come. */
+    /** The first email, once it arrives. */
     first: () =>
       new Promise<{ to: string; text: string }>((resolve) => {
         const look = () => mails[0] && resolve(mails[0]);

@@ -5,14 +5,14 @@ import { call, client, emptyFolder, instant, serve } from "./executable.ts";
 import { randomOf } from "./random.ts";
 import { until } from "./until.ts";
 
-/** Times that the service is killed under load; whatever else is repeated follows in proportion. `bun run torture` is the long form. */
+/** How often the service is killed under load; other repetitions scale with it. `bun run torture` is the long form. */
 const kills = Number(process.env.TORTURE ?? 40);
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-/** How often something is done that is done `n` times by default. */
+/** The scaled number of repetitions for a default of `n`. */
 export const times = (n: number): number => Math.max(1, Math.round((n * kills) / 100));
 
-/** Random numbers from 0 to 1, the same again for the same SEED. */
+/** Reproducible random numbers from 0 to 1, by SEED. */
 export function createRandom(): () => number {
   console.log(`SEED=${seed}`);
   return randomOf(seed);
@@ -20,7 +20,7 @@ export function createRandom(): () => number {
 
 const started: { signal(name: "SIGKILL"): void }[] = [];
 
-/** Ends what a test that failed has left running, or frozen. */
+/** Ends processes that a failed test left running, or frozen. */
 export function endAll(): void {
   for (const service of started.splice(0)) service.signal("SIGKILL");
 }
@@ -28,7 +28,7 @@ export function endAll(): void {
 type Member = { key: string; prompts: string[] };
 export type World = Awaited<ReturnType<typeof createWorld>>;
 
-/** A data folder in which two organizations have a key and a prompt for each text, made on the command line. */
+/** Creates a data folder with two organizations, each with a key and a prompt for each text, on the command line. */
 export async function createWorld(...texts: string[]) {
   const cwd = emptyFolder();
   const run = async (...args: string[]) => {
@@ -46,7 +46,7 @@ export async function createWorld(...texts: string[]) {
     members.push({ key, prompts });
   }
 
-  /** Nothing stays open: a connection that lives on would spare the next start its recovery. */
+  /** No connection stays open, because that would spare the next start its recovery. */
   function open<T>(options: { readonly: true } | { readwrite: true }, work: (db: Database) => T): T {
     const db = new Database(join(cwd, "data", "evald.db"), options);
     try {
@@ -74,7 +74,7 @@ export async function createWorld(...texts: string[]) {
         db.run("pragma busy_timeout = 5000");
         return db.query(sql).values().flat() as string[];
       }),
-    /** Whether nobody keeps everybody from writing. */
+    /** Whether the database accepts writes. */
     isWritable: (): boolean =>
       open({ readwrite: true }, (db) => {
         try {
@@ -86,7 +86,7 @@ export async function createWorld(...texts: string[]) {
           return false;
         }
       }),
-    /** Starts the service with room for many runs at once. */
+    /** Starts the service with capacity for many concurrent runs. */
     async start(env: Record<string, string> = {}) {
       const room = { EVALD_CONCURRENCY: "32", EVALD_RUNS_PER_HOST: "64", EVALD_LOG_LEVEL: "warn" };
       const service = await serve({ cwd, file: instant, env: { ...room, ...env } });
@@ -98,7 +98,7 @@ export async function createWorld(...texts: string[]) {
   };
 }
 
-/** Another folder with the same database: a second process that has a data lock of its own. */
+/** Another folder with the same database, for a second process with its own data lock. */
 export function shareDatabase({ cwd }: World): string {
   const other = emptyFolder();
   mkdirSync(join(other, "data"));
@@ -108,7 +108,7 @@ export function shareDatabase({ cwd }: World): string {
 
 type Request = Member & { prompt: string; idempotencyKey?: string };
 
-/** Asks for runs and keeps what was answered. A run is accepted once the body of its 200 was read whole. */
+/** Requests runs and records the responses. A run is accepted once the body of its 200 was read completely. */
 export function createLoad({ members }: World, random: () => number) {
   const accepted = new Map<string, Member & { at: number }>();
   const byKey = new Map<string, string>();
@@ -118,7 +118,7 @@ export function createLoad({ members }: World, random: () => number) {
   let again = 0;
   const pick = <T>(items: T[]): T => items[Math.floor(random() * items.length)] as T;
 
-  /** A new request, one of which the answer was cut off, or now and then one that was answered. */
+  /** A new request, one whose response was cut off, or sometimes one that was answered. */
   function next(): Request {
     const cut = cutOff.pop();
     if (cut) return cut;
@@ -177,10 +177,13 @@ export function createLoad({ members }: World, random: () => number) {
   return {
     accepted,
     refused,
-    /** Of requests that were sent once more after an answer. */
+    /** Requests that were repeated after a response. */
     again: () => again,
     cutOff: () => cutOff.length,
-    /** Asks over several connections until `stop` is called or the service goes away; `ended` tells that nothing is under way any more. */
+    /**
+     * Sends requests over several connections until `stop` is called or the service goes away; `ended` resolves when
+     * none is in progress.
+     */
     run(url: string, connections: number, pauseMs = 0) {
       let stopped = false;
       const all = Array.from({ length: connections }, () => connection(url, pauseMs, () => stopped));
@@ -193,13 +196,13 @@ export function createLoad({ members }: World, random: () => number) {
         },
       };
     },
-    /** Asks for many runs at once. */
+    /** Requests many runs at once. */
     burst: (url: string, n: number) => Promise.all(Array.from({ length: n }, () => send(url, next()))),
-    /** Sends every request again whose answer was cut off. */
+    /** Repeats every request whose response was cut off. */
     async settle(url: string): Promise<void> {
       for (let request = cutOff.pop(); request; request = cutOff.pop()) await send(url, request);
     },
-    /** Accepted runs that the lists of their organizations do not show as completed. */
+    /** Accepted runs that the lists of their organizations don't show as completed. */
     async missing(url: string): Promise<string[]> {
       const completed = new Set<string>();
       for (const { key } of members)
@@ -213,7 +216,7 @@ export function createLoad({ members }: World, random: () => number) {
   };
 }
 
-/** Rows that break the promise, however the service was treated. Each names what is wrong with some rows of a database at rest. */
+/** Rows that violate the guarantees. Each entry describes what is wrong with some rows of an idle database. */
 const breaches = {
   "runs without an end": "select id from runs where completed_at is null",
   "jobs without an end": "select id from jobs where state in ('queued', 'running')",
@@ -243,7 +246,7 @@ const breaches = {
   "a damaged file": "select * from pragma_integrity_check where integrity_check != 'ok'",
 };
 
-/** How many rows break what must hold of a database at rest, by what is broken; empty if nothing is. */
+/** The number of rows that violate each guarantee of an idle database; empty if none do. */
 export function findBreaches({ cwd }: World): Record<string, number> {
   const db = new Database(join(cwd, "data", "evald.db"));
   try {

@@ -1,4 +1,4 @@
-/** Waits until a condition holds and answers with what it answered. Throws with `what` after `ms`. */
+/** Waits until a condition holds and returns its value. Throws with `what` after `ms`. */
 export async function until<T>(what: string, condition: () => T | Promise<T>, ms = 30_000): Promise<T> {
   const deadline = performance.now() + ms;
   for (;;) {

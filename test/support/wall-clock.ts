@@ -1,14 +1,14 @@
 const minute = 60_000;
 const quarter = 15 * minute;
 
-/** Minutes by which a zone's clocks are ahead of UTC. */
+/** Minutes by which a zone is ahead of UTC. */
 function offsetMinutes(zone: Intl.DateTimeFormat, at: number): number {
   const parts = Object.fromEntries(zone.formatToParts(at).map(({ type, value }) => [type, Number(value)]));
   const local = Date.UTC(parts.year ?? 0, (parts.month ?? 1) - 1, parts.day, parts.hour, parts.minute);
   return (local - at) / minute;
 }
 
-/** Whether a value is one of a cron field of numbers, lists, ranges, stars and steps. */
+/** Whether a value matches a cron field of numbers, lists, ranges, stars and steps. */
 const fits = (field: string, value: number): boolean =>
   field.split(",").some((part) => {
     const [from = "", to = from] = part.split("-");
@@ -18,9 +18,9 @@ const fits = (field: string, value: number): boolean =>
   });
 
 /**
- * The slots of cron patterns in a time zone by walking through every minute with the zone's clock, apart from any library of cron: a time of day
- * that the clock leaps over comes with the first minute after it, one that comes again is not taken again; with a star or a step in minute or
- * hour every minute that fits is taken. Only one of the two day fields may be restricted.
+ * The slots of cron patterns in a time zone, computed minute by minute without a cron library: a time of day that the
+ * clock skips runs in the first minute after it, and a repeated one runs once; with a star or a step in minute or hour,
+ * every matching minute runs. Only one of the two day fields may be restricted.
  */
 export function slotsByWalking(patterns: string[], timeZone: string, from: number, to: number): number[][] {
   const zone = new Intl.DateTimeFormat("en", {
@@ -38,7 +38,7 @@ export function slotsByWalking(patterns: string[], timeZone: string, from: numbe
   let offset = 0;
   let furthest = Number.NEGATIVE_INFINITY;
   for (let at = from; at < to; at += minute) {
-    // No zone of our time changes its clock within a quarter of an hour of UTC.
+    // No current zone changes its clock within a quarter of an hour of UTC.
     if (at % quarter === 0 || at === from) offset = offsetMinutes(zone, at);
     const wall = at / minute + offset;
     if (at === from) furthest = wall - 1;

@@ -1,4 +1,4 @@
-// `bun run docs`: writes the tables of the docs pages that come from the code.
+// `bun run docs`: writes the generated tables of the docs pages.
 import { toTools } from "../../src/app.tsx";
 import { testApp } from "./app.ts";
 import { commandsTable, docFile, settingsTable, toolsTable, withPart } from "./generated.ts";
