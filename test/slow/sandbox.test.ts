@@ -276,6 +276,25 @@ describe("limits", () => {
     expect(one).toMatchObject({ exitCode: 153, limit });
   });
 
+  test.each([
+    ["open", "f = os.open(name, os.O_RDWR | os.O_CREAT)\n  os.unlink(name)\n  os.write(f, bytes(1 << 20))"],
+    [
+      "mapped",
+      "f = os.open(name, os.O_RDWR | os.O_CREAT)\n  os.write(f, bytes(1 << 20))\n  maps.append(mmap.mmap(f, 1 << 20))\n  os.unlink(name)\n  os.close(f)",
+    ],
+  ])("a filler of the disk is ended when its files are deleted but %s", async (_, step) => {
+    const code = `import mmap, os, time\nmaps = []\nfor i in range(200):\n  name = str(i)\n  ${step}\ntime.sleep(60)`;
+    const filled = await inSandbox({
+      argv: python(code),
+      workspace: workspace(),
+      limits: { workspaceBytes: 20 * MiB },
+    });
+    expect({ ...filled, err: "" }).toMatchObject({
+      exitCode: 137,
+      limit: { limit: "workspace_bytes", value: 20 * MiB, unit: "bytes" },
+    });
+  });
+
   test("without control groups, rlimits and monitoring apply", async () => {
     const run = (argv: string[]) => {
       const script = [process.execPath, join(root, "test/support/sandboxed.ts")];
@@ -294,6 +313,41 @@ describe("limits", () => {
     expect(Number(out)).toBeLessThan(64);
   });
 });
+
+test.skipIf(process.arch !== "x64")(
+  "keyrings, io_uring, other machine types and other socket families are denied",
+  async () => {
+    const { out } = await inSandbox({
+      argv: python(`
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*numbers):
+  libc.syscall(*numbers)
+  return ctypes.get_errno()
+print([call(250, 0, -3, 0), call(248, b"user", b"a", b"b", 1, -3), call(249, b"user", b"a", None, -3)])
+print([call(425, 1, 0), call(0x40000000 + 39)])
+def family(number):
+  try:
+    socket.socket(number, socket.SOCK_DGRAM).close()
+    return 0
+  except OSError as error:
+    return error.errno
+print([family(each) for each in (1, 2, 10, 16)], [family(each) for each in (17, 38, 40)])
+`),
+    });
+    const [EPERM, ENOSYS, EAFNOSUPPORT] = [1, 38, 97];
+    expect(
+      out
+        .trim()
+        .split("\n")
+        .map((line) => line.match(/\d+/g)?.map(Number)),
+    ).toEqual([
+      [EPERM, EPERM, EPERM],
+      [ENOSYS, ENOSYS],
+      [0, 0, 0, 0, EAFNOSUPPORT, EAFNOSUPPORT, EAFNOSUPPORT],
+    ]);
+  },
+);
 
 describe("the end", () => {
   /** A number of seconds of sleep that identifies a process. */

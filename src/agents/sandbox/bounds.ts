@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 export type SandboxLimits = {
@@ -30,6 +30,14 @@ const read = (path: string): string => {
     return readFileSync(path, "utf8");
   } catch {
     return "";
+  }
+};
+
+const namesIn = (folder: string): string[] => {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
   }
 };
 
@@ -138,20 +146,25 @@ function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits):
   };
 }
 
-/** Memory of a process and its descendants, read from /proc, for machines without control groups. */
-function memoryBelow(pid: number): number {
+/** The processes below a process. */
+function descendants(pid: number): string[] {
   const children = Map.groupBy(
     readdirSync("/proc").filter((name) => /^\d+$/.test(name)),
     // After the program name, which may contain anything: state, then parent.
     (name) => /^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${name}/stat`))?.[1] ?? "",
   );
   const below = (parent: string): string[] => (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
+  return below(String(pid));
+}
+
+/** Memory of a process and its descendants, read from /proc, for machines without control groups. */
+function memoryBelow(pid: number): number {
   const held = (of: string) =>
     [...read(`/proc/${of}/status`).matchAll(/^(?:RssAnon|RssShmem):\s+(\d+) kB/gm)].reduce(
       (sum, [, kib]) => sum + Number(kib) * 1024,
       0,
     );
-  return below(String(pid)).reduce((sum, child) => sum + held(child), 0);
+  return descendants(pid).reduce((sum, child) => sum + held(child), 0);
 }
 
 const tools = { env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LC_ALL: "C" }, stdin: "ignore" } as const;
@@ -184,6 +197,24 @@ async function bytesBelow(folder: string): Promise<number> {
   return (await measure(folder)) ?? Number.POSITIVE_INFINITY;
 }
 
+/** Size on disk of files that processes of a sandbox have open or mapped, but that no folder lists any more. */
+function deletedBytes(pid: number, workspace: string): number {
+  const device = statSync(workspace, { bigint: true, throwIfNoEntry: false })?.dev;
+  const sizes = new Map<bigint, number>();
+  const note = (path: string) => {
+    try {
+      const { dev, ino, nlink, blocks } = statSync(path, { bigint: true });
+      if (dev === device && nlink === 0n) sizes.set(ino, Number(blocks) * 512);
+    } catch {
+      // Closed since.
+    }
+  };
+  for (const each of descendants(pid))
+    for (const folder of [`/proc/${each}/fd`, `/proc/${each}/map_files`])
+      for (const name of namesIn(folder)) note(join(folder, name));
+  return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
+}
+
 /** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
 export function watch(
   pid: number,
@@ -197,7 +228,7 @@ export function watch(
   const look = async () => {
     if (memoryToo && memoryBelow(pid) > memoryBytes) onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
     if (workspace === undefined) return;
-    const bytes = await bytesBelow(workspace);
+    const bytes = (await bytesBelow(workspace)) + deletedBytes(pid, workspace);
     const room: LimitHit = { limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" };
     if (bytes > workspaceBytes) onHit(room);
     else if (bytes >= nearShare * workspaceBytes && !isNear) {

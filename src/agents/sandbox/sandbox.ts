@@ -3,6 +3,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
+import { seccompFilter } from "./seccomp.ts";
 import { commonVariables, madeFiles, trustBinds } from "./surroundings.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
@@ -124,8 +125,10 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
 
   // Options are passed through a pipe, because every user on the machine can read command lines.
   const made = Object.entries(madeFiles(hosts));
+  const filter = seccompFilter();
   const options = [
     ...fileSystem(asRoot ? binds.map((bind, i) => ({ ...bind, from: `/run/${i}` })) : binds, limits),
+    ...(filter ? ["--seccomp", String(4 + made.length)] : []),
     ...made.flatMap(([path], i) => ["--ro-bind-data", String(4 + i), path]),
     ...Object.entries({
       ...commonVariables(certificates !== undefined),
@@ -141,9 +144,13 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
     env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" },
     cwd: "/",
-    stdio: ["pipe", "pipe", "pipe", "pipe", ...made.map(() => "pipe" as const)],
+    stdio: ["pipe", "pipe", "pipe", "pipe", ...made.map(() => "pipe" as const), ...(filter ? (["pipe"] as const) : [])],
   });
-  const texts = [options.map((option) => `${option}\0`).join(""), ...made.map(([, text]) => text)];
+  const texts = [
+    options.map((option) => `${option}\0`).join(""),
+    ...made.map(([, text]) => text),
+    ...(filter ? [filter] : []),
+  ];
   try {
     for (const [i, text] of texts.entries()) hand(child.stdio[3 + i], text);
   } catch (error) {
@@ -266,9 +273,9 @@ export const compiledProgram = (path: string): Program => ({
   argv: ["/run/evald/evald", "__bridge", "--"],
 });
 
-/** Writes a whole text to a pipe; throws if it doesn't fit. */
-function hand(pipe: unknown, text: string): void {
-  let left: Uint8Array = Buffer.from(text);
+/** Writes everything to a pipe; throws if it doesn't fit. */
+function hand(pipe: unknown, content: string | Uint8Array): void {
+  let left: Uint8Array = Buffer.from(content);
   while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
 }
 
