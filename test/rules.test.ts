@@ -155,6 +155,7 @@ test("the top level contains nothing else", async () => {
     "CONTRIBUTING.md",
     "LICENSE",
     "README.md",
+    "SECURITY.md",
     "biome.json",
     "bun.lock",
     "bunfig.toml",
