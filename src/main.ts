@@ -1,8 +1,22 @@
+import { isMainThread } from "node:worker_threads";
+
 const [command, ...rest] = process.argv.slice(2);
 // Agent processes and sandboxes do not load the code of the service.
-const code = command === "__agent" ? await agent() : command === "__bridge" ? await bridge() : await program();
+const code = !isMainThread
+  ? await thread()
+  : command === "__agent"
+    ? await agent()
+    : command === "__bridge"
+      ? await bridge()
+      : await program();
 // `serve` resolves while the service keeps running, so only a failed command exits explicitly.
 if (code !== 0) process.exit(code);
+
+async function thread(): Promise<number> {
+  const { runGraderThread } = await import("./reports/grader.ts");
+  runGraderThread();
+  return 0;
+}
 
 async function agent(): Promise<number> {
   process.stderr.on("error", () => {});

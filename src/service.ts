@@ -33,6 +33,7 @@ import { createRegradeJob } from "./regrades/job.ts";
 import { createRegrades } from "./regrades/regrades.ts";
 import { createBaselines } from "./reports/baseline.ts";
 import { createCounts } from "./reports/counts.ts";
+import { createGrader } from "./reports/grader.ts";
 import { createGradings } from "./reports/gradings.ts";
 import { reportMarkdown } from "./reports/markdown.ts";
 import { createReports } from "./reports/reports.ts";
@@ -63,6 +64,8 @@ type Options = {
   baseUrl: () => string;
   /** Private addresses that runs may reach in addition to the configured ones. */
   alsoAllow?: () => AllowRule[];
+  /** The program whose threads grade sessions. By default, sessions are graded in this thread. */
+  gradeWith?: string;
   now?: () => number;
   newId?: (atMs: number) => string;
   backoffMs?: (failures: number) => number;
@@ -150,8 +153,10 @@ function createWork(deps: Deps, { features, queue, commit, onError, options }: J
   });
   const money = createSpending(deps);
   const estimates = createEstimates(deps, { prompts, models, money });
+  const grader = createGrader(db, filename === ":memory:" ? null : (options.gradeWith ?? null));
   const judging = createJudging(deps, { models, queue, money, gateway });
   const runJob = createRunJob(deps, {
+    grader,
     judging,
     money,
     agents,
@@ -163,7 +168,7 @@ function createWork(deps: Deps, { features, queue, commit, onError, options }: J
     allow: () => [...config.allowPrivate, ...alsoAllow()],
     userAgent,
   });
-  const regradeJob = createRegradeJob(deps, { models, money, gradings, judging, queue, commit });
+  const regradeJob = createRegradeJob(deps, { grader, models, money, gradings, judging, queue, commit });
   const runner = createRunner({
     log,
     now,
@@ -200,6 +205,7 @@ function createWork(deps: Deps, { features, queue, commit, onError, options }: J
   const gates = createGates(deps, { prompts, requests, baselines, compare, commit, onError });
   const upkeep = createUpkeep(deps, { onError });
   return {
+    grader,
     gateway,
     host,
     money,
@@ -233,7 +239,7 @@ export function createService(options: Options) {
     ...(options.onBroken && { onBroken: options.onBroken }),
   });
   const work = createWork(deps, { features, queue, commit, onError, options });
-  const { gateway, host, ...parts } = work;
+  const { gateway, grader, host, ...parts } = work;
   const { runner, gates, slots } = parts;
 
   let sweeping: Promise<void> | undefined;
@@ -279,7 +285,7 @@ export function createService(options: Options) {
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs)]);
-      await Promise.all([host.close(), gateway.close(), sweeping]);
+      await Promise.all([grader.close(), host.close(), gateway.close(), sweeping]);
     },
   };
 }

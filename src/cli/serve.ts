@@ -40,6 +40,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     log,
     ...parts,
     baseUrl,
+    gradeWith: Bun.main,
     // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
     alsoAllow: () => [toAllowRule(ownUrl)],
     onBroken() {

@@ -47,6 +47,15 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   return db;
 }
 
+/** Opens a database of this version for reading, beside the connection that writes. */
+export function openReader(path: string): Db {
+  const client = new Database(path, { readonly: true });
+  client.run("pragma busy_timeout = 5000");
+  client.run("pragma trusted_schema = OFF");
+  client.run("pragma cell_size_check = ON");
+  return drizzle({ client });
+}
+
 let migrationFiles: ReturnType<typeof readMigrationFiles> | undefined;
 
 /** The migrations of this version, oldest first, as recorded in a database. */

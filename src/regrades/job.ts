@@ -9,6 +9,7 @@ import { listMethodologies, type Methodology, stampOf } from "../grading/methodo
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
+import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { Judging } from "../runs/judging.ts";
 import type { Money } from "../runs/spending.ts";
@@ -20,6 +21,7 @@ type Parts = {
   models: Pick<Models, "getModel">;
   money: Pick<Money, "getSpending" | "objection">;
   gradings: Gradings;
+  grader: Grader;
   judging: Judging;
   queue: Queue;
   commit: Commit;
@@ -62,10 +64,13 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
   );
 
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
-export function createRegradeJob(deps: Deps, { models, money, gradings, judging, queue, commit }: Parts): JobHandler {
+export function createRegradeJob(
+  deps: Deps,
+  { grader, models, money, gradings, judging, queue, commit }: Parts,
+): JobHandler {
   const { db, config, now } = deps;
   const budget = createJudgeBudget(deps, { models, money });
-  const { regrade, store } = createReportRegrade(deps, { gradings, judging, queue, commit, budget });
+  const { regrade, store } = createReportRegrade(deps, { grader, gradings, judging, queue, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;
   const getRow = (lease: Lease): Row => getRegradeRow(db, idOf(lease));

@@ -5,11 +5,11 @@ import type { Deps } from "../deps.ts";
 import type { Grade } from "../grading/grade.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import type { Methodology } from "../grading/methodology.ts";
-import { gradeSession } from "../grading/score.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
+import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
-import { readSession } from "../reports/session-events.ts";
+import { readSession, type SessionId } from "../reports/session-events.ts";
 import { isJudgeable, type Judging } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import type { JudgeBudget } from "./judge-budget.ts";
@@ -18,11 +18,18 @@ import { getRegradeRow, type RegradeRow } from "./regrade-row.ts";
 /** Result for one report. */
 export type RegradeResult = "graded" | "unchanged" | "withoutEvents" | "failed";
 
-type Parts = { gradings: Gradings; judging: Judging; queue: Queue; commit: Commit; budget: JudgeBudget };
+type Parts = {
+  grader: Grader;
+  gradings: Gradings;
+  judging: Judging;
+  queue: Queue;
+  commit: Commit;
+  budget: JudgeBudget;
+};
 
 /** Regrades reports, one at a time. */
 export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
-  const { gradings, judging, queue, commit, budget } = parts;
+  const { grader, gradings, judging, queue, commit, budget } = parts;
 
   /** Stores something if the lease is still valid, else throws. */
   async function store(lease: Lease, work: (t: Tx) => void): Promise<void> {
@@ -45,7 +52,8 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     lease: Lease,
     stop: AbortSignal,
   ): Promise<{ result: RegradeResult; write?: (t: Tx) => void }> {
-    const stored = readSession(db, { orgId: run.orgId, runId: run.id, attempt: report.attempt });
+    const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
+    const stored = readSession(db, id);
     // The oldest entry is removed first.
     if (stored[0]?.seq !== 0) return { result: "withoutEvents" };
     const { session, judging: first } = splitJudging(stored);
@@ -58,7 +66,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     if (row.judge === null || !isJudgeable(session)) {
       const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
       const judged = shown?.judging ?? null;
-      const grade = gradeOf([...session, ...(judged ?? first)], methodology, run.id);
+      const grade = await gradeOf(id, judged ?? first, methodology);
       if (grade === null) return { result: "failed" };
       if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
       return { result: "graded", write: (t) => gradings.addGrading(t, report.id, grade, 1, judged) };
@@ -69,7 +77,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
       const judge = { model: row.judge, maxUsd: budget.leftUsd(getRegradeRow(db, row.id)) };
       const onSpent = (usd: number | null) => budget.count(lease, row, usd);
       const events: SessionEvent[] = await judging.judgeAgain(run, session, judge, lease, stop, onSpent);
-      const grade = gradeOf([...session, ...events], methodology, run.id);
+      const grade = await gradeOf(id, events, methodology);
       if (grade?.judge?.confidence == null) return { result: "failed" };
       await store(lease, (t) => gradings.addGrading(t, report.id, grade, repeat, events));
     }
@@ -77,11 +85,11 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
   }
 
   /** null: events from an import can't be read. */
-  function gradeOf(events: SessionEvent[], methodology: Methodology, runId: string): Grade | null {
+  async function gradeOf(session: SessionId, judging: SessionEvent[], methodology: Methodology): Promise<Grade | null> {
     try {
-      return gradeSession(events, methodology);
+      return await grader.grade({ session, judging, methodology });
     } catch (error) {
-      log.error({ run: runId, err: error }, "could not regrade session");
+      log.error({ run: session.runId, err: error }, "could not regrade session");
       return null;
     }
   }

@@ -6,16 +6,17 @@ import type { Tx } from "../db/open.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { listMethodologies } from "../grading/methodology.ts";
-import { gradeSession } from "../grading/score.ts";
 import { JobFailure, type JobHandler } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
+import type { Grader } from "../reports/grader.ts";
 import type { Reports } from "../reports/reports.ts";
-import { readSession, type SessionId } from "../reports/session-events.ts";
+import type { SessionId } from "../reports/session-events.ts";
 import { type AttemptParts, createAttempt } from "./attempt.ts";
 import type { Judging } from "./judging.ts";
 
 type Parts = AttemptParts & {
   agents: Record<string, Agent>;
+  grader: Grader;
   reports: Reports;
   judging: Judging;
 };
@@ -26,7 +27,7 @@ const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${s
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   deps: Deps,
-  { agents, queue, reports, models, archives, host, judging, money, allow, userAgent }: Parts,
+  { agents, queue, grader, reports, models, archives, host, judging, money, allow, userAgent }: Parts,
 ): JobHandler {
   const { db, config, now, log } = deps;
   const send = createAttempt(deps, { queue, models, archives, host, money, allow, userAgent });
@@ -37,9 +38,9 @@ export function createRunJob(
     return row;
   };
 
-  const gradeOf = (session: SessionId) => {
+  const gradeOf = async (session: SessionId) => {
     try {
-      return gradeSession(readSession(db, session), methodology);
+      return await grader.grade({ session, judging: null, methodology });
     } catch (error) {
       if (diskFault(error) !== null) throw error;
       log.error({ run: session.runId, err: error }, "could not grade session");
@@ -55,7 +56,7 @@ export function createRunJob(
     const session = { orgId: run.orgId, runId: run.id, attempt };
     const { version, kind } = agentOf(run).describe();
     if (kind === "model") await judging.judge(run, session, lease, stop);
-    const grade = gradeOf(session);
+    const grade = await gradeOf(session);
     log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
     const done = { status: "completed", agentVersion: version, model: modelOf(session) ?? run.model } as const;
     return (tx: Tx) => {

@@ -108,6 +108,7 @@ type Options = {
   /** One per run, the last one repeats; or computed from the run's task. */
   sessions?: AgentEvent[][] | ((task: Task) => AgentEvent[] | Promise<AgentEvent[]>);
   env?: Record<string, string>;
+  dataDir?: string;
   judge?: string | null;
   kind?: "rules" | "model";
   /** ID of the agent; `explorer` counts as deterministic. */
@@ -125,6 +126,7 @@ export function judgedApp({
   again = turns,
   sessions = [modelSession()],
   env = {},
+  dataDir,
   judge = "openai-compatible/judge",
   kind = "model",
   id = "explorer",
@@ -147,6 +149,7 @@ export function judgedApp({
     },
   };
   const app = testApp({
+    ...(dataDir !== undefined && { dataDir }),
     agents: { [id]: agent },
     env: {
       EVALD_CONCURRENCY: "1",

@@ -1,0 +1,52 @@
+import { afterAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import type { Db } from "../src/db/open.ts";
+import { table } from "../src/grading/methodology.ts";
+import { gradeSession } from "../src/grading/score.ts";
+import { createGrader } from "../src/reports/grader.ts";
+import { readSession } from "../src/reports/session-events.ts";
+import { emptyFolder } from "./support/executable.ts";
+import { answer, judgedApp, says } from "./support/judged.ts";
+
+const program = join(import.meta.dir, "..", "src", "main.ts");
+const folder = emptyFolder();
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** A judged session in a database on disk. */
+async function judgedSession() {
+  const app = judgedApp({ turns: [says(answer())], dataDir: folder });
+  const { run } = await app.run();
+  await app.stop();
+  return { db: app.db as Db, session: { orgId: app.a.org, runId: run.runId as string, attempt: 1 } };
+}
+
+test("a thread grades a stored session as the service does, and other work goes on meanwhile", async () => {
+  const { db, session } = await judgedSession();
+  const events = readSession(db, session);
+  const grader = createGrader(db, program);
+  let turns = 0;
+  const other = setInterval(() => turns++, 1);
+  const order = { session, judging: null, methodology: table };
+  const [one, two] = await Promise.all([grader.grade(order), grader.grade(order)]);
+  clearInterval(other);
+  expect(turns).toBeGreaterThan(0);
+  expect(one).toEqual(JSON.parse(JSON.stringify(gradeSession(events))));
+  expect(two).toEqual(one);
+  const judging = events.filter(({ source }) => source === "runner");
+  const again = await grader.grade({ ...order, judging: judging.slice(0, 1) });
+  expect([one.judge?.confidence, again.judge?.notice === null]).toEqual([0.9, false]);
+
+  // Not `rejects`, which would keep the messages of the thread from arriving.
+  const failure = (wrong: Promise<unknown>) => wrong.then(() => null).catch((error: unknown) => error);
+  expect(await failure(grader.grade({ ...order, methodology: null as never }))).toBeInstanceOf(Error);
+  // A failure of one session does not affect the next.
+  expect(await grader.grade(order)).toEqual(one);
+  await grader.close();
+  expect(await grader.grade(order)).toEqual(one);
+  await grader.close();
+
+  const missing = createGrader(db, join(folder, "missing.ts"));
+  expect(await failure(missing.grade(order))).toBeInstanceOf(Error);
+  db.$client.close();
+});
