@@ -43,7 +43,7 @@ export function createArchives({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
         throw conflict(`The organization already has ${maxOfOrg} archives. Delete one that no prompt uses.`);
       const createdAt = now();
       const archive = { id: newId(createdAt), digest, bytes: data.length, files, createdAt };
-      // Somebody else may have uploaded the same file meanwhile.
+      // Someone else may have uploaded the same file meanwhile.
       db.insert(archives)
         .values({ ...archive, orgId: org, data: Buffer.from(data) })
         .onConflictDoNothing()

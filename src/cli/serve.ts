@@ -82,7 +82,7 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   process.on("SIGTERM", () => stop("SIGTERM"));
   process.on("SIGINT", () => stop("SIGINT"));
 
-  // After the handlers: whoever waits for this line may send a signal at once.
+  // After the handlers: a supervisor that waits for this line may send a signal at once.
   say(`listening on ${ownUrl}`);
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
 

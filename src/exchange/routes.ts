@@ -59,7 +59,7 @@ function toStream(pieces: Iterable<string>, onError: (error: unknown) => void): 
           if (text === null) controller.close();
           else controller.enqueue(encoder.encode(text));
         } catch (error) {
-          // The response has begun, so nobody else sees the error.
+          // The response has started, so nobody else sees the error.
           onError(error);
           throw error;
         }

@@ -57,7 +57,7 @@ export function createStreams(onError: (error: unknown) => void) {
   };
 }
 
-/** `onEnd` is called once, and `onError` if the messages fail: the response has begun, so nobody else sees that. */
+/** `onEnd` is called once, and `onError` if the messages fail: the response has started, so nobody else sees that. */
 function toStream(
   messages: (signal: AbortSignal) => AsyncIterable<Message>,
   onEnd: () => void,

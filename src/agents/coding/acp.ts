@@ -18,20 +18,20 @@ import {
 } from "./streams/stream.ts";
 import type { Telling } from "./telling.ts";
 
-/** evald's names for the kinds of tools in the protocol; other tools keep their own. */
+/** evald's names for the protocol's kinds of tools; other tools keep their own names. */
 const tools: Record<string, string> = {
   execute: "run_command",
   fetch: "fetch_page",
   edit: "write_file",
   read: "read_file",
 };
-/** Modes in which agents do not ask for permission. The sandbox is what limits them. */
+/** Modes in which agents don't ask for permission. The sandbox limits them. */
 const freeModes = /yolo|bypass|full.?access|auto.?(approve|edit)|dont.?ask/i;
 const authRequired = -32_000;
 
 type Fill = (event: AgentEvent) => Promise<AgentEvent>;
 
-/** Runs one prompt over the Agent Client Protocol: every permission is given, and there are no questions that it could answer. */
+/** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
   box: Pick<Sandboxed, "stdin" | "stdout">,
   prompt: string,
@@ -39,9 +39,9 @@ export async function converse(
   fill: Fill,
 ): Promise<Said> {
   const updates = createUpdates();
-  let told: Promise<void> = Promise.resolve();
+  let reported: Promise<void> = Promise.resolve();
   const tell = (events: AgentEvent[]) => {
-    told = told.then(async () => {
+    reported = reported.then(async () => {
       for (const event of events) telling.tell(await fill(event));
     });
   };
@@ -85,7 +85,7 @@ export async function converse(
     });
     const { sessionId } = session;
     const mode = session.modes?.availableModes.find(({ id, name }) => freeModes.test(`${id} ${name}`));
-    // Without the mode it asks for permission, and gets it.
+    // Without the mode, it asks for permission and gets it.
     if (mode) await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
     const { stopReason } = await agent.request(methods.agent.session.prompt, {
       sessionId,
@@ -98,12 +98,12 @@ export async function converse(
 
   try {
     const outcome = await Promise.race([work(), failed]);
-    await told;
+    await reported;
     for (const kind of updates.unknown) telling.unknown(kind);
     return outcome ?? { isEnded: false, text: null, error: null, claimedUsd: null };
   } catch (error) {
-    // A connection that ends in mid-request fails it: how the process exited says more.
-    await told;
+    // A connection that ends during a request fails it; how the process exited is the better reason.
+    await reported;
     if (!(error instanceof RequestError)) return { isEnded: false, text: null, error: null, claimedUsd: null };
     const why = [error.message, text(object(error.data).message) || text(object(error.data).details)];
     const said = why.filter(Boolean).join(": ");
@@ -113,7 +113,7 @@ export async function converse(
   }
 }
 
-/** Messages over stdio; what is no message is skipped and reported. */
+/** Messages over stdio; invalid ones are skipped and reported. */
 function toStream(box: Pick<Sandboxed, "stdin" | "stdout">, telling: Telling) {
   const over = Promise.withResolvers<void>();
   const lines = linesOf(box.stdout);

@@ -1,7 +1,7 @@
 import { toAssignment } from "../llm/instructions.ts";
 import type { Task } from "../task.ts";
 
-/** What a coding agent is told: the task, and what nobody could guess of where it works. */
+/** The prompt of a coding agent: the task, and what it can't know about its environment. */
 export const toPrompt = (task: Task): string =>
   [
     toAssignment(task),

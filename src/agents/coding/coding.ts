@@ -5,10 +5,10 @@ import type { Preset } from "./preset.ts";
 import { findProgram } from "./program.ts";
 
 const mib = 1024 * 1024;
-/** Every request that names an agent asks whether it is there. */
+/** Cached, because every request that names an agent checks whether it is available. */
 const rememberedMs = 1_000;
 
-/** A coding agent that is installed on this machine, or may be: it is looked for on `path` whenever it is asked about. */
+/** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
   const { id, name, providers, memoryMb, revision } = preset;
   let last: { found: ReturnType<typeof findProgram>; at: number } | null = null;
@@ -19,7 +19,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
   };
   const describe = () => {
     const found = look();
-    // A changed preset may change what the agent does, as a new version may.
+    // Like a new version, a changed preset may change what the agent does.
     const version = "missing" in found ? "none" : `${found.version}+${revision}`;
     const known = Object.keys(providers) as ModelProvider[];
     return { id, version, model: null, kind: "model", providers: known, memoryBytes: memoryMb * mib } as const;
@@ -35,7 +35,7 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
       ];
     },
     async *run(task, context) {
-      // Loaded where it works: the service only speaks of it.
+      // Loaded when it runs. The service itself only needs its description.
       const { runSession } = await import("./session.ts");
       const channel = createChannel<AgentEvent>();
       const subject = { preset, path, version: describe().version };

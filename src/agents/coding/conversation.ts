@@ -1,21 +1,21 @@
 import { type Fields, list, object, text, textOf } from "./streams/stream.ts";
 
-/** A call of a tool as the model made it. `id` is empty where the protocol has none. */
+/** A tool call of the model. `id` is empty if the protocol has none. */
 export type ModelCall = { id: string; name: string; input: Fields };
-/** The result of a call as the model was told it. */
+/** The result of a call, as the model got it. */
 export type ModelResult = { id: string; name: string | null; said: string };
 
-/** What a model answered in one turn. */
+/** The answer of a model in one turn. */
 export type ModelAnswer = { text: string; calls: ModelCall[] };
 
 type Reader = {
-  /** Every result of a tool in a request, oldest first. */
+  /** All tool results in a request, oldest first. */
   resultsOf(body: Fields): ModelResult[];
-  /** Takes an event of a stream, or a whole answer. */
+  /** Reads an event of a stream, or a complete answer. */
   take(event: Fields, answer: Building): void;
 };
 
-/** An answer that is not yet whole; inputs come as pieces of JSON. */
+/** An incomplete answer; inputs arrive as pieces of JSON. */
 type Building = { text: string; calls: { id: string; name: string; input: string }[] };
 
 const chat: Reader = {
@@ -107,7 +107,7 @@ export function findReader(path: string): Reader | null {
   return /:(stream)?generateContent$/i.test(path) ? gemini : null;
 }
 
-/** Reads an answer of a model, as a stream of events or as one object, from its bytes as they pass. */
+/** Reads a model's answer from its bytes as they pass, as a stream of events or one object. */
 export function createAnswerReader(reader: Reader, isStream: boolean) {
   const decoder = new TextDecoder();
   const building: Building = { text: "", calls: [] };
@@ -118,7 +118,7 @@ export function createAnswerReader(reader: Reader, isStream: boolean) {
       const value: unknown = JSON.parse(json);
       for (const event of Array.isArray(value) ? value : [value]) reader.take(object(event), building);
     } catch {
-      // A mark for the end, or an answer that broke off.
+      // The end marker, or an incomplete answer.
     }
   }
 

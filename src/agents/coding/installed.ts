@@ -1,7 +1,7 @@
 import { isTried, type Preset } from "./preset.ts";
 import { findProgram } from "./program.ts";
 
-/** A coding agent as it is on this machine. `detail` says why it is missing, and how to install it. */
+/** A coding agent on this machine. `detail` says why it is missing, and how to install it. */
 export type InstalledAgent = { id: string; name: string } & (
   | { isHere: true; version: string; path: string; isTried: boolean }
   | { isHere: false; detail: string }

@@ -1,7 +1,7 @@
-/** Longer lines are not kept in memory. */
+/** Longer lines are dropped. */
 const maxLineBytes = 32 * 1024 * 1024;
 
-/** The lines of a stream, the last one also without its end; null for a line that is too long. */
+/** The lines of a stream, including an unterminated last one; null for a line that is too long. */
 export async function* linesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<string | null, void> {
   let parts: Uint8Array[] = [];
   let size = 0;

@@ -1,14 +1,14 @@
-/** What a model says in one turn, whatever the protocol. */
+/** The answer of a model in one turn, for any protocol. */
 export type Said = {
   model: string;
   reasoning?: string;
   text?: string;
   toolCalls?: { id: string; name: string; input: Record<string, unknown>; custom?: string }[];
-  /** null: the server does not say what was used. `input` has what was cached and written, `output` what was reasoning. */
+  /** null: the server reports no usage. `input` includes cache reads and writes, `output` includes reasoning. */
   usage: { input: number; cached?: number; cacheWritten?: number; output: number; reasoning?: number } | null;
 };
 
-/** An answer both ways: the blocks of its stream, and as one object. */
+/** An answer in both forms: the blocks of its stream, and one object. */
 type Answer = { stream: string[]; whole: object };
 
 // biome-ignore lint/suspicious/noExplicitAny: what a client sent, read where a protocol has it
@@ -18,21 +18,21 @@ type Format = {
   path: RegExp;
   model: (body: Sent, path: string) => string;
   streams: (body: Sent, path: string) => boolean;
-  /** Results of tools in the request: how far the conversation is. */
+  /** Number of tool results in the request: the progress of the conversation. */
   toolResults: (body: Sent) => number;
   offersTools: (body: Sent) => boolean;
   answer: (said: Said, body: Sent) => Answer;
   error: (status: number, message: string) => object;
 };
 
-/** Clients take two messages with one id for the same message. */
+/** Clients treat two messages with one ID as the same message. */
 let answers = 0;
 
 const offersTools = (body: Sent) => Array.isArray(body.tools) && body.tools.length > 0;
 
 const data = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
 const named = (value: { type: string }) => `event: ${value.type}\n${data(value)}`;
-/** A text in two pieces, as streams bring it. */
+/** A text in two pieces, as in streams. */
 const pieces = (text: string) =>
   [text.slice(0, text.length / 2), text.slice(text.length / 2)].filter((each) => each !== "");
 

@@ -7,7 +7,7 @@ import { createOpencodeParser } from "./streams/opencode.ts";
 import { createPiParser } from "./streams/pi.ts";
 import type { StreamParser } from "./streams/stream.ts";
 
-/** Parsers of the streams with lines of JSON. */
+/** Parsers of JSON line streams. */
 export const parsers: Record<Exclude<StreamFormat, "acp" | "none">, () => StreamParser> = {
   claude: createClaudeParser,
   codex: createCodexParser,

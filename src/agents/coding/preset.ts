@@ -7,17 +7,17 @@ export type Template = string | number | boolean | null | Template[] | { [name: 
 /** How to run a coding agent. The prompt goes to its stdin. */
 export type Preset = {
   id: string;
-  /** As its makers write it. */
+  /** The name that its vendor uses. */
   name: string;
   /** Changes with everything here that may change what the agent does. */
   revision: string;
-  /** Versions that a full session was seen to work with. */
+  /** Versions with which a full session was tested. */
   triedVersions: readonly string[];
   /** Name of the program on PATH, or its absolute path. */
   command: string;
   /** The npm package that contains the program; null: any. */
   packageName: string | null;
-  /** Glob of the native program among the installed packages, where the program on PATH is only a launcher for it. */
+  /** Glob of the native program among the installed packages, if the program on PATH is only a launcher. */
   native?: string;
   /** Oldest major version of Node.js that it runs on. */
   minNode?: number;
@@ -54,7 +54,7 @@ export const toText = (template: Template, values: Values): string => {
   return typeof filled === "string" ? filled : JSON.stringify(filled);
 };
 
-/** Whether a session with this version was seen to work. Custom agents name no versions. */
+/** Whether a session with this version was tested. Custom agents name no versions. */
 export const isTried = ({ triedVersions, packageName }: Preset, version: string): boolean =>
   packageName === null || triedVersions.includes(version);
 

@@ -36,7 +36,7 @@ metrics_exporter = "none"
 trust_level = "trusted"
 `;
 
-/** The coding agents that evald can run, in the order in which they are listed. */
+/** The supported coding agents, in list order. */
 export const presets: readonly Preset[] = [
   {
     id: "claude",
@@ -105,7 +105,7 @@ export const presets: readonly Preset[] = [
       GOOGLE_GEMINI_BASE_URL: "{gateway}/google",
       GEMINI_TELEMETRY_ENABLED: "false",
       GEMINI_CLI_TRUST_WORKSPACE: "true",
-      // It would start itself again with half of the machine's memory as its heap.
+      // It would restart itself with half of the machine's memory as its heap.
       GEMINI_CLI_NO_RELAUNCH: "true",
       NODE_OPTIONS: "--max-old-space-size=512",
     },

@@ -4,19 +4,19 @@ import type { Preset } from "./preset.ts";
 
 type Bind = { from: string; to: string };
 
-/** An installed agent: how it is called in a sandbox, and what must be shown there. */
+/** An installed agent: its command inside a sandbox, and the files to mount there. */
 export type Installed = { version: string; path: string; argv: string[]; binds: Bind[] };
 
 type Wanted = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
 
-/** Where the program is inside the sandbox. */
+/** Path of the program inside the sandbox. */
 const inside = "/opt/agent";
 export const insideBin = `${inside}/bin`;
 const systemFolder = /^\/(usr|bin|sbin|lib\w*)\//;
 const semver = /(?<![\d.])\d+\.\d+\.\d+(?:-[\w.]+)?/;
 const versionMs = 10_000;
 
-/** Finds an agent's program on a PATH. `missing` says why it cannot be run and how to install it. */
+/** Finds an agent's program on a PATH. `missing` says why it can't run and how to install it. */
 export function findProgram(wanted: Wanted, path: string): Installed | { missing: string } {
   const found = which(wanted.command, path);
   if (found === null) {
@@ -75,7 +75,7 @@ function manifestOf(folder: string, modules: string): Manifest | null {
       const { name, version } = JSON.parse(readFileSync(join(at, "package.json"), "utf8"));
       if (typeof name === "string" && typeof version === "string") return { folder: at, name, version };
     } catch {
-      // Not here, or not a manifest.
+      // Missing, or not a manifest.
     }
   }
   return null;
@@ -103,7 +103,7 @@ function isNodeScript(path: string): boolean {
 
 const versions = new Map<string, string | null>();
 
-/** What a program says about its version; asked once per path. */
+/** The version that a program reports; queried once per path. */
 function versionOf(program: string, path: string): string | null {
   const known = versions.get(program);
   if (known !== undefined) return known;

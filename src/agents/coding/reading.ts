@@ -10,11 +10,11 @@ import type { Telling } from "./telling.ts";
 
 export type Outcome = Said & { exitCode: number; limit: LimitHit | null; stderr: string };
 
-/** How long a result waits for the agent's next call of its model, which holds the whole of it. */
+/** How long to wait for the agent's next model call, which contains the complete result. */
 const fillMs = 2_000;
 const maxAnswerChars = 16_000;
 
-/** Gives the agent its prompt, and tells what it says until it has ended or its stdout has. */
+/** Sends the prompt to the agent, and reports its events until it ends or closes its stdout. */
 export async function readStream(
   format: StreamFormat,
   box: Pick<Sandboxed, "stdin" | "stdout">,
@@ -72,7 +72,7 @@ function fieldsIn(line: string): Fields | null {
   }
 }
 
-/** Adds to results what the model was told and the stream leaves out: the exit code of a command, the text of a page. */
+/** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
 export function createFilling(record: ModelRecord) {
   const counts = new Map<string, number>();
   return async (event: AgentEvent): Promise<AgentEvent> => {

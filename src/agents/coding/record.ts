@@ -5,19 +5,19 @@ import { createAnswerReader, findReader, type ModelCall, type ModelResult } from
 import { type Fields, list, object, text } from "./streams/stream.ts";
 
 type Hooks = {
-  /** A tool that the model called, and what it was told of it; each once. */
+  /** A tool call of the model with its result, without duplicates. */
   onCall: (call: ModelCall) => void;
   onResult: (result: ModelResult) => void;
 };
 
-/** What the calls of a model tell of a session. It fills what an agent's own stream leaves out. */
+/** The session according to its model calls, to fill gaps in the agent's own stream. */
 export type ModelRecord = ReturnType<typeof startRecord>;
 
-/** Headers that belong to one connection. */
+/** Hop-by-hop headers. */
 const dropped = ["host", "connection", "content-length", "accept-encoding", "transfer-encoding"];
 const maxErrorChars = 64 * 1024;
 
-/** Listens on a socket of its own, in front of the gateway's, and reads what passes. Nothing is changed on the way. */
+/** Listens on its own socket in front of the gateway's, and reads what passes, unchanged. */
 export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) {
   const send = viaSocket(gatewaySocket, () => {});
   const { folder, socketPath } = makeSocketFolder("gateway");
@@ -29,7 +29,7 @@ export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) 
   let isOverBudget = false;
   let asked = Promise.withResolvers<void>();
 
-  /** The main conversation is the one that offers tools; agents ask for titles and summaries on the side. */
+  /** The main conversation is the one with tools; agents also request titles and summaries. */
   const isMain = ({ tools, input }: Fields) =>
     list(tools).length > 0 || list(input).some((item) => object(item).type === "additional_tools");
 
@@ -101,21 +101,21 @@ export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) 
 
   return {
     socketPath,
-    /** What the model was told of a call, by its id or, where the protocol has none, as the nth of a tool. */
+    /** The result of a call as the model got it, by its ID or, if the protocol has none, as the nth call of a tool. */
     findResult: (id: string, name: string, nth: number): string | null =>
-      // Gemini CLI puts the tool before the ID.
+      // Gemini CLI prefixes the ID with the tool.
       results.get(id) ?? results.get(id.replace(`${name}__`, "")) ?? results.get(`${name} ${nth}`) ?? null,
-    /** Resolves with the agent's next request to its model, or after a time. */
+    /** Resolves with the agent's next request to its model, or after a timeout. */
     async next(ms: number): Promise<void> {
       let timer: ReturnType<typeof setTimeout> | undefined;
       await Promise.race([asked.promise, new Promise((resolve) => (timer = setTimeout(resolve, ms)))]);
       clearTimeout(timer);
     },
-    /** The id of the only call whose result the model has not been told; null if there are none or several. */
+    /** The ID of the only call whose result the model hasn't got yet; null if there are none or several. */
     openCall: (): string | null => (pending.size === 1 ? ([...pending.keys()][0] ?? null) : null),
     /** The last answer of the model, if it calls no tool. */
     answer: (): string | null => answer,
-    /** Why the last call of the model was refused; null if it was answered. */
+    /** Why the last model call failed; null if it succeeded. */
     refused: () => refused,
     isOverBudget: () => isOverBudget,
     async close(): Promise<void> {

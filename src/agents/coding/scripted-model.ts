@@ -1,7 +1,7 @@
 import { formats, type Said } from "./model-formats.ts";
 import { type Fields, list, object, text } from "./streams/stream.ts";
 
-/** What a trial session does, in order; see `toCall`. */
+/** The actions of a test session, in order; see `toCall`. */
 export const trialSteps = ["command", "failing command", "page", "file"] as const;
 export type TrialStep = (typeof trialSteps)[number];
 
@@ -11,11 +11,11 @@ type ToolCall = NonNullable<Said["toolCalls"]>[number];
 /** Tokens of every answer. */
 export const usage = { input: 1000, cached: 400, output: 50, reasoning: 5 };
 const file = { path: "/workspace/hello.txt", content: "hi there" };
-/** Agents ask for titles and the like on the side, some of them as JSON. */
+/** Agents also request titles and the like, some of them as JSON. */
 const sideAnswer = '{"title":"A trial"}';
 
 /**
- * Serves a model on loopback that works through the steps of a trial with whatever tools the agent offers, over the
+ * Serves a model on loopback that performs the steps of a test session with any tools that the agent offers, over the
  * protocols of all providers. `pageUrl`: the page that it reads.
  */
 export function serveScriptedModel(pageUrl: string) {
@@ -45,13 +45,13 @@ export function serveScriptedModel(pageUrl: string) {
   const server = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 0, fetch: answer });
   return {
     url: `http://127.0.0.1:${server.port}`,
-    /** Number of answers by the name of the model. */
+    /** Number of answers by model name. */
     callsOf: (model: string): number => callsOf.get(model) ?? 0,
     stop: () => server.stop(true),
   };
 }
 
-/** All tools that a request offers, whatever its protocol. */
+/** All tools in a request, for any protocol. */
 function offeredIn(body: Fields): Offered[] {
   const added = list(body.input)
     .map(object)
@@ -70,7 +70,7 @@ function offeredIn(body: Fields): Offered[] {
   return [...flat(body.tools), ...added.flatMap(({ tools }) => flat(tools))];
 }
 
-/** The call of a step. A page without a tool of its own is fetched by a command, and a file written by one. */
+/** The call for a step. Without a tool of their own, pages are fetched and files are written by a command. */
 function toCall(step: TrialStep, offered: Offered[], pageUrl: string): Omit<ToolCall, "id"> {
   if (step === "command") return toCommand("echo hello", offered);
   if (step === "failing command") return toCommand("echo failed >&2; exit 3", offered);
@@ -108,7 +108,7 @@ function toCommand(command: string, offered: Offered[]): Omit<ToolCall, "id"> {
   return { name: offered[0]?.name ?? "bash", input: { command } };
 }
 
-/** Codex lets some models call its tools in JavaScript only. */
+/** Codex lets some models call its tools only in JavaScript. */
 const isScript = ({ name, isCustom }: Offered) => isCustom && name === "exec";
 const toScript = ({ name }: Offered, call: string) => ({
   name,
@@ -119,7 +119,7 @@ const toScript = ({ name }: Offered, call: string) => ({
 const has = ({ properties }: Fields, name: RegExp): boolean =>
   Object.keys(object(properties)).some((key) => name.test(key));
 
-/** A call with the given values, and any value for whatever else is required. */
+/** A call with the given values, and arbitrary values for other required fields. */
 function filled({ name, schema }: Offered, values: [RegExp, string][]): Omit<ToolCall, "id"> {
   const properties = object(schema.properties);
   const known = values.flatMap(([pattern, value]) => {

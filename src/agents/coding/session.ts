@@ -23,7 +23,7 @@ type Subject = { preset: Preset; path: string; version: string };
 const launcher =
   'mkdir -p "$HOME"; while [ "$1" != -- ]; do mkdir -p "$HOME/$(dirname "$1")"; printf %s "$2" >"$HOME/$1"; shift 2; done; shift; exec "$@"';
 
-/** One session of a coding agent: tells its events and ends with `end`. Throws an AgentFailure. */
+/** One session of a coding agent: reports its events and ends with `end`. Throws an AgentFailure. */
 export async function runSession(
   { preset, path, version }: Subject,
   task: Task,
@@ -125,7 +125,7 @@ function open(preset: Preset, { argv, binds }: Installed, values: Values, terms:
 
 type Following = { task: Task; record: ModelRecord; telling: Telling };
 
-/** Gives the agent its prompt and reads what it writes until it says that it has ended, or exits. Then kills everything it started. */
+/** Sends the prompt to the agent and reads its output until it ends or exits. Then kills everything it started. */
 async function follow(preset: Preset, box: Sandboxed, { task, record, telling }: Following): Promise<Outcome> {
   const stderr = tailOf(box.stderr, keptOfStderr);
   try {
@@ -141,7 +141,7 @@ async function follow(preset: Preset, box: Sandboxed, { task, record, telling }:
   }
 }
 
-/** What an ended process means for the session. Throws an AgentFailure where there is nothing to grade. */
+/** What the end of the process means for the session. Throws an AgentFailure if there is nothing to grade. */
 function toEnding({ name }: Preset, outcome: Outcome, record: ModelRecord, calls: number): Ending {
   const { isEnded, text, error, exitCode, limit, stderr } = outcome;
   const refused = record.refused();

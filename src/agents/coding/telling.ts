@@ -8,7 +8,7 @@ const maxShown = 200;
 
 export type Telling = ReturnType<typeof createTelling>;
 
-/** Tells the events of a session, and notes what is in progress. */
+/** Reports the events of a session, and tracks what is in progress. */
 export function createTelling({ name, stream }: Preset, send: (event: AgentEvent) => void) {
   const open = new Set<string>();
   const modelNames = new Map<string, string>();
@@ -31,13 +31,13 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
     calls: () => calls,
     /** The only call in progress; null if there are none or several. */
     openCall: (): string | null => (open.size === 1 ? ([...open][0] ?? null) : null),
-    /** A line of the stream that cannot be read. */
+    /** An unreadable line of the stream. */
     misread(line: string | null): void {
       garbage ??= { lines: 0, first: line === null ? "a line of more than 32 MiB" : line.slice(0, maxShown) };
       garbage.lines++;
     },
     unknown: (kind: string) => void unknown.add(kind),
-    /** Without a stream, the calls of the model are all there is to see. */
+    /** Without a stream, only the model calls are visible. */
     ofModel: {
       onCall({ id, name: tool, input }: ModelCall): void {
         if (stream !== "none") return;
@@ -49,7 +49,7 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
         if (tool !== undefined && open.has(id)) tell(toResult({ id, name: tool, ok: true, said }));
       },
     },
-    /** Says what could not be read. */
+    /** Reports what could not be read. */
     close(): void {
       if (garbage)
         send({

@@ -13,7 +13,7 @@ import { createPageWatch } from "./page-watch.ts";
 import { runHostsOf } from "./run-hosts.ts";
 import { createTunnels } from "./tunnels.ts";
 
-/** What a relay needs to know of a run. */
+/** Data of the run for its relay. */
 export type RelayTerms = {
   task: Task;
   /** What the agent has read. Docs pages that programs fetch are added to it, and the URLs that they request are looked up in it. */

@@ -4,7 +4,7 @@ import type { BridgeRoute } from "../sandbox/bridge.ts";
 import { type Addresses, addressesOf } from "../task.ts";
 
 export type RunHosts = {
-  /** Whether a tunnel to the host is the run's own business: one of its hosts, or one that its urlMap maps. */
+  /** Whether the relay handles a tunnel to the host: it is one of the run's hosts, or its urlMap maps it. */
   owns(hostname: string, port: number): boolean;
   /** Host names that programs may look up. */
   names: string[];

@@ -9,11 +9,11 @@ type Options = {
   egressPath: string;
   authority: Authority;
   hosts: RunHosts;
-  /** Takes a decrypted connection, on which HTTP requests arrive. */
+  /** Accepts a decrypted connection, on which HTTP requests arrive. */
   accept: (socket: net.Socket) => void;
 };
 
-/** The inside of a tunnel: what its requests are sent to, and who opened it. */
+/** The inside of a tunnel: the origin of its requests, and who opened it. */
 type Tunnel = { place: URL; scheme: "http" | "https"; credentials: string | undefined };
 
 const established = "HTTP/1.1 200 Connection Established\r\n\r\n";
@@ -23,7 +23,7 @@ const handshake = 0x16;
 /** The tunnels (CONNECT) of programs: those to the run's own hosts end here, the others at the egress proxy. */
 export function createTunnels({ egressPath, authority, hosts, accept }: Options) {
   const tunnels = new WeakMap<object, Tunnel>();
-  /** The bridge introduces each connection in its first request only. */
+  /** The bridge authenticates each connection in its first request only. */
   const introduced = new WeakMap<object, string>();
   const sockets = new Set<net.Socket>();
 
@@ -39,7 +39,7 @@ export function createTunnels({ egressPath, authority, hosts, accept }: Options)
     return credentials;
   }
 
-  /** Lets the egress proxy open a tunnel, or refuse it. */
+  /** Lets the egress proxy open or reject a tunnel. */
   function pass(target: string, credentials: string | undefined, socket: net.Socket, head: Buffer): void {
     const outer = net.connect({ path: egressPath, allowHalfOpen: true });
     keep(outer);
@@ -87,7 +87,7 @@ export function createTunnels({ egressPath, authority, hosts, accept }: Options)
       });
     },
 
-    /** What a request asks for; null if it does not name a URL. */
+    /** The URL of a request; null if it has none. */
     callOf(request: http.IncomingMessage): Call | null {
       const asked = request.url ?? "";
       const tunnel = tunnels.get(request.socket);

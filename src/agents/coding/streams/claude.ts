@@ -17,7 +17,7 @@ import {
   toResult,
 } from "./stream.ts";
 
-/** Of `claude -p --output-format stream-json`, which Qwen Code writes as well. */
+/** For `claude -p --output-format stream-json`, which Qwen Code writes as well. */
 export function createClaudeParser(): StreamParser {
   const names = new Map<string, string>();
   const unknown = new Set<string>();
@@ -49,7 +49,7 @@ export function createClaudeParser(): StreamParser {
     take(line) {
       if (line.type === "assistant" || line.type === "user") {
         const { content, model } = object(line.message);
-        // What Claude Code itself says where no model answered stands in the result as well.
+        // Messages of Claude Code itself, when no model answered, are repeated in the result.
         if (model === "<synthetic>") return [];
         return list(content).flatMap((block) => takeBlock(line.type, object(block)));
       }

@@ -13,7 +13,7 @@ import {
   toResult,
 } from "./stream.ts";
 
-/** Of `codex exec --json`. */
+/** For `codex exec --json`. */
 export function createCodexParser(): StreamParser {
   const unknown = new Set<string>();
   let last: string | null = null;

@@ -11,11 +11,11 @@ import {
   toResult,
 } from "./stream.ts";
 
-/** Lines that say nothing new of the session. */
+/** Lines without new information. */
 const passing =
   /^(session|user|model|hook|skill|subagent|permission|assistant\.(turn|usage|intent|streaming|message_|reasoning_|tool_call_))/;
 
-/** Of `copilot --output-format json`. */
+/** For `copilot --output-format json`. */
 export function createCopilotParser(): StreamParser {
   const names = new Map<string, string>();
   const unknown = new Set<string>();

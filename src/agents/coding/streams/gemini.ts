@@ -12,7 +12,7 @@ import {
   toResult,
 } from "./stream.ts";
 
-/** Of `gemini -o stream-json`. It says neither thoughts nor exit codes. */
+/** For `gemini -o stream-json`, which has no thoughts or exit codes. */
 export function createGeminiParser(): StreamParser {
   const names = new Map<string, string>();
   const unknown = new Set<string>();
@@ -20,7 +20,7 @@ export function createGeminiParser(): StreamParser {
   let last: string | null = null;
   let end: StreamEnd | null = null;
 
-  /** A message comes in pieces, and ends with whatever comes next. */
+  /** A message arrives in pieces, and ends with whatever comes next. */
   function said(): AgentEvent[] {
     if (saying === "") return [];
     last = saying;

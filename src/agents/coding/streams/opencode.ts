@@ -10,7 +10,7 @@ import {
   toResult,
 } from "./stream.ts";
 
-/** Of `opencode run --format json`, which tells of a call once it is done. */
+/** For `opencode run --format json`, which reports a call after it finished. */
 export function createOpencodeParser(): StreamParser {
   const unknown = new Set<string>();
   let last: string | null = null;

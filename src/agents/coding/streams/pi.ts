@@ -18,7 +18,7 @@ import {
 const passing =
   /^(session|agent_start|turn_start|turn_end|message_start|message_update|tool_execution_update|auto_retry_end|compaction_\w+|queue_update)$/;
 
-/** Of `pi --mode json`. */
+/** For `pi --mode json`. */
 export function createPiParser(): StreamParser {
   const unknown = new Set<string>();
   let last: string | null = null;
@@ -54,7 +54,7 @@ export function createPiParser(): StreamParser {
         const why = text(errorMessage);
         const error = stopReason === "error" ? { status: statusIn(why), message: why || "error" } : null;
         const costs = answers.map((each) => number(object(object(each.usage).cost).total) ?? 0);
-        // It knows no prices of models that it was given by name.
+        // It knows no prices for models that are set by name.
         const usd = costs.reduce((sum, each) => sum + each, 0) || null;
         end = { text: error ? null : last, error, claimedUsd: usd };
         return [];

@@ -3,24 +3,24 @@ import { bounded, shortened } from "../../llm/tool.ts";
 
 export type Fields = Record<string, unknown>;
 
-/** How an agent says that it has ended. `error`: what ended it early; `status` is that of the model's answer, where it says so. */
+/** How an agent reports its end. `error`: what ended it early; `status`: that of the model's response, if reported. */
 export type StreamEnd = {
   text: string | null;
   error: { status: number | null; message: string } | null;
-  /** What the agent itself says that the session cost. */
+  /** The cost of the session according to the agent. */
   claimedUsd: number | null;
 };
 
-/** What an agent's stream came to. `isEnded`: the agent itself said that it had ended. */
+/** The result of an agent's stream. `isEnded`: the agent itself reported its end. */
 export type Said = StreamEnd & { isEnded: boolean };
 
-/** Turns what one agent writes into events. A parser never throws for what it does not know. */
+/** Turns the output of one agent into events. A parser never throws for unknown input. */
 export type StreamParser = {
   /** The events of one line. */
   take(line: Fields): AgentEvent[];
-  /** Set once the agent has said that it has ended. */
+  /** Set once the agent has reported its end. */
   end(): StreamEnd | null;
-  /** Kinds of lines that the parser does not know. */
+  /** Unknown kinds of lines. */
   unknown: Set<string>;
 };
 
@@ -37,7 +37,7 @@ const writes = new Set(
 const reads = new Set(["Read", "read", "read_file", "view"]);
 const lists = new Set(["LS", "Glob", "glob", "list", "list_directory", "ls"]);
 
-/** evald's own word for a tool, so that grading knows a command from a page; any other tool keeps the agent's name. */
+/** evald's name for a tool, so that grading can distinguish commands from pages; other tools keep the agent's name. */
 function toolOf(name: string): string {
   if (shells.has(name)) return "run_command";
   if (fetches.has(name)) return "fetch_page";
@@ -48,7 +48,7 @@ function toolOf(name: string): string {
 
 const ownName = (name: string, tool: string) => (tool === name ? {} : { ownName: name });
 
-/** A call of a tool by the agent's own name for it. `tool`: evald's name, if the agent says what kind of tool it is. */
+/** A tool call by the agent's name for it. `tool`: evald's name, if the agent reports the kind of tool. */
 export function toCall(id: string, name: string, given: unknown, tool = toolOf(name)): AgentEvent {
   const input = typeof given === "string" ? { input: given } : object(given);
   return { type: "tool_call", id, tool, input: bounded(inputOf(tool, input)), ...ownName(name, tool) };
@@ -73,7 +73,7 @@ function inputOf(tool: string, input: Fields): Fields {
 /** The first file of a patch in Codex's format. */
 const pathIn = (patch: string): string | undefined => /^\*\*\* (?:Add|Update|Delete) File: (.+)$/m.exec(patch)?.[1];
 
-/** The result of a call. `exitCode` null: not a command, or it does not say. */
+/** The result of a call. `exitCode` null: not a command, or unknown. */
 export function toResult(
   { id, name, ok, said }: { id: string; name: string; ok: boolean; said: string },
   exitCode: number | null = null,
@@ -90,7 +90,7 @@ export function toResult(
   return { type: "tool_result", id, tool, ok: worked, output, ...ownName(name, tool) };
 }
 
-/** The command that a shell is called with, as in `/bin/sh -lc 'ls'`. */
+/** The command passed to a shell, as in `/bin/sh -lc 'ls'`. */
 export function unwrapped(command: string): string {
   const [, quote, inner] = /^\S*\/(?:ba|z|da)?sh -l?c (['"])(.*)\1$/s.exec(command) ?? [];
   if (inner === undefined) return command.replace(/^\S*\/(?:ba|z|da)?sh -l?c (\S+)$/, "$1");
@@ -109,7 +109,7 @@ export const message = (value: unknown): AgentEvent[] => {
   return said === "" ? [] : [{ type: "message", text: said.slice(0, maxTextChars) }];
 };
 
-/** What failed between the agent and its model, or in the agent; it goes on. */
+/** A failure between the agent and its model, or in the agent, which continues. */
 export const problem = (where: "model" | "agent", value: unknown): AgentEvent => ({
   type: "error",
   where,
@@ -124,7 +124,7 @@ export function statusIn(said: string): number | null {
   return found === undefined ? null : Number(found);
 }
 
-/** The exit code that a text tells of, as agents write it. */
+/** The exit code in a text, in the format of agents. */
 export function exitCodeIn(said: string): number | null {
   const found = /(?:^Exit code:? |\bexit(?:ed with)? code:? )(\d{1,3})\b/im.exec(said)?.[1];
   return found === undefined ? null : Number(found);
