@@ -417,3 +417,26 @@ function listIn(html: string, name: string): string[] {
   const list = from < 0 ? "" : html.slice(from, html.indexOf("</ol>", from));
   return [...list.matchAll(/<li[^>]*>(.*?)<\/li>/gs)].map(([, item = ""]) => item.replace(/<[^>]+>/g, ""));
 }
+
+test("a run on a page can use another agent and model, whose cost must be accepted", async () => {
+  const other: Agent = {
+    describe: () => ({ id: "other", version: "1", model: null, kind: "model", providers: ["openai"] }),
+    preflight: () => [],
+    async *run() {
+      yield { type: "end", outcome: "not_judged", reason: "scripted" };
+    },
+  };
+  const app = testApp({ agents: { other }, env: { OPENAI_API_KEY: "sk-0123456789abcdef" } });
+  const { id } = app.service.prompts.createPrompt(app.a.org, { text: docs, agent: "explorer" });
+  const visitor = await signedIn(app);
+  expect((await visitor.get(`/prompts/${id}`)).body).toContain('<option value="other">other</option>');
+  const form = { runs: "1", agent: "other", model: "openai/gpt-5" };
+  const refused = await visitor.post(`/prompts/${id}/run`, form);
+  expect([refused.status, refused.body.includes('name="agreed"')]).toEqual([400, true]);
+  expect((await visitor.post(`/prompts/${id}/run`, { ...form, model: "google/gemini" })).body).toContain(
+    "No API key for google",
+  );
+  const { status } = await visitor.post(`/prompts/${id}/run`, { ...form, agreed: "on" });
+  const [run] = app.service.runs.listNewest(app.a.org, { promptId: id }, { limit: 2 }).items;
+  expect([status, run?.agent]).toEqual([303, "other"]);
+});

@@ -12,6 +12,8 @@ type CreateOptions = {
   goal?: string;
   provider?: string;
   url?: string[];
+  agent?: string;
+  model?: string;
   frequency?: string;
   runs?: number;
   limit?: Limits;
@@ -36,6 +38,8 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       (tag: string, previous: string[]) => [...previous, tag],
       [],
     )
+    .option("--agent <id>", "Agent, such as codex; list coding agents with evald agent list")
+    .option("--model <id>", "Model of the agent, such as openai/gpt-5")
     .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
     .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
     .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
@@ -45,24 +49,28 @@ export function addPrompt(program: Command, configOf: () => Config): void {
       "after",
       '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
-    .action(({ org, text, title, goal, provider, url, frequency, runs, limit, tag, json }: CreateOptions) => {
-      const made = withData(configOf(), (service) =>
-        service.prompts.createPrompt(orgOf(service, org), {
-          text,
-          title,
-          endGoal: goal,
-          targetProviderId: provider,
-          additionalUrls: url?.map((each) => ({ url: each })) ?? null,
-          frequency,
-          runsPerEval: runs,
-          limits: limit,
-          tags: tag,
-        }),
-      );
-      say(`Created prompt ${made.id}. Run it with POST /api/v1/prompts/${made.id}/run and {"urlMap": {}}.`);
-      if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
-      print(json ? JSON.stringify(made) : made.id);
-    });
+    .action(
+      ({ org, text, title, goal, provider, url, agent, model, frequency, runs, limit, tag, json }: CreateOptions) => {
+        const made = withData(configOf(), (service) =>
+          service.prompts.createPrompt(orgOf(service, org), {
+            text,
+            title,
+            endGoal: goal,
+            targetProviderId: provider,
+            additionalUrls: url?.map((each) => ({ url: each })) ?? null,
+            agent,
+            model,
+            frequency,
+            runsPerEval: runs,
+            limits: limit,
+            tags: tag,
+          }),
+        );
+        say(`Created prompt ${made.id}. Run it with POST /api/v1/prompts/${made.id}/run and {"urlMap": {}}.`);
+        if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
+        print(json ? JSON.stringify(made) : made.id);
+      },
+    );
   prompt
     .command("list")
     .description("List prompts, newest first")

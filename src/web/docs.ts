@@ -1,3 +1,4 @@
+import codingAgents from "./docs/agents.md" with { type: "text" };
 import architecture from "./docs/architecture.md" with { type: "text" };
 import benchmarks from "./docs/benchmarks.md" with { type: "text" };
 import cli from "./docs/cli.md" with { type: "text" };
@@ -49,6 +50,7 @@ export const docs: Doc[] = [
   toDoc("configuration", "Run evald", configuration),
   toDoc("people", "Run evald", people),
   toDoc("models", "Run evald", models),
+  toDoc("agents", "Run evald", codingAgents),
   toDoc("troubleshooting", "Run evald", troubleshooting),
   toDoc("architecture", "Background", architecture),
   toDoc("guarantees", "Background", guarantees),

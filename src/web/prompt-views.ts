@@ -15,13 +15,20 @@ const shownRuns = 10;
 const shownSlots = 6;
 const maxRuns = 50;
 
+type Chosen = { agent?: string; model?: string };
+
+const chosenIn = ({ agent, model }: Pick<RunDraft, "agent" | "model">): Chosen => ({
+  agent: agent || undefined,
+  model: model || undefined,
+});
+
 /** Data for the prompt pages. */
 export function promptViews(service: Service) {
   const { deps, orgs, prompts, providers, models, latest, runs, slots, estimates, listAgents } = service;
 
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
-  async function costText(org: OrgId, prompt: Prompt): Promise<string | null> {
-    const estimate = await estimates.getEstimate(org, prompt.id);
+  async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
+    const estimate = await estimates.getEstimate(org, prompt.id, chosen);
     if (estimate.model === null) return null;
     return `I agree to pay for ${estimate.model}: ${describeEstimate(estimate)}.`;
   }
@@ -59,7 +66,12 @@ export function promptViews(service: Service) {
       const prompt = prompts.getPrompt(org, id);
       const last = latest.findLatest(org, prompt.id);
       const { agent, model } = prompts.agentOf(org, prompt);
-      const draft = { args: {}, urlMap: [], runs: "", supersede: false, key: crypto.randomUUID() };
+      const draft = {
+        ...{ args: {}, urlMap: [], runs: "", agent: "", model: "" },
+        ...{ supersede: false, key: crypto.randomUUID() },
+      };
+      // What was chosen may be what is wrong.
+      const chosenCost = sent && (await costText(org, prompt, chosenIn(sent.draft)).catch(() => undefined));
       return {
         prompt,
         providerName: prompt.targetProviderId && providers.getProvider(org, prompt.targetProviderId).name,
@@ -73,7 +85,8 @@ export function promptViews(service: Service) {
         runForm: {
           draft: sent?.draft ?? draft,
           fault: sent ? sent.error.detail : null,
-          cost: await costText(org, prompt),
+          cost: chosenCost === undefined ? await costText(org, prompt) : chosenCost,
+          agents: listAgents().flatMap(({ id, objection }) => (objection === null ? [id] : [])),
         },
       };
     },
@@ -81,19 +94,21 @@ export function promptViews(service: Service) {
     /** Throws bad_request if the run uses a paid model and the cost was not agreed to. */
     checkAgreed(org: OrgId, id: string, form: URLSearchParams): void {
       const row = prompts.getPromptRow(org, id);
-      if (prompts.agentOf(org, row).model !== null && !form.has("agreed"))
+      const chosen = chosenIn({ agent: form.get("agent")?.trim() ?? "", model: form.get("model")?.trim() ?? "" });
+      if (prompts.agentFor(org, row, chosen).model !== null && !form.has("agreed"))
         throw badRequest("this run uses a paid model; select the checkbox to accept its cost");
     },
 
     /** The input of a run request. Throws bad_request if `runs` is not valid. */
-    runInputOf({ args, urlMap, runs: count, supersede, key }: RunDraft) {
+    runInputOf({ args, urlMap, runs: count, agent, model, supersede, key }: RunDraft) {
       const runs = /^\d{1,3}$/.test(count) ? Number(count) : 0;
       if (runs < 1 || runs > maxRuns) throw badRequest(`runs must be a whole number from 1 to ${maxRuns}`);
       const idempotencyKey = new RegExp(idempotencyKeyShape).test(key) ? key : undefined;
       const long = Object.entries(args).find(([, value]) => value.length > 2000);
       if (long) throw badRequest(`${long[0]} must have at most 2000 characters`);
       const map = Object.fromEntries(urlMap.map(({ from, to }) => [from, to]));
-      return { templateArgs: args, urlMap: map, runs, supersede, idempotencyKey, trigger: "web" as const };
+      const chosen = chosenIn({ agent, model });
+      return { ...chosen, templateArgs: args, urlMap: map, runs, supersede, idempotencyKey, trigger: "web" as const };
     },
   };
 }

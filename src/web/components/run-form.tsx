@@ -7,6 +7,9 @@ export type RunDraft = {
   args: Record<string, string>;
   urlMap: { from: string; to: string }[];
   runs: string;
+  /** Empty: the prompt's. */
+  agent: string;
+  model: string;
   supersede: boolean;
   /** Idempotency key: a form submitted twice starts one evaluation. */
   key: string;
@@ -15,6 +18,8 @@ export type RunDraft = {
 export type RunFormProps = {
   site: Site;
   prompt: Prompt;
+  /** IDs of the available agents. */
+  agents: string[];
   draft: RunDraft;
   fault: string | null;
   /** Estimated model cost to agree to; null: no paid model. */
@@ -33,13 +38,15 @@ export function readRunDraft(form: URLSearchParams): RunDraft {
       .map((from, i) => ({ from: from.trim(), to: (to[i] ?? "").trim() }))
       .filter(({ from, to }) => from !== "" || to !== ""),
     runs: (form.get("runs") ?? "").trim(),
+    agent: (form.get("agent") ?? "").trim(),
+    model: (form.get("model") ?? "").trim(),
     supersede: form.has("supersede"),
     key: form.get("key") ?? "",
   };
 }
 
 /** The form that runs the prompt now. */
-export function RunForm({ site, prompt, draft, fault, cost }: RunFormProps) {
+export function RunForm({ site, prompt, agents, draft, fault, cost }: RunFormProps) {
   if (prompt.status === "archived") return <p class="notice">This prompt is archived. Unarchive it to run it.</p>;
   return (
     <form method="post" action={`${site.base}/prompts/${prompt.id}/run`} class="run-form" id="run-form">
@@ -70,6 +77,22 @@ export function RunForm({ site, prompt, draft, fault, cost }: RunFormProps) {
           required
         />
       </Field>
+      <details open={draft.agent !== "" || draft.model !== ""}>
+        <summary>Use another agent</summary>
+        <Field name="agent" label="Agent">
+          <select {...controlProps("agent")}>
+            <option value="">The prompt’s agent</option>
+            {agents.map((id) => (
+              <option key={id} value={id} selected={id === draft.agent}>
+                {id}
+              </option>
+            ))}
+          </select>
+        </Field>
+        <Field name="model" label="Model">
+          <input {...controlProps("model")} value={draft.model} maxLength={200} placeholder="provider/model" />
+        </Field>
+      </details>
       <details open={draft.urlMap.length > 0 || draft.supersede}>
         <summary>Test a preview deployment</summary>
         <p class="hint">Replace a production host with a preview URL for this run.</p>

@@ -123,7 +123,7 @@ export function summaryOf(type: Event["type"], fields: Record<string, unknown>):
   const summaries: Record<Event["type"], () => string> = {
     thought: () => text("text"),
     message: () => text("text"),
-    tool_call: () => `${text("tool")} · ${brief(fields.input)}`,
+    tool_call: () => `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${brief(fields.input)}`,
     tool_result: () => `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`,
     http: () => `${text("method")} ${text("url")} → ${text("status") || "no response"}`,
     usage: () => `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`,
