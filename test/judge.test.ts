@@ -400,7 +400,7 @@ describe("a judge that fails", () => {
   });
 
   test("a silent call is stopped and retried", async () => {
-    const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
+    const app = judged({ turns: [{ silent: true }, says(answer())], env: { EVALD_IDLE_TIMEOUT_SECONDS: "2" } });
     const { report, attempts } = await app.run();
     expect(report.outcome).toBe("succeeded");
     expect(attempts.map(({ outcome }) => outcome)).toEqual(["retried", "done"]);

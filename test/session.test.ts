@@ -302,9 +302,9 @@ describe("screenshots", () => {
       { name: "screenshot-1.webp", bytes: 512 * kib },
       { name: "screenshot-1.webp", bytes: 20, missing: "duplicate name" },
       { name: "screenshot-2.webp", bytes: 512 * kib + 1, missing: "larger than 512 KiB" },
-      { name: "screenshot-3.webp", bytes: 59, missing: "not a WebP image" },
-      { name: "../evald.webp", bytes: 20, missing: "not a WebP image" },
-      { name: "screenshot-4.svg", bytes: 20, missing: "not a WebP image" },
+      { name: "screenshot-3.webp", bytes: 59, missing: "neither a WebP image nor a diff" },
+      { name: "../evald.webp", bytes: 20, missing: "neither a WebP image nor a diff" },
+      { name: "screenshot-4.svg", bytes: 20, missing: "neither a WebP image nor a diff" },
     ]);
     expect(told.slice(6).map(({ missing }) => missing ?? null)).toEqual([
       ...Array(19).fill(null),
