@@ -171,6 +171,22 @@ test("100 MiB pass in both directions", async () => {
   ]);
 });
 
+test.if(Bun.which("javac") !== null)(
+  "Java trusts the authority",
+  async () => {
+    const source = join(folder, "Fetch.java");
+    const main = `new java.net.URL("https://docs.acme.test/text").openStream().transferTo(System.out);`;
+    writeFileSync(source, `class Fetch { public static void main(String[] args) throws Exception { ${main} } }`);
+    Bun.spawnSync(["javac", "-Xlint:-deprecation", "--release", "11", source]);
+    const program = readFileSync(join(folder, "Fetch.class")).toString("base64");
+    const { shell } = await open();
+    const proxy = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=3128";
+    const ran = await shell(`echo ${program} | base64 -d >Fetch.class; java ${proxy} Fetch`);
+    expect(ran).toMatchObject({ exitCode: 0, out: "hello\n" });
+  },
+  120_000,
+);
+
 test("one connection carries many requests, in HTTP/1.1 only", async () => {
   const { shell, https } = await open();
   const text = "https://docs.acme.test/text";
@@ -262,8 +278,8 @@ test("the authority is trusted in no other sandbox, and its key is in no file", 
   const other = await open();
   const { certificates } = relay.wayOut();
   const files = readdirSync(home, { recursive: true }).map((name) => basename(String(name)));
-  expect(files.sort()).toEqual(["ca-certificates.crt", expect.stringMatching(/^relay-/), "socket"]);
-  expect(readFileSync(certificates ?? "", "utf8")).not.toContain("PRIVATE KEY");
+  expect(files.sort()).toEqual(["ca-certificates.crt", "cacerts", expect.stringMatching(/^relay-/), "socket"]);
+  expect(readFileSync(certificates?.pem ?? "", "utf8")).not.toContain("PRIVATE KEY");
   const borrowed = await inSandbox({
     argv: ["curl", "-sS", "https://docs.acme.test/text"],
     sockets: { egress: { ...relay.wayOut("t1"), certificates: other.relay.wayOut().certificates } },

@@ -1,11 +1,42 @@
+import { createHash, X509Certificate } from "node:crypto";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { systemCertificates } from "../sandbox/surroundings.ts";
 
-/** Writes a PEM bundle of the machine's certificate authorities and the run's own to the folder, and returns its path. */
-export async function writeCertificates(folder: string, certificate: string): Promise<string> {
-  const path = join(folder, "ca-certificates.crt");
-  const known = await readFile(systemCertificates, "utf8").catch(() => "");
-  await writeFile(path, `${known.trimEnd()}\n${certificate}\n`.trimStart(), { mode: 0o644 });
-  return path;
+/** Files with trusted certificate authorities: in PEM, and as a key store of Java. */
+export type Certificates = { pem: string; java: string };
+
+/** Writes the machine's certificate authorities and the run's own, in PEM, to files in the folder. */
+export async function writeCertificates(folder: string, certificate: string): Promise<Certificates> {
+  const paths = { pem: join(folder, "ca-certificates.crt"), java: join(folder, "cacerts") };
+  const system = await readFile(systemCertificates, "utf8").catch(() => "");
+  const bundle = `${system.trimEnd()}\n${certificate}\n`.trimStart();
+  await writeFile(paths.pem, bundle, { mode: 0o644 });
+  const all = bundle.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  await writeFile(paths.java, toKeyStore(all.map(toDer)), { mode: 0o644 });
+  return paths;
+}
+
+const toDer = (pem: string): Buffer => new X509Certificate(pem).raw;
+
+/** The password that Java expects of its list of authorities. */
+const keyStorePassword = "changeit";
+
+/** A key store in the JKS format, version 2, with a trusted entry for each certificate (in DER). */
+function toKeyStore(certificates: Buffer[]): Buffer {
+  const u4 = (value: number) => {
+    const bytes = Buffer.alloc(4);
+    bytes.writeUInt32BE(value);
+    return bytes;
+  };
+  const text = (value: string) => Buffer.concat([u4(Buffer.byteLength(value)).subarray(2), Buffer.from(value)]);
+  const trusted = 2;
+  const created = Buffer.alloc(8);
+  const entries = certificates.map((der, i) =>
+    Buffer.concat([u4(trusted), text(`ca-${i}`), created, text("X.509"), u4(der.length), der]),
+  );
+  const content = Buffer.concat([u4(0xfeedfeed), u4(2), u4(entries.length), ...entries]);
+  const salt = Buffer.from(keyStorePassword, "utf16le").swap16();
+  const digest = createHash("sha1").update(salt).update("Mighty Aphrodite").update(content).digest();
+  return Buffer.concat([content, digest]);
 }

@@ -19,8 +19,8 @@ export type SandboxProxy = {
   token: string;
   /** ID of the tool call that the sandbox runs for. */
   user?: string | undefined;
-  /** PEM file with the certificate authorities that programs trust, in place of the machine's. */
-  certificates?: string;
+  /** Files with the certificate authorities that programs trust, in place of the machine's: in PEM, and as a key store of Java. */
+  certificates?: { pem: string; java: string };
   /** Host names that programs can look up; they are reached through the proxy only. */
   hosts?: string[];
   /** Ports on the sandbox's loopback that lead to a port of a host through the proxy. */

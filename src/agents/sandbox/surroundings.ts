@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync } from "node:fs";
 import { nodeRoutes } from "./bridge.ts";
 import nodeScript from "./node-routes.cjs" with { type: "text" };
 
@@ -35,11 +35,24 @@ export function madeFiles(hosts: string[] = []): Record<string, string> {
   };
 }
 
-/** Where a sandbox shows a PEM file of trusted authorities: at a path of its own, and over the machine's for programs that read no variable. */
-export function trustBinds(certificates: string | undefined): { from: string; to: string }[] {
-  if (certificates === undefined) return [];
+/** Mounts the files of trusted authorities: at a path of their own, and over the machine's for programs that read no variable. */
+export function trustBinds(certificates?: { pem: string; java: string }): { from: string; to: string }[] {
+  if (!certificates) return [];
+  const { pem, java } = certificates;
   const places = [ownCertificates, ...(existsSync(systemCertificates) ? [realpathSync(systemCertificates)] : [])];
-  return places.map((to) => ({ from: certificates, to }));
+  return [...places.map((to) => ({ from: pem, to })), ...javaKeyStores().map((to) => ({ from: java, to }))];
+}
+
+const javaFolder = "/usr/lib/jvm";
+
+/** The lists of trusted authorities of the installed versions of Java. */
+function javaKeyStores(): string[] {
+  if (!existsSync(javaFolder)) return [];
+  const stores = readdirSync(javaFolder)
+    .flatMap((name) => [`${name}/lib/security/cacerts`, `${name}/jre/lib/security/cacerts`])
+    .map((name) => `${javaFolder}/${name}`)
+    .filter((path) => existsSync(path));
+  return [...new Set(stores.map((path) => realpathSync(path)))];
 }
 
 /** The variables of every program. `hasOwnCertificates`: whether the sandbox has a list of trusted authorities of its own. */
