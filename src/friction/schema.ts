@@ -5,7 +5,7 @@ import { Id, Nullable, OneOf, Time } from "../schema.ts";
 export const FrictionPoint = Type.Object(
   {
     id: Id,
-    fingerprint: Type.String({ description: "Stable across runs: the same issue has the same fingerprint" }),
+    fingerprint: Type.String({ description: "The same in all runs" }),
     severity: OneOf(severities),
     phase: OneOf(phases),
     category: OneOf(frictionCategories),
@@ -14,7 +14,7 @@ export const FrictionPoint = Type.Object(
     quote: Nullable(Type.String({ description: "Quoted from the site under test" })),
     url: Nullable(Type.String()),
     onPath: Type.Boolean({
-      description: "Whether the agent met it or the goal depends on its page; false: found elsewhere in the docs",
+      description: "false: elsewhere in the docs",
     }),
     events: Type.Array(Type.Integer(), { minItems: 1, description: "seq of the trace events that prove it" }),
     lostSeconds: Nullable(Type.Number()),
@@ -22,9 +22,9 @@ export const FrictionPoint = Type.Object(
     lostPoints: Nullable(Type.Number({ description: "Score points; null: not measured" })),
     seenIn: Type.Object(
       { runs: Type.Integer(), of: Type.Integer() },
-      { description: "Published runs that hit it, of those that reached its page since it was first seen" },
+      { description: "Published runs that hit it, of those that reached its page" },
     ),
-    state: OneOf(frictionStates, "Current state, from evaluations that reached its page"),
+    state: OneOf(frictionStates),
   },
   { title: "FrictionPoint" },
 );

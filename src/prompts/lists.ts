@@ -106,6 +106,16 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
 
     listLines,
 
+    /** The organization of a prompt whose badge is public; null for all others. */
+    findBadgeOrg(id: string): OrgId | null {
+      const where = and(
+        eq(prompts.id, id.toLowerCase()),
+        eq(prompts.hasPublicBadge, true),
+        ne(prompts.status, "archived"),
+      );
+      return (db.select({ org: prompts.orgId }).from(prompts).where(where).get()?.org ?? null) as OrgId | null;
+    },
+
     /** The tags of the prompts that are not archived, in alphabetical order. */
     listTags: (org: OrgId): string[] =>
       db

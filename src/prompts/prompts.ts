@@ -1,4 +1,4 @@
-import { and, eq, ne, sql } from "drizzle-orm";
+import { and, eq, sql } from "drizzle-orm";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
@@ -89,15 +89,6 @@ export function createPrompts(
       })),
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
-    /** The organization of a prompt whose badge is public; null for all others. */
-    findBadgeOrg(id: string): OrgId | null {
-      const where = and(
-        eq(prompts.id, id.toLowerCase()),
-        eq(prompts.hasPublicBadge, true),
-        ne(prompts.status, "archived"),
-      );
-      return (db.select({ org: prompts.orgId }).from(prompts).where(where).get()?.org ?? null) as OrgId | null;
-    },
     /** Warnings about an evaluation with this many runs. Throws not_found. */
     warningsOf: (org: OrgId, id: string, runs: number): string[] => warningsOf(getPromptRow(org, id), runs),
 

@@ -38,7 +38,7 @@ export const ReportDimension = Type.Object({
   desc: Type.String({ description: "What was measured, and which values score 100 and 0" }),
   parts: Type.Array(ReportPart),
   unmeasured: Type.Array(Type.Unsafe<PartName>(Type.String()), {
-    description: "Parts without evidence, whose weight the others share",
+    description: "Parts without evidence",
   }),
 });
 

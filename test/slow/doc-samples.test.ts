@@ -66,6 +66,7 @@ const samples: Record<string, RegExp[]> = {
     /^\{"id":"[^"]+","title":"Upload a file"/,
     /^[0-9a-f-]{36}\n$/,
     /^[0-9a-f-]{36}\n$/,
+    /^[0-9a-f-]{36}\n$/,
     /"status":"paused"[\s\S]*"status":"active"/,
   ],
   "scoring.md": [/^82\.5\n$/],
