@@ -107,3 +107,77 @@ test("a form without a session is at most 64 KiB, with and without a length", as
       expect([path, (await send(path, 70_000, isChunked)).status]).toEqual([path, 413]);
   expect((await send("/sign-in", 1000, false)).status).toBe(401);
 });
+
+test("IDs of another organization's keys and share links are not revealed", async () => {
+  const app = testApp();
+  const { keys, shares, prompts } = app.service;
+  const reportOf = (org: typeof app.a.org) =>
+    evaluation(
+      { ...app, a: { ...app.a, org } },
+      prompts.createPrompt(org, { text: "Do it. https://docs.acme.dev" }).id,
+      [niceGrade],
+    )[0]?.slug ?? "";
+  const options = { days: 7, withSession: false };
+  const foreign = [app.b.apiKey.id, shares.createShare(app.b.org, reportOf(app.b.org), options).id];
+  const slug = reportOf(app.a.org);
+  for (const id of [...foreign, crypto.randomUUID()]) {
+    expect(keys.createKey(app.a.org, "x", { id }).apiKey.name).toBe("x");
+    expect(shares.createShare(app.a.org, slug, { ...options, id }).state).toBe("active");
+  }
+  const { id } = keys.createKey(app.a.org, "x").apiKey;
+  expect(() => keys.createKey(app.a.org, "x", { id })).toThrow(expect.objectContaining({ code: "conflict" }));
+});
+
+test("a mail server that repeats what it is sent doesn't put it into the log", async () => {
+  const server = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open: (socket) => void socket.write("220 mail.test\r\n"),
+      data(socket, bytes) {
+        const line = bytes.toString().trim();
+        socket.write(line.startsWith("EHLO") ? "250-mail.test\r\n250 AUTH PLAIN LOGIN\r\n" : `535 no: ${line}\r\n`);
+      },
+    },
+  });
+  const lines: string[] = [];
+  const log = pino({ level: "debug" }, { write: (line: string) => void lines.push(line) });
+  const app = testApp({
+    log,
+    env: {
+      EVALD_SMTP_URL: `smtp://evald:mail-secret-1@127.0.0.1:${server.port}`,
+      EVALD_MAIL_FROM: "evald@example.com",
+    },
+  });
+  const owner = await signedIn(app);
+  const { location } = await owner.post("/settings/members/invite", { email: "bea@example.com", role: "member" });
+  server.stop(true);
+  expect(location).toBe("/settings/members?done=unmailed");
+  const secrets = ["mail-secret-1", Buffer.from("\0evald\0mail-secret-1").toString("base64")];
+  expect(lines.filter((line) => line.includes("could not send email")).length).toBe(1);
+  expect(lines.filter((line) => secrets.some((secret) => line.includes(secret)))).toEqual([]);
+});
+
+test("signing out fails when the session can't be deleted", async () => {
+  const app = testApp();
+  const person = await signedIn(app);
+  app.db.$client.run("pragma query_only = on");
+  expect((await person.post("/sign-out")).status).toBe(503);
+  app.db.$client.run("pragma query_only = off");
+  expect((await person.get("/account")).status).toBe(200);
+  expect((await person.post("/sign-out")).status).toBe(303);
+  expect((await person.get("/account")).status).toBe(303);
+});
+
+test("an organization invites 50 people an hour", async () => {
+  let at = Date.now();
+  const app = testApp({ now: () => at });
+  const owner = await signedIn(app);
+  const invite = async (i: number) =>
+    (await owner.post("/settings/members/invite", { email: `p${i}@example.com`, role: "member" })).status;
+  const statuses: number[] = [];
+  for (let i = 0; i < 51; i++) statuses.push(await invite(i));
+  expect(statuses).toEqual([...Array(50).fill(303), 429]);
+  at += 3660_000;
+  expect(await invite(52)).toBe(303);
+});

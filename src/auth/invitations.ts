@@ -1,7 +1,7 @@
-import { and, desc, eq } from "drizzle-orm";
+import { and, desc, eq, gt } from "drizzle-orm";
 import { invitations, orgs, people, type Role } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { conflict, notFound } from "../errors.ts";
+import { AppError, conflict, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
 import { type From, type GetEngine, toHeaders, withAppErrors, withCookies } from "./engine-calls.ts";
 import type { Links } from "./links.ts";
@@ -28,6 +28,10 @@ export type Invited = {
   /** The link was emailed to the address and not shown to anyone else. */
   isMailed: boolean;
 };
+
+const hourMs = 3600_000;
+/** Each may send an email to a stranger. */
+const maxAnHour = 50;
 
 type Inside = {
   engine: GetEngine;
@@ -85,6 +89,11 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
      */
     async invite(org: OrgId, email: string, role: string, from: From): Promise<{ email: string; mailedPath: string }> {
       const address = toEmail(email);
+      const recent = and(eq(invitations.orgId, org), gt(invitations.createdAt, new Date(now() - hourMs)));
+      if (db.select({ id: invitations.id }).from(invitations).where(recent).limit(maxAnHour).all().length >= maxAnHour)
+        throw new AppError("rate_limited", `An organization can invite ${maxAnHour} people an hour. Try again later.`, {
+          retryAfterSeconds: 3600,
+        });
       const body = { email: address, role: toRole(role), organizationId: org };
       const { api } = await engine();
       const made = await withAppErrors(api.createInvitation({ body, headers: toHeaders(from) }));

@@ -98,7 +98,11 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       const unknown = scopes?.find((scope) => !allScopes.includes(scope as Scope));
       if (unknown !== undefined || scopes?.length === 0)
         throw badRequest(`Invalid scope ${JSON.stringify(unknown ?? "")}. Use one or more of ${allScopes.join(", ")}.`);
-      if (id !== undefined && db.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.id, id)).get())
+      const known =
+        id === undefined
+          ? undefined
+          : db.select({ orgId: apiKeys.orgId }).from(apiKeys).where(eq(apiKeys.id, id)).get();
+      if (known?.orgId === org)
         throw conflict(
           "This API key was already created and is shown only once. Create another one if you did not copy it.",
         );
@@ -106,7 +110,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       const createdAt = now();
       const row = {
         hash: hashOf(key),
-        id: id ?? newId(createdAt),
+        // The ID of another organization's key is as good as none: nobody may learn that it exists.
+        id: known || id === undefined ? newId(createdAt) : id,
         orgId: org,
         name: trimmed,
         display: `${key.slice(0, 10)}…${key.slice(-4)}`,

@@ -16,7 +16,9 @@ export function createMail({ config, log, baseUrl }: Deps) {
       await transport.sendMail({ from: mail.from, to, subject, text });
       return true;
     } catch (error) {
-      log.error({ err: error }, "could not send email");
+      // The text of the error quotes the server, which may have repeated the password or the link.
+      const { code, responseCode, command } = error as { code?: string; responseCode?: number; command?: string };
+      log.error({ code, responseCode, command: command?.split(" ")[0] }, "could not send email");
       return false;
     }
   }

@@ -135,6 +135,9 @@ export function createPeople(deps: Deps) {
     /** Ends a session. Returns cookies that clear the browser's. */
     async signOut(from: From): Promise<string[]> {
       const { api } = await engine();
+      const found = await api.getSession({ headers: toHeaders(from), query: { disableRefresh: true } });
+      // The library reports success even if the session could not be deleted.
+      if (found) db.delete(signIns).where(eq(signIns.id, found.session.id)).run();
       return (await api.signOut({ headers: toHeaders(from), returnHeaders: true })).headers.getSetCookie();
     },
 

@@ -62,7 +62,11 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       if (!shareDays.some((each) => each === days))
         throw badRequest(`Invalid days: must be one of ${shareDays.join(", ")}.`);
       const reportId = getReportRow(db, org, slug).id;
-      if (id !== undefined && db.select({ id: shareLinks.id }).from(shareLinks).where(eq(shareLinks.id, id)).get())
+      const known =
+        id === undefined
+          ? undefined
+          : db.select({ orgId: shareLinks.orgId }).from(shareLinks).where(eq(shareLinks.id, id)).get();
+      if (known?.orgId === org)
         throw conflict(
           "This link was already created and is shown only once. Create another one if you did not copy it.",
         );
@@ -70,7 +74,8 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
       const createdAt = now();
       const row = {
         tokenHash: hashOf(token),
-        id: id ?? newId(createdAt),
+        // The ID of another organization's link is as good as none: nobody may learn that it exists.
+        id: known || id === undefined ? newId(createdAt) : id,
         orgId: org,
         reportId,
         withSession,
