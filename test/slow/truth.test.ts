@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { measureGains } from "../truth/gains.ts";
 import { goalFiles, listUnproven, readGoals } from "../truth/goals.ts";
 import { measureRecall } from "../truth/truth.ts";
 
@@ -20,3 +21,9 @@ test("there are enough goals about real docs, of every kind, with answers in the
   expect([share("synonyms") > 0.28, share("none") > 0.28]).toEqual([true, true]);
   expect(listUnproven(all)).toEqual([]);
 });
+
+test("recommended fixes bring the gain that they promise", async () => {
+  const gains = await measureGains(10);
+  expect(gains.length).toBeGreaterThanOrEqual(9);
+  expect(gains.filter(({ kept }) => !kept).length).toBeLessThanOrEqual(1);
+}, 240_000);
