@@ -642,7 +642,7 @@ test("limits and uncovered goals are reported with their details", () => {
     frictions.map(({ severity, title, description, events }) => ({ severity, title, description, events })),
   ).toEqual([
     {
-      severity: "high",
+      severity: "medium",
       title: "No page clearly answers the goal.",
       description: "1 page read. The word “retry” never appears in the pages that were read.",
       events: [4],

@@ -98,7 +98,7 @@ function unclearDraft(found: GoalFound, facts: Facts): Draft {
   if (noSample)
     return {
       ...common,
-      severity: "medium",
+      severity: "low",
       title: `The closest section has no sample: ${placeOf(found, facts)}`,
       description: `One section contains the words of the goal, but no code sample.${closest}`,
       fix: "Add a code sample to this section.",
@@ -106,7 +106,8 @@ function unclearDraft(found: GoalFound, facts: Facts): Draft {
     };
   return {
     ...common,
-    severity: unseen.length > 0 && found.fit < 0.5 ? "high" : "medium",
+    // Other words may say the same, so only words that appear nowhere and a poor match make missing docs likely.
+    severity: unseen.length > 0 && found.fit < 0.5 ? "medium" : "low",
     title: `No page clearly answers the goal.${closest}`,
     description: `${count(found.pages + facts.surveyed.length, "page")} read.${closest}${apart}${never}${also}`,
     fix: `Name the goal in the heading of the section that answers it, or write one with a sample.${unseen.length > 0 ? ` Use the words ${words(unseen)}.` : ""}`,
