@@ -5,7 +5,7 @@ import { ConfigError } from "../errors.ts";
 import { modelProviders } from "./model-settings.ts";
 
 /** Output formats of coding agents. `acp`: the Agent Client Protocol over stdio. `none`: plain text, whose end is the answer. */
-export const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
+const streamFormats = ["claude", "codex", "gemini", "opencode", "copilot", "pi", "acp", "none"] as const;
 export type StreamFormat = (typeof streamFormats)[number];
 
 /** A coding agent that the operator adds. `{gateway}`, `{token}`, `{model}`, `{provider}` and `{home}` in args and env are replaced for each run. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { serveScriptedModel, usage } from "../../src/agents/coding/scripted-model.ts";
 import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
@@ -158,6 +158,20 @@ test("an agent over ACP works through a whole session", async () => {
   expect(of("end")).toMatchObject([{ reason: "Done: all steps of the trial were made." }]);
   expect(running()).toBe(0);
 }, 300_000);
+
+test("without a sandbox a coding agent is not run", async () => {
+  const cwd = emptyFolder();
+  // Everything but bubblewrap.
+  symlinkSync(Bun.which("node", { PATH }) ?? "", join(cwd, "node"));
+  const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
+  const fake = { id: "fake", command: program, stream: "claude", provider: "openai" };
+  const args = ["eval", docs.url, "--goal", "Read it.", "--agent", "fake", "--model", "openai/gpt-5.6-sol"];
+  const { code, stderr } = await call(args, { cwd, env: { ...env, PATH: cwd, EVALD_AGENTS: JSON.stringify([fake]) } });
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringMatching(/infrastructure: fake only runs in a sandbox.*bubblewrap is not installed/),
+  ]);
+}, 60_000);
 
 test("agent list and doctor show them; agent try runs one", async () => {
   const cwd = emptyFolder();

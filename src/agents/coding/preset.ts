@@ -40,7 +40,7 @@ export type Preset = {
 export type Values = Record<string, string>;
 
 /** Replaces `{name}` in every text of a template, keys included. Other braces stay. */
-export function fill(template: Template, values: Values): Template {
+function fill(template: Template, values: Values): Template {
   if (typeof template === "string") return template.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
   if (Array.isArray(template)) return template.map((item) => fill(item, values));
   if (template === null || typeof template !== "object") return template;

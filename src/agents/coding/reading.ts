@@ -73,7 +73,7 @@ function fieldsIn(line: string): Fields | null {
 }
 
 /** Adds to results what the stream omits but the model got: the exit code of a command, the text of a page. */
-export function createFilling(record: ModelRecord) {
+function createFilling(record: ModelRecord) {
   const counts = new Map<string, number>();
   return async (event: AgentEvent): Promise<AgentEvent> => {
     if (event.type !== "tool_result") return event;

@@ -2,8 +2,8 @@ import { formats, type Said } from "./model-formats.ts";
 import { type Fields, list, object, text } from "./streams/stream.ts";
 
 /** The actions of a test session, in order; see `toCall`. */
-export const trialSteps = ["command", "failing command", "page", "file"] as const;
-export type TrialStep = (typeof trialSteps)[number];
+const trialSteps = ["command", "failing command", "page", "file"] as const;
+type TrialStep = (typeof trialSteps)[number];
 
 type Offered = { name: string; isCustom: boolean; schema: Fields };
 type ToolCall = NonNullable<Said["toolCalls"]>[number];

@@ -91,7 +91,7 @@ export function toResult(
 }
 
 /** The command passed to a shell, as in `/bin/sh -lc 'ls'`. */
-export function unwrapped(command: string): string {
+function unwrapped(command: string): string {
   const [, quote, inner] = /^\S*\/(?:ba|z|da)?sh -l?c (['"])(.*)\1$/s.exec(command) ?? [];
   if (inner === undefined) return command.replace(/^\S*\/(?:ba|z|da)?sh -l?c (\S+)$/, "$1");
   return quote === "'"
