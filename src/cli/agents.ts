@@ -38,7 +38,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
         throw badRequest(`No coding agent has the ID ${id}. Use one of ${known.join(", ")}.`);
       }
       const here = lookUp(preset, env.PATH ?? "");
-      if (!here.isHere) throw new AppError("conflict", `${here.detail}.`);
+      if (!here.isHere) throw new AppError("conflict", `${here.name}: ${here.detail}.`);
       say(
         `${here.name} ${here.version}${here.isTried ? "" : " (not tested with this version of evald)"}, ${here.path}`,
       );

@@ -21,7 +21,7 @@ export function findProgram(wanted: Wanted, path: string): Installed | { missing
   const found = which(wanted.command, path);
   if (found === null) {
     const how = wanted.install === null ? "" : `; install it with: ${wanted.install}`;
-    return { missing: `${wanted.command} is not installed${how}` };
+    return { missing: `not installed${how}` };
   }
   const real = realpathSync(found);
   const modules = /^(.*?\/node_modules)\//.exec(real)?.[1] ?? null;

@@ -39,7 +39,7 @@ export async function runSession(
       `${preset.name} only runs in a sandbox, and there is none: ${sandbox.missing}`,
     );
   const installed = findProgram(preset, path);
-  if ("missing" in installed) throw new AgentFailure("infrastructure", installed.missing);
+  if ("missing" in installed) throw new AgentFailure("infrastructure", `${preset.name}: ${installed.missing}`);
   const ofProvider = preset.providers[model.provider];
   if (!ofProvider) {
     const known = Object.keys(preset.providers).join(" or ");
