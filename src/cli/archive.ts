@@ -19,7 +19,8 @@ export function addArchive(program: Command, configOf: () => Config): void {
     .action(async (path: string, { org, json }: Options) => {
       const checked = await checkArchive(await read(path));
       const made = withData(configOf(), (service) => service.archives.createArchive(orgOf(service, org), checked));
-      say(`Uploaded ${made.files} files (${made.bytes} bytes). Set it as workspace.archive of a prompt.`);
+      const files = made.files === 1 ? "1 file" : `${made.files} files`;
+      say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
       print(json ? JSON.stringify(made) : made.id);
     });
   archive
