@@ -1,4 +1,5 @@
 import { lookup } from "node:dns/promises";
+import { join } from "node:path";
 import type { Command } from "commander";
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
@@ -40,7 +41,8 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     log,
     ...parts,
     baseUrl,
-    gradeWith: Bun.main,
+    // Compiled, everything is in one file. From source, another program may have called this.
+    gradeWith: import.meta.dir.startsWith("/$bunfs") ? Bun.main : join(import.meta.dir, "..", "main.ts"),
     // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
     alsoAllow: () => [toAllowRule(ownUrl)],
     onBroken() {
