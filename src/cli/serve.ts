@@ -1,5 +1,4 @@
 import { lookup } from "node:dns/promises";
-import { join } from "node:path";
 import type { Command } from "commander";
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
@@ -26,7 +25,7 @@ export function addServe(program: Command, configOf: () => Config, parts: ServeP
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs">;
+export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs" | "gradeWith">;
 
 async function serve(config: Config, parts: ServeParts): Promise<void> {
   await checkHost(config.host);
@@ -41,8 +40,6 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     log,
     ...parts,
     baseUrl,
-    // Compiled, everything is in one file. From source, another program may have called this.
-    gradeWith: import.meta.dir.startsWith("/$bunfs") ? Bun.main : join(import.meta.dir, "..", "main.ts"),
     // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
     alsoAllow: () => [toAllowRule(ownUrl)],
     onBroken() {
