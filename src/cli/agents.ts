@@ -18,6 +18,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .option("--json", "Print the list as JSON")
     .addHelpText("after", "\nExample:\n  evald agent list")
     .action(({ json }: { json?: boolean }) => {
+      configOf();
       const all = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
       const rows = all.map((each) =>
         each.isHere ? [each.id, each.version, each.isTried ? "yes" : "no", each.path] : [each.id, "", "", each.detail],
@@ -31,6 +32,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
     .option("--json", "Print the events as JSON")
     .addHelpText("after", "\nExample:\n  evald agent try codex")
     .action(async (id: string, { model, json }: { model?: string; json?: boolean }) => {
+      const config = configOf();
       const preset = listPresets(env).find((each) => each.id === id);
       const own = agents[id];
       if (!preset || !own) {
@@ -42,7 +44,7 @@ export function addAgents(program: Command, configOf: () => Config, agents: Reco
       say(
         `${here.name} ${here.version}${here.isTried ? "" : " (not tested with this version of evald)"}, ${here.path}`,
       );
-      const { steps, events, failureReason } = await tryAgent(configOf(), { id, agent: own, preset, model });
+      const { steps, events, failureReason } = await tryAgent(config, { id, agent: own, preset, model });
       if (failureReason !== null) say(`The session failed: ${failureReason}`);
       for (const { name, detail } of steps)
         say(`${detail === null ? "missing" : "ok     "}  ${name}${detail ? `: ${detail}` : ""}`);

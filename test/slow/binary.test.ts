@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { beforeAll, expect, test } from "bun:test";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { presets } from "../../src/agents/coding/presets.ts";
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 
 beforeAll(buildExecutable, 120_000);
@@ -367,6 +368,7 @@ test("doctor lists what is available, and exits with 1 on a fault", async () => 
     "disk",
     "clock",
     "agents",
+    ...presets.map(({ id }) => `agent ${id}`),
     "sandbox",
     "browser",
     "model keys",

@@ -14,6 +14,8 @@ import { until } from "../support/until.ts";
 const key = "sk-the-real-key-0123456789";
 const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
 const path = process.env.PATH ?? "";
+/** On the command line of every process of the fake agent, to tell it from those of other tests. */
+const mark = crypto.randomUUID();
 let fake: ReturnType<typeof serveFakeModel>;
 
 beforeAll(() => {
@@ -34,7 +36,7 @@ afterAll(() => fake.stop());
 /** The fake agent in one of its modes, as an operator adds an agent. */
 const custom = (mode: string, more: Partial<CustomAgent> = {}): Preset =>
   toPreset({
-    ...{ id: "fake", command: program, args: [mode], stream: mode.startsWith("acp") ? "acp" : "claude" },
+    ...{ id: "fake", command: program, args: [mode, mark], stream: mode.startsWith("acp") ? "acp" : "claude" },
     env: { GATEWAY: "{gateway}", TOKEN: "{token}", MODEL: "{model}" },
     provider: "openai-compatible",
     ...more,
@@ -95,7 +97,7 @@ describe("a coding agent", () => {
     expect(of("tool_result")).toMatchObject([{ ok: true, ownName: "Bash", output: { exitCode: 0, text: "hello" } }]);
     expect(of("end")).toMatchObject([{ outcome: "not_judged", reason: "All done." }]);
     expect(report).toMatchObject({ scope: "conduct_only", metrics: { toolCalls: 1, errors: 0 } });
-    expect(running(program)).toBe(0);
+    expect(running(mark)).toBe(0);
   });
 
   test("that reports another cost than the gateway has the difference shown", async () => {
@@ -136,7 +138,7 @@ describe("a coding agent", () => {
     const { report, of } = await runOf(custom("loop"), { env: { EVALD_MAX_TOOL_CALLS: "20" } });
     expect(report.outcome).toBe("goal_not_met");
     expect(of("limit").at(-1)).toMatchObject({ limit: "tool_calls", value: 20 });
-    expect(running(program)).toBe(0);
+    expect(running(mark)).toBe(0);
   });
 
   test("without a known stream gets its calls from the model's record", async () => {
@@ -162,7 +164,7 @@ describe("a coding agent", () => {
     const { run } = await runOf(custom(mode), options);
     expect(run.status).toBe("failed");
     expect(run.failureReason).toMatch(reason);
-    expect(running(program)).toBe(0);
+    expect(running(mark)).toBe(0);
   });
 
   test("that uses up its model budget has a session that ended by a limit", async () => {
@@ -178,9 +180,9 @@ describe("a coding agent", () => {
     });
     const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.id}/run`, { body: { urlMap: {} } });
     await service.runner.start();
-    await until("the agent works", () => running(program) > 0);
+    await until("the agent works", () => running(mark) > 0);
     await service.endings.cancelRun(a.org, asked.runId, "a test");
-    await until("the agent is gone", () => running(program) === 0, 1_000);
+    await until("the agent is gone", () => running(mark) === 0, 1_000);
     expect((await send("GET", `/api/v1/runs/${asked.runId}`)).body.failureReason).toBe("cancelled: by a test");
     await service.stop(0);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, readFileSync, symlinkSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { serveScriptedModel, usage } from "../../src/agents/coding/scripted-model.ts";
 import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
@@ -78,15 +78,17 @@ afterAll(async () => {
   docs.stop();
 });
 
-/** Processes of agents, wherever they were installed. */
-const running = (): number =>
-  readdirSync("/proc").filter((pid) => {
-    try {
-      return /^\d+$/.test(pid) && readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("/opt/agent/");
-    } catch {
-      return false;
-    }
-  }).length;
+const childrenOf = (pid: number): number[] => {
+  try {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+    return children.flatMap((child) => [Number(child), ...childrenOf(Number(child))]);
+  } catch {
+    return [];
+  }
+};
+
+/** Processes of the service, which starts none but for its runs. */
+const running = (): number => childrenOf(service.pid).length;
 
 type Event = { type: string; seq: number; [name: string]: unknown };
 
