@@ -17,8 +17,9 @@ export function addArchive(program: Command, configOf: () => Config): void {
     .option("--json", "Print the archive as JSON")
     .addHelpText("after", "\nExample:\n  evald archive upload ./starter-template")
     .action(async (path: string, { org, json }: Options) => {
+      const config = configOf();
       const checked = await checkArchive(await read(path));
-      const made = withData(configOf(), (service) => service.archives.createArchive(orgOf(service, org), checked));
+      const made = withData(config, (service) => service.archives.createArchive(orgOf(service, org), checked));
       const files = made.files === 1 ? "1 file" : `${made.files} files`;
       say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
       print(json ? JSON.stringify(made) : made.id);
