@@ -13,7 +13,8 @@ install() {
   mkdir -p "$folder"
   echo '{"private":true}' >"$folder/package.json"
   for pause in 2 10 0; do
-    if output=$(npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "$2@$3" 2>&1); then
+    # npx hands its own settings down, and npm rejects this one in a folder of packages.
+    if output=$(env -u npm_config_allow_scripts npm install --prefix "$folder" --no-audit --no-fund --loglevel=error "$2@$3" 2>&1); then
       touch "$folder/installed-$3"
       return 0
     fi
