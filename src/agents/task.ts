@@ -40,7 +40,7 @@ export type Task = {
   limits: TaskLimits;
 };
 
-export type TaskLimits = {
+type TaskLimits = {
   wallClockMs: number;
   idleMs: number;
   maxPages: number;

@@ -15,7 +15,7 @@ const templateVars = Nullable(
 );
 
 /** A name to group prompts by. */
-export const Tag = Type.String({
+const Tag = Type.String({
   pattern: "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,49}$",
   description: "Tag: 1 to 50 letters, digits and . _ : / -, starting with a letter or digit",
 });

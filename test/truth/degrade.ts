@@ -59,7 +59,7 @@ export async function measureDegradation(names: CorpusName[] = ["git", "sqlite",
   return steps.flat();
 }
 
-export async function exploreWith({ corpus, goal }: Goal, degrade: Degrade): Promise<Explored> {
+async function exploreWith({ corpus, goal }: Goal, degrade: Degrade): Promise<Explored> {
   const site = serveCorpus(corpus, degrade);
   try {
     return await explore(site.start, goal);
@@ -69,7 +69,7 @@ export async function exploreWith({ corpus, goal }: Goal, degrade: Degrade): Pro
 }
 
 /** The first goal of a corpus whose answer the explorer finds: to take away one that it does not know of would change nothing. */
-export async function readSound(corpus: CorpusName): Promise<Sound> {
+async function readSound(corpus: CorpusName): Promise<Sound> {
   for (const goal of readGoals("tuning")) {
     if (goal.corpus !== corpus || goal.kind !== "words") continue;
     const { grade, events } = await exploreWith(goal, () => null);
@@ -91,7 +91,7 @@ export async function readSound(corpus: CorpusName): Promise<Sound> {
   throw new Error(`The explorer finds no answer in ${corpus}`);
 }
 
-export function degradeBy({ corpus, answers }: Goal, way: string, dose: number, ranks: Sound["ranks"]): Degrade {
+function degradeBy({ corpus, answers }: Goal, way: string, dose: number, ranks: Sound["ranks"]): Degrade {
   const proofs = new Map(answers.map(({ page, proof }) => [pathIn(corpus, page), proof]));
   return (path, text, type) => {
     const proof = proofs.get(path);

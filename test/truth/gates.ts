@@ -45,7 +45,7 @@ function runOf(random: () => number, { points, success, timeouts }: World, promp
 }
 
 /** Runs a gate to its end, with the steps and the decision of real gates. `change`: added to the head's points, by prompt. */
-export function endGate(
+function endGate(
   random: () => number,
   { prompts, args, runs, adaptive = undefined }: Design,
   base: World,

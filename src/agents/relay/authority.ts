@@ -2,7 +2,7 @@ import { KeyObject } from "node:crypto";
 import { isIP } from "node:net";
 
 /** A certificate and its private key, in PEM. */
-export type Leaf = { cert: string; key: string };
+type Leaf = { cert: string; key: string };
 
 export type Authority = {
   /** The authority's own certificate, in PEM. */

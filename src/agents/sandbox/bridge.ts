@@ -23,7 +23,7 @@ export const bridgePorts = { gateway: 8801, egress: 3128 };
 
 /** A script that Node.js loads before a program, and the variable from which it reads the routes, as JSON (see node-routes.cjs). */
 export const nodeRoutes = "/run/evald/node-routes.cjs";
-export const routesVariable = "EVALD_ROUTES";
+const routesVariable = "EVALD_ROUTES";
 
 /** The variable that passes the ports to the bridge, as JSON. It is removed from the command's environment. */
 export const bridgeVariable = "EVALD_BRIDGE";

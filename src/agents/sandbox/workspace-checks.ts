@@ -12,11 +12,11 @@ const fileSeconds = 30;
 const maxFileBytes = 4 * 1024 * 1024;
 const keptOutputChars = 4_000;
 
-export type CommandCheck = { command: string; exitCode?: number; contains?: string };
-export type FileCheck = { file: string; contains?: string };
+type CommandCheck = { command: string; exitCode?: number; contains?: string };
+type FileCheck = { file: string; contains?: string };
 
 /** What a check found. `problem` is null if it passed; `output` is the evidence. */
-export type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
+type WorkspaceFinding = { problem: string | null; exitCode: number; output: string };
 
 export type WorkspaceChecker = {
   checkCommand(check: CommandCheck, id: string): Promise<WorkspaceFinding>;
