@@ -688,6 +688,9 @@ test.each([
   ["bash", 'echo "a', "broken"],
   ["bash", "if true; then\n  x", "broken"],
   ["console", "output only", "unknown"],
+  ["console", '$ git add .\n$ git commit -m "a', "broken"],
+  ["console", '$ git commit -m "a\nb"\n$ git push', "unknown"],
+  ["console", "$ npm i\nadded 1 package in 1s, don't worry ...", "fine"],
   ["python", "def", "unknown"],
   [null, "{", "unknown"],
 ])("the %s sample %j is %s", async (language, code, expected) => {
@@ -771,6 +774,23 @@ describe("the path", () => {
       [`${site.url}/http`, ["serve", "http", "requests"]],
       [`${site.url}/sql`, ["select", "row", "database"]],
     ]);
+  });
+
+  test("a section with more words of the goal does not hide the one that answers a part", async () => {
+    const notes = `<h2>Notes</h2>${prose("serve HTTP requests, select a row")}<pre>notes()</pre>`;
+    const site = open({
+      ...twoParts,
+      "/http": page("Guide", `${notes}<h2>HTTP</h2>${prose("serving requests")}<pre>serve()</pre>`),
+    });
+    const events = await explore({
+      text: "Serve HTTP requests and select a row from a database",
+      startUrls: [`${site.url}/`],
+    });
+    expect(
+      likely(events)
+        .map(({ url }) => url)
+        .sort(),
+    ).toEqual([`${site.url}/http`, `${site.url}/sql`]);
   });
 
   test("a goal of one part is not combined from several sections, and scattered words do not cover it", async () => {

@@ -358,6 +358,21 @@ test("guessed URLs that fail count twice, a probe for llms.txt doesn't count", (
   expect(of(http("t2", "/x", guess))).toBe(60);
 });
 
+test("pages that are read after the nearest one don't make up for failed requests before it", () => {
+  const nearest = [{ url: `${site}/b`, heading: "B", share: 1, clicks: 1 }];
+  const answer = milestone("goal_answer", { state: "likely", sections: 1, nearest, unseen: [], fit: 1, clicks: 1 });
+  const of = (...more: AgentEvent[]) =>
+    dimensionOf(
+      rules(...startPage, http("t2", "/x", { status: 404 }), http("t3", "/b"), ...more, answer),
+      "Docs discoverability",
+    );
+  // 50 of 70 for the path, 20 of 70 for 2 of 3 requests
+  expect(of()).toBe(90.5);
+  expect(of(http("t4", "/c"), http("t5", "/d"))).toBe(90.5);
+  // 2 of 4
+  expect(of(http("t4", "/y", { status: 404 }))).toBe(85.7);
+});
+
 test("repeats and useless pages are waste, a page that links to a useful one is not", () => {
   const way = (...events: AgentEvent[]) =>
     dimensionOf(rules(milestone("goal_terms", { terms: ["install"] }), ...startPage, ...events), "Efficiency");

@@ -2,11 +2,21 @@ import { type CorpusName, corpora, type Degrade, serveCorpus } from "./corpora.t
 import { type Goal, pathIn, readGoals } from "./goals.ts";
 import { type Explored, explore } from "./session.ts";
 
+const samplesBroken = "samples broken";
+
+/** Without a label, nobody can tell which language a sample is in: terminal sessions get theirs before any of them breaks. */
+const labelSessions = (text: string, type: string) =>
+  /html/.test(type)
+    ? text.replace(/<pre>(?=(?:(?!<\/pre>)[\s\S])*^[ \t]*(?:<code>)?[ \t]*\$ \w)/gm, '<pre class="language-console">')
+    : text;
+
 /** Ways in which docs get worse; each takes a page for what it makes of it. */
 const ways: Record<string, (text: string, type: string, path: string) => Response | string> = {
-  "samples broken": (text, type) =>
+  [samplesBroken]: (text, type) =>
     /html/.test(type)
-      ? text.replace(/(<pre[^>]*>[\s\S]*?)(<\/pre>)/g, "$1\n{ ( [ &quot;unclosed$2")
+      ? text
+          .replace(/(<pre[^>]*>[\s\S]*?)(<\/pre>)/g, "$1\n{ ( [ &quot;unclosed$2")
+          .replace(/(<pre class="language-console">[\s\S]*?)\{ \( \[ (&quot;unclosed<\/pre>)/g, "$1$ echo $2")
       : text.replace(/^(\s*```\w[^\n]*\n)([\s\S]*?)(^\s*```)/gm, '$1$2{ ( [ "unclosed\n$3'),
   "headings stripped": (text, type) =>
     /html/.test(type) ? text.replace(/<(\/?)h[1-6][^>]*>/gi, "<$1p>") : text.replace(/^#+ +/gm, ""),
@@ -46,10 +56,11 @@ export async function measureDegradation(names: CorpusName[] = ["git", "sqlite",
   const worker = async () => {
     for (const [at, { corpus, way }] of waiting) {
       const { goal, score, ranks } = await sound.get(corpus)!;
-      let before = score;
+      const scoreOf = async (dose: number) =>
+        (await exploreWith(goal, degradeBy(goal, way, dose, ranks))).grade.score ?? 0;
+      let before = way === samplesBroken ? await scoreOf(0) : score;
       for (const dose of doses) {
-        const { grade } = await exploreWith(goal, degradeBy(goal, way, dose, ranks));
-        const after = grade.score ?? 0;
+        const after = await scoreOf(dose);
         steps[at]!.push({ corpus, way, dose, before, after });
         before = after;
       }
@@ -96,16 +107,17 @@ function degradeBy({ corpus, answers }: Goal, way: string, dose: number, ranks: 
   return (path, text, type) => {
     const proof = proofs.get(path);
     if (way === answerRemoved) return proof === undefined ? null : withoutText(text, type, proof, dose);
+    const sound = way === samplesBroken ? labelSessions(text, type) : text;
     // The start page stays: a site without one is not evaluated at all.
     return path !== corpora[corpus].start && (ranks.get(path) ?? rank(path)) < dose
-      ? ways[way]!(text, type, path)
-      : null;
+      ? ways[way]!(sound, type, path)
+      : sound;
   };
 }
 
 /** A page that says something else around its answer, in as many words; at a dose of 1 everywhere. */
 function withoutText(text: string, type: string, proof: string, dose: number): string {
-  const center = Math.max(0, text.indexOf(proof.split(" ")[0]!));
+  const center = Math.max(0, text.search(new RegExp(proof.split(" ").map(RegExp.escape).join("(?:\\s|<[^>]*>)+"))));
   const reach = Math.max(center, text.length - center) * dose;
   const other = (part: string, at: number) => (Math.abs(at - center) <= reach ? part.replace(/\w+/g, "lorem") : part);
   if (/html/.test(type)) return text.replace(/(?<=>)[^<]+(?=<)/g, other);

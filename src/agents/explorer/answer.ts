@@ -1,5 +1,5 @@
 import type { Term } from "./goal.ts";
-import { type Match, meritOf, type SectionIndex } from "./sections.ts";
+import { bestOfPages, type Match, meritOf, type SectionIndex } from "./sections.ts";
 
 /** Minimum share of the goal for a section to be reported. */
 export const notable = 0.4;
@@ -15,16 +15,19 @@ const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };
 
 /**
  * Where the answer to a goal is most likely to be. `likely`: `sections` contain it, each with a sample. `unclear`: no
- * section does, or a word of the goal occurs nowhere. `nearest` is the best section of each page, best first.
+ * section does, or a word of the goal occurs nowhere. `nearest` is the best section of each page, best first; `all` are
+ * the sections with a word of the goal.
  */
-export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[] };
+export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[]; all: Match[] };
 
 /** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
 export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: number }): Answer {
-  const ranked = index.rank();
-  const unclear: Answer = { state: "unclear", sections: [], nearest: ranked };
+  const all = index.rank();
+  const ranked = bestOfPages(all);
+  const unclear: Answer = { state: "unclear", sections: [], nearest: ranked, all };
   if (terms.length === 0 || index.unseen().length > 0) return unclear;
-  const fair = ranked.filter(
+  // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
+  const fair = all.filter(
     ({ share, headingShare, section }) => section.hasSample && share >= notable && headingShare >= together.named,
   );
   const one = fair.find(
@@ -37,6 +40,7 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
     state: "likely",
     sections,
     nearest: [...sections, ...ranked.filter(({ section }) => !pages.has(section.url))],
+    all,
   };
 }
 
@@ -54,6 +58,7 @@ function joinSections(fair: Match[], index: SectionIndex, terms: Term[], parts: 
       const known = new Set(sections.flatMap((section) => section.terms));
       const gain = ({ terms: more }: Match) => shareOf(more.filter((term) => !known.has(term)));
       const best = fair
+        .filter((other) => !sections.some(({ section }) => section.url === other.section.url))
         .filter((other) => other.named.some((term) => !known.has(term)) && gain(other) >= together.gain)
         .reduce<Match | null>((top, other) => (top && gain(top) >= gain(other) ? top : other), null);
       if (!best) break;

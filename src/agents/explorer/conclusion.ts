@@ -71,7 +71,7 @@ const fitOf = ({ share, headingShare, section }: Match) =>
   round(((share + Math.min(1, headingShare / named)) / 2) * (section.hasSample ? 1 : withoutSample));
 
 /** The best match of all sections. The nearest section can match less: it contains more words, but its headings may name fewer. */
-const bestFit = ({ nearest }: Answer) => nearest.reduce((best, match) => Math.max(best, fitOf(match)), 0);
+const bestFit = ({ all }: Answer) => all.reduce((best, match) => Math.max(best, fitOf(match)), 0);
 
 function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
   const page = [...pages, ...surveyed].find(({ addresses }) => addresses.includes(url));

@@ -1,9 +1,10 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
 import { judgePython, withoutPrompts } from "./python-samples.ts";
-import type { Verdict } from "./sample-verdict.ts";
+import { lineAt, type Verdict } from "./sample-verdict.ts";
 import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { commandsOf, judgeCommands, judgeSession } from "./shell-samples.ts";
 import { isShownAsWrong } from "./wrong-samples.ts";
 
 /** Samples that are longer or more deeply nested are not parsed. */
@@ -44,7 +45,9 @@ export async function judgeSample({ language, code, closed, isWrong }: CodeSampl
   const picked = family === "python" ? withoutPrompts(code) : code;
   const verdict = await parse(family, picked);
   if (!verdict?.broken) return verdict;
-  if (notMeantToParse.test(picked) || (family !== "yaml" && removedLine.test(picked))) return null;
+  // The prompts and the output of a terminal session say nothing about its commands.
+  const written = family === "session" ? (commandsOf(code) ?? code) : picked;
+  if (notMeantToParse.test(written) || (family !== "yaml" && removedLine.test(written))) return null;
   return picked === code ? verdict : { ...verdict, line: 1 };
 }
 
@@ -53,9 +56,8 @@ function parse(family: Family, code: string): Verdict | Promise<Verdict> {
   if (family === "json") return judgeJson(code);
   if (family === "yaml") return judgeYaml(code);
   if (family === "python") return judgePython(code);
-  const commands = commandsOf(code);
-  if (family === "session" && commands === null) return null;
-  return judgeShell(commands ?? code, commands !== null);
+  if (family === "session") return judgeSession(code);
+  return judgeCommands(code);
 }
 
 const fine: Verdict = { broken: false };
@@ -151,8 +153,6 @@ function judgeJson(code: string): Verdict {
   return { broken: true, message: "there is a comma before a closing bracket", line: lineAt(code, comma.index) };
 }
 
-const lineAt = (code: string, index: number) => code.slice(0, index).split("\n").length;
-
 function jsonProblem(code: string): string | null {
   try {
     JSON.parse(code);
@@ -173,39 +173,6 @@ function judgeYaml(code: string): Verdict {
     const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
     return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
   }
-}
-
-/** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
-function commandsOf(code: string): string | null {
-  const kept: string[] = [];
-  let more = false;
-  for (const line of code.split("\n")) {
-    const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+(.*)$/.exec(line);
-    const command: string | null = prompt ? prompt[1]! : more ? line.replace(/^> ?/, "") : null;
-    more = command?.endsWith("\\") ?? false;
-    if (command !== null) kept.push(command);
-  }
-  return kept.length > 0 ? kept.join("\n") : null;
-}
-
-/** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
-async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
-  const { parse } = await import("unbash");
-  const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
-  let errors: readonly { message: string; pos: number }[];
-  try {
-    errors = parse(commands).errors ?? [];
-  } catch {
-    return null;
-  }
-  const certain = errors.find(({ message }) =>
-    /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
-  );
-  if (!certain) return errors.length === 0 ? fine : null;
-  // Output mixed with commands, other shells, and words with an apostrophe are not judged.
-  if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
-  const line = picked ? 1 : lineAt(commands, certain.pos);
-  return { broken: true, message: certain.message, line };
 }
 
 function depthOf(code: string): number {

@@ -96,7 +96,7 @@ export type SectionIndex = {
   add(page: ReadPage): Match[];
   /** The best sections, by bm25; ties in reading order. */
   search(limit: number): Match[];
-  /** The best section of each page, best page first; ties in reading order. */
+  /** All sections with a word of the goal, best first; ties in reading order. */
   rank(): Match[];
   /** How well each section of a page matches, by heading: its bm25 score relative to the best of all pages. */
   nearness(page: ReadPage): Map<string, number>;
@@ -216,13 +216,9 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     rank() {
       const scores = query === "" ? [] : score.all(query);
       const least = scores.reduce((low, row) => Math.min(low, row.score), 0) || -1;
-      const byPage = new Map<string, Match>();
-      for (const row of scores) {
-        const match = toMatch(all[row.rowid - 1]!, row.score / least);
-        const known = byPage.get(match.section.url);
-        if (!known || meritOf(match) > meritOf(known)) byPage.set(match.section.url, match);
-      }
-      return [...byPage.values()].sort((a, b) => meritOf(b) - meritOf(a));
+      return scores
+        .map((row) => toMatch(all[row.rowid - 1]!, row.score / least))
+        .sort((a, b) => meritOf(b) - meritOf(a));
     },
     nearness(page) {
       const near = new Map<string, number>();
@@ -241,6 +237,13 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
     [Symbol.dispose]: () => db.close(),
   };
 }
+
+/** The best section of each page, from sections in order of merit. */
+export const bestOfPages = (ranked: Match[]): Match[] => [
+  ...Map.groupBy(ranked, ({ section }) => section.url)
+    .values()
+    .map(([best]) => best!),
+];
 
 /** Score of a section: its terms, its headings and, with a small weight, bm25. */
 export const meritOf = ({ share, headingShare, fit, section }: Match): number =>

@@ -131,17 +131,33 @@ function pageRequests({ taskRequests, hosts, failures }: Facts): { http: Http; b
     .map((http) => ({ http, brought: !failed(http) && (http.id === null || !barren.has(http.id)) }));
 }
 
+/**
+ * The share of page requests that failed: of all, or of those until the nearest page was read, whichever is worse.
+ * Pages that an unsure agent reads afterwards found it no faster.
+ */
 function missedPart(facts: Facts): Part {
   const { weight, guessFactor, zeroAtShare } = table.discoverability.missed;
   const tried = pageRequests(facts);
   if (tried.length === 0) return unmeasured("Failed page requests", weight);
-  const misses = tried.filter(({ brought }) => !brought);
   const isGuess = ({ http }: (typeof tried)[number]) => http.provenance === "guessed";
-  const counts = { requests: tried.length, failed: misses.length, guessed: misses.filter(isGuess).length };
   const total = (of: typeof tried) => of.reduce((sum, each) => sum + (isGuess(each) ? guessFactor : 1), 0);
-  const value =
-    facts.kind === "model" ? misses.length / Math.max(facts.calls.length, tried.length) : total(misses) / total(tried);
-  return measured("Failed page requests", weight, { value, unit: "share", curve: linear(0, zeroAtShare), counts });
+  const missesOf = (of: typeof tried) => of.filter(({ brought }) => !brought);
+  const missedShare = (of: typeof tried) =>
+    facts.kind === "model"
+      ? missesOf(of).length / Math.max(facts.calls.length, of.length)
+      : total(missesOf(of)) / total(of);
+  const nearest = facts.kind === "model" ? undefined : facts.goalFound?.nearest[0];
+  const at = nearest ? tried.findIndex(({ http }) => sameAddress(http.url) === sameAddress(nearest.url)) : -1;
+  const until = tried.slice(0, at + 1);
+  const counted = until.length > 0 && missedShare(until) > missedShare(tried) ? until : tried;
+  const misses = missesOf(counted);
+  const counts = { requests: counted.length, failed: misses.length, guessed: misses.filter(isGuess).length };
+  return measured("Failed page requests", weight, {
+    value: missedShare(counted),
+    unit: "share",
+    curve: linear(0, zeroAtShare),
+    counts,
+  });
 }
 
 /** A followed link counts as much as a tested one. */

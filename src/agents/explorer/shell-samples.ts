@@ -1,0 +1,52 @@
+import { lineAt, type Verdict } from "./sample-verdict.ts";
+
+/** Parses a script, or the commands of a terminal session in it. */
+export function judgeCommands(code: string): Promise<Verdict> {
+  const commands = commandsOf(code);
+  return judgeShell(commands ?? code, commands !== null);
+}
+
+/** A command may continue on lines without a prompt, so a session is broken only if it also is with those lines. */
+export async function judgeSession(code: string): Promise<Verdict> {
+  const commands = commandsOf(code);
+  if (commands === null) return null;
+  const verdict = await judgeShell(commands, true);
+  if (!verdict?.broken) return verdict;
+  const whole = await judgeShell(code.replace(prompt, ""), true);
+  return whole?.broken ? verdict : null;
+}
+
+const prompt = /^\s*(?:[\w.-]+@[\w.-]+[^$#\n]*|\([\w.-]+\)\s*|[~/][\w/.~-]*\s*)?[$%❯]\s+/gm;
+
+/** Commands of a terminal session: the text after a prompt, including continued lines; null without a prompt. */
+export function commandsOf(code: string): string | null {
+  const kept: string[] = [];
+  let more = false;
+  for (const line of code.split("\n")) {
+    const typed = line.replace(prompt, "");
+    const command: string | null = typed !== line ? typed : more ? line.replace(/^> ?/, "") : null;
+    more = command?.endsWith("\\") ?? false;
+    if (command !== null) kept.push(command);
+  }
+  return kept.length > 0 ? kept.join("\n") : null;
+}
+
+/** `picked`: the commands were extracted, so the parser's line numbers don't match the sample. */
+async function judgeShell(code: string, picked: boolean): Promise<Verdict> {
+  const { parse } = await import("unbash");
+  const commands = code.replace(/<[A-Za-z][^<>\n|&;]{0,60}>/g, "PLACEHOLDER").replace(/\[[\w. |=-]+\]/g, "OPTION");
+  let errors: readonly { message: string; pos: number }[];
+  try {
+    errors = parse(commands).errors ?? [];
+  } catch {
+    return null;
+  }
+  const certain = errors.find(({ message }) =>
+    /^unterminated (single quote|double quote|command substitution)|^expected '(fi|done|esac)'/.test(message),
+  );
+  if (!certain) return errors.length === 0 ? { broken: false } : null;
+  // Output mixed with commands, other shells, and words with an apostrophe are not judged.
+  if (/\w'\w|\$env:|^PS |`[ \t]*$|^(C:|>)|<<|\bset -x\b.*;/m.test(commands)) return null;
+  const line = picked ? 1 : lineAt(commands, certain.pos);
+  return { broken: true, message: certain.message, line };
+}
