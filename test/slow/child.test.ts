@@ -314,7 +314,10 @@ test("an unavailable agent is not offered, and a run that waits for it says why"
   const { send, runJobs } = testApp({ agent });
   const body = { text: "See https://docs.test/" };
   const named = await send("POST", "/api/v1/prompts", { body: { ...body, agent: "explorer" } });
-  expect([named.status, named.body.detail]).toEqual([400, expect.stringMatching(/^Invalid agent: "explorer" /)]);
+  expect([named.status, named.body.detail]).toEqual([
+    400,
+    expect.stringMatching(/^Invalid agent: explorer is not available /),
+  ]);
   const prompt = await send("POST", "/api/v1/prompts", { body });
   const { body: asked } = await send("POST", `/api/v1/prompts/${prompt.body.id}/run`, { body: { urlMap: {} } });
   await runJobs();

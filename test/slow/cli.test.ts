@@ -110,6 +110,7 @@ test("an organization, a key, a provider and a prompt are created, listed and ar
     additionalUrls: [{ url: "https://a.example/" }, { url: "https://b.example/" }],
     templateDefaults: null,
     declaredChecks: null,
+    workspace: null,
     agent: null,
     model: null,
     limits: { toolCalls: 80, costUsd: 0.5 },

@@ -331,7 +331,7 @@ test("from the first start to a report shared by link", async () => {
   await look(bea);
   await bea.getByLabel("Title").fill("Upload many large files ".repeat(9).slice(0, 200));
   await bea.getByLabel("Task").fill(`See ${docs.url}/${"unbroken".repeat(40)}`);
-  await bea.getByLabel("Agent").selectOption("llm");
+  await bea.getByLabel("Agent", { exact: true }).selectOption("llm");
   await bea.getByRole("textbox", { name: "Model", exact: true }).fill("openai-compatible/a-model");
   await press(bea, "Create prompt");
   await bea.getByLabel(/openai-compatible\/a-model/).waitFor();

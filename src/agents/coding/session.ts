@@ -16,6 +16,8 @@ import { createTelling, type Telling } from "./telling.ts";
 const home = "/workspace/.home";
 const processes = 1024;
 const keptOfStderr = 4096;
+/** Time in which an agent reports a call that its model has made. */
+const callMs = 500;
 
 type Subject = { preset: Preset; path: string; version: string };
 
@@ -55,7 +57,12 @@ export async function runSession(
   const telling = createTelling(preset, tell);
   const record = startRecord(model.socketPath, telling.ofModel);
   try {
-    const openCall = () => telling.openCall() ?? record.openCall();
+    const openCall = async () => {
+      // A command may fetch a page before the agent has reported its call.
+      if (telling.openCall() === null && record.openCall() !== null && preset.stream !== "none")
+        await telling.nextCall(callMs);
+      return telling.openCall() ?? record.openCall();
+    };
     const { openRelay } = await import("../relay/relay.ts");
     await using relay = await openRelay({
       ...sandbox,

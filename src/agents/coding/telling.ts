@@ -13,6 +13,7 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
   const open = new Set<string>();
   const modelNames = new Map<string, string>();
   let calls = 0;
+  let called = Promise.withResolvers<void>();
   let garbage: { lines: number; first: string } | null = null;
   const unknown = new Set<string>();
 
@@ -20,6 +21,8 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
     if (event.type === "tool_call") {
       calls++;
       open.add(event.id);
+      called.resolve();
+      called = Promise.withResolvers();
       if (questions.test(event.tool)) send({ type: "interruption", question: questionIn(event.input), url: null });
     }
     if (event.type === "tool_result") open.delete(event.id);
@@ -31,6 +34,8 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
     calls: () => calls,
     /** The only call in progress; null if there are none or several. */
     openCall: (): string | null => (open.size === 1 ? ([...open][0] ?? null) : null),
+    /** Resolves with the next call, or after a timeout. */
+    nextCall: (ms: number): Promise<unknown> => Promise.race([called.promise, Bun.sleep(ms)]),
     /** An unreadable line of the stream. */
     misread(line: string | null): void {
       garbage ??= { lines: 0, first: line === null ? "a line of more than 32 MiB" : line.slice(0, maxShown) };

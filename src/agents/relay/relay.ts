@@ -29,7 +29,7 @@ type Options = RelayTerms & {
   /** The run's session at the egress proxy. */
   egress: { path: string; token: string };
   /** ID of the tool call in progress, if one sandbox runs for many calls; null: unknown. */
-  openCall?: () => string | null;
+  openCall?: () => Promise<string | null>;
 };
 
 export type Relay = {
@@ -49,7 +49,7 @@ export type Relay = {
  * URL, so that the egress proxy can map and record it. Tunnels to other hosts pass through unopened, or are refused by the egress proxy.
  */
 export async function openRelay(options: Options): Promise<Relay> {
-  const { folder, egress, task, reader, tell, now, openCall = () => null } = options;
+  const { folder, egress, task, reader, tell, now, openCall = async () => null } = options;
   const home = mkdtempSync(join(folder, "relay-"));
   const socketPath = join(home, "socket");
   const authority = await createAuthority(now);
@@ -67,14 +67,16 @@ export async function openRelay(options: Options): Promise<Relay> {
     hosts,
     accept: (socket) => void server.emit("connection", socket),
   });
-  const callOf = (request: http.IncomingMessage) => {
+  const callOf = async (request: http.IncomingMessage) => {
     const call = tunnels.callOf(request);
-    const id = openCall();
+    const id = await openCall();
     if (call === null || id === null) return call;
     return { ...call, credentials: `Basic ${Buffer.from(`${id}:${egress.token}`).toString("base64")}` };
   };
-  server.on("request", (request, response) => forward(callOf(request), request, response));
-  server.on("upgrade", (request, socket: net.Socket, head) => upgrade(callOf(request), request, socket, head));
+  server.on("request", async (request, response) => forward(await callOf(request), request, response));
+  server.on("upgrade", async (request, socket: net.Socket, head) =>
+    upgrade(await callOf(request), request, socket, head),
+  );
   server.on("connect", (request, socket: net.Socket, head) => tunnels.open(request, socket, head));
   server.requestTimeout = 0;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
