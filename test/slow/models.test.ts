@@ -184,7 +184,7 @@ describe("evald model", () => {
     const refusals = {
       "openai/nosuch": ["openai", "404", "the model nosuch does not exist", fake.baseUrls.openai],
       "openai-compatible/garbage": ["openai-compatible", fake.baseUrls.openai],
-      "openai-compatible/half": ["openai-compatible", "ECONNRESET: The socket connection was closed unexpectedly"],
+      "openai-compatible/half": ["openai-compatible", "sent an incomplete response"],
       "openai-compatible/unpaid": ["openai-compatible", "402", "no credits"],
     };
     for (const [model, facts] of Object.entries(refusals)) {
