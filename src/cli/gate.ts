@@ -51,7 +51,7 @@ export function addGate(
   program
     .command("gate")
     .description("Run prompts against a preview and the live docs, and fail if the preview is worse")
-    .argument("[prompts...]", "IDs or titles of the prompts to run; several get one verdict")
+    .argument("[prompts...]", "IDs or titles of the prompts to run; several prompts share one verdict")
     .option("--tag <tag>", "Run all prompts with this tag instead")
     .option(
       "--url-map <host=url>",

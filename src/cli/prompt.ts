@@ -90,7 +90,7 @@ export function addPrompt(program: Command, configOf: () => Config): void {
     });
   prompt
     .command("baseline <id> [eval-request]")
-    .description("Pin an evaluation as the baseline of a prompt; without one, unpin it")
+    .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline")
     .option("--org <name>", "Organization (required if there are several)")
     .addHelpText(
       "after",
