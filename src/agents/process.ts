@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { giveWay } from "./priority.ts";
 
@@ -119,6 +119,9 @@ const sought = new Set<string>();
 /** A scan that has not started yet serves all waiting callers, since many runs may end at once. */
 let nextLook: Promise<Set<string>> | null = null;
 let lastLook: Promise<unknown> = Promise.resolve();
+/** Processes without an environment at the last scan. */
+let bare = new Set<number>();
+const execMs = 2;
 
 /** Kills every process with the mark in its environment, including those that left the group. Rescans until none is left. */
 async function killMarked(mark: string): Promise<void> {
@@ -138,10 +141,13 @@ async function killMarked(mark: string): Promise<void> {
 async function killSought(): Promise<Set<string>> {
   nextLook = null;
   const found = new Set<string>();
+  const bareNow = new Set<number>();
   for (const [index, pid] of listProcesses().entries()) {
     // Takes microseconds per process, too little to yield, but a machine may have thousands.
     if (index % 25 === 24) await turn();
-    const mark = environmentOf(pid).find((entry) => sought.has(entry));
+    const environment = environmentOf(pid);
+    if (environment.length === 1 && environment[0] === "" && isProgram(pid)) bareNow.add(pid);
+    const mark = environment.find((entry) => sought.has(entry));
     if (mark === undefined) continue;
     found.add(mark);
     try {
@@ -150,7 +156,22 @@ async function killSought(): Promise<Set<string>> {
       // Already exited.
     }
   }
+  // A process that is executing another program has no environment for a moment: it may be one of those to kill.
+  if ([...bareNow].some((pid) => !bare.has(pid))) {
+    for (const mark of sought) found.add(mark);
+    await Bun.sleep(execMs);
+  }
+  bare = bareNow;
   return found;
+}
+
+/** Neither a kernel thread nor a process that has exited. */
+function isProgram(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/exe`) !== "";
+  } catch {
+    return false;
+  }
 }
 
 const listProcesses = (): number[] =>
