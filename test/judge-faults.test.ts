@@ -1,10 +1,7 @@
-import { afterEach, describe, expect, spyOn, test } from "bun:test";
-import type { AgentEvent } from "../src/agents/agent.ts";
+import { afterEach, describe, expect, test } from "bun:test";
 import type { Answer } from "../src/grading/judge/rubric.ts";
-import { gradeSession } from "../src/grading/score.ts";
-import { readSession } from "../src/reports/session-events.ts";
 import { attacksOn } from "./support/attacks.ts";
-import { serveFakeModel, type Turn } from "./support/fake-model.ts";
+import type { Turn } from "./support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
 import { isThorough } from "./support/thorough.ts";
 
@@ -22,8 +19,7 @@ afterEach(async () => {
 });
 const runOnce = (said: Answer | string, session = modelSession(), env = {}) =>
   judged({ turns: [says(said)], sessions: [session], env }).run();
-const dimension = (report: { dimensions: { name: string; score: number; desc: string }[] }, name: string) =>
-  report.dimensions.find((each) => each.name === name);
+const isDropped = (name: string) => !name.startsWith("a Markdown image");
 
 describe("a judge that fails", () => {
   const half = JSON.stringify(answer()).slice(0, 200);
@@ -178,4 +174,3 @@ describe("a page that addresses the judge", () => {
     }
   });
 });
-

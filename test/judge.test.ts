@@ -3,13 +3,8 @@ import type { AgentEvent } from "../src/agents/agent.ts";
 import type { Answer } from "../src/grading/judge/rubric.ts";
 import { gradeSession } from "../src/grading/score.ts";
 import { readSession } from "../src/reports/session-events.ts";
-import { attacksOn } from "./support/attacks.ts";
-import { serveFakeModel, type Turn } from "./support/fake-model.ts";
+import { serveFakeModel } from "./support/fake-model.ts";
 import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
-import { isThorough } from "./support/thorough.ts";
-
-// biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
-type Report = any;
 
 const apps: ReturnType<typeof judgedApp>[] = [];
 function judged(...options: Parameters<typeof judgedApp>) {
@@ -363,8 +358,6 @@ describe("a claim that the session doesn't support", () => {
     expect(JSON.stringify(report.frictionPoints)).not.toContain("The judge:");
   });
 });
-
-const isDropped = (name: string) => !name.startsWith("a Markdown image");
 
 describe("the input of the judge", () => {
   const promptOf = (app: ReturnType<typeof judged>) =>

@@ -11,7 +11,7 @@ import type { Person } from "./person.ts";
 
 const resetLifeMs = 24 * 3600_000;
 
-/** Stands in a reset link for the ID of the owner who made it, if the link was emailed to the address or made by the operator. */
+/** In a reset link, replaces the ID of the owner who made it if the link was emailed or made by the operator. */
 const service = "service";
 
 type Inside = {
