@@ -45,7 +45,7 @@ export function gateMarkdown(gate: Gate): string {
 const safe = (untrusted: string): string => text(untrusted).replaceAll("@", "@\u200b");
 
 const figures: [string, (side: EvalResult) => string][] = [
-  ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed to start`)],
+  ["Runs", ({ n, infraFailures }) => (infraFailures === 0 ? `${n}` : `${n}, ${infraFailures} failed`)],
   ["Score", ({ score }) => (score === null ? "none" : `${score.mean}${range(score)}`)],
   ["Goal reached", ({ successes, successRate }) => (successRate ? `${successes} of ${successRate.of}` : "not judged")],
   ["Median time", ({ medianSeconds }) => (medianSeconds === null ? "unknown" : `${medianSeconds} s`)],

@@ -52,7 +52,7 @@ function resultText({ n, label, score, successRate, infraFailures, unfinished, s
     return `${capitalize(label)}. Run it 4+ times to tell a real change from noise${unfinished > 0 ? `; ${unfinished} pending` : ""}.`;
   const parts = [`mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`];
   if (successRate) parts.push(`goal reached in ${Math.round(successRate.value * successRate.of)} of ${successRate.of}`);
-  if (infraFailures > 0) parts.push(`${infraFailures} failed to start`);
+  if (infraFailures > 0) parts.push(`${infraFailures} failed`);
   if (unfinished > 0) parts.push(`${unfinished} pending`);
   if (smallestChange !== null) parts.push(`minimum detectable change ${smallestChange} points`);
   return parts.join("; ");

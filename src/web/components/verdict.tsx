@@ -43,7 +43,7 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
                   <td class="number">
                     {side.n}
                     {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
-                    {side.infraFailures > 0 && <small> {side.infraFailures} failed to start</small>}
+                    {side.infraFailures > 0 && <small> {side.infraFailures} failed</small>}
                     {side.unfinished > 0 && <small> {side.unfinished} pending</small>}
                   </td>
                   <td class="number">{side.score ? formatMean(side.score) : "–"}</td>

@@ -86,7 +86,7 @@ export function EvalPart({ site: { base }, request, failures, now }: Part) {
           <dd>
             {n} of {runs.length}
           </dd>
-          <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed to start`}</dd>
+          <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed`}</dd>
         </div>
       </dl>
       {n > 0 && n < 4 && (
