@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Answer } from "../src/grading/judge/rubric.ts";
-import { attacksOn } from "./support/attacks.ts";
-import type { Turn } from "./support/fake-model.ts";
-import { answer, judgedApp, modelSession, part, rows, says } from "./support/judged.ts";
-import { isThorough } from "./support/thorough.ts";
+import type { Answer } from "../../src/grading/judge/rubric.ts";
+import { attacksOn } from "../support/attacks.ts";
+import type { Turn } from "../support/fake-model.ts";
+import { answer, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
+import { isThorough } from "../support/thorough.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
 type Report = any;
