@@ -37,7 +37,8 @@ export async function setUpWorkspace({ task, sandbox, signal, tell }: Setting, c
     tell({ type: "milestone", name: "workspace_prepared", detail });
   }
   mkdirSync(baselineOf(sandbox), { mode: 0o700 });
-  await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
+  // Without a set-up the workspace is empty.
+  if (setup) await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
   // A sandbox of a service that runs as root belongs to another user, and the folder around it is closed to all others.
   chmodSync(baselineOf(sandbox), 0o755);
 }
