@@ -13,15 +13,15 @@ const code = !isMainThread
 if (code !== 0) process.exit(code);
 
 async function thread(): Promise<number> {
-  const { runGraderThread } = await import("./reports/grader.ts");
-  runGraderThread();
+  const { runThread } = await import("./cli/thread.ts");
+  await runThread();
   return 0;
 }
 
 async function agent(): Promise<number> {
   process.stderr.on("error", () => {});
   const { runAgent } = await import("./cli/agent.ts");
-  return await runAgent();
+  return await runAgent({ early: rest[0] === "wait" ? (rest[1] === "model" ? "model" : "rules") : null });
 }
 
 /** Never touches process.stdout or process.stderr: Bun would make them non-blocking, and the command that shares them would lose output. */
@@ -34,5 +34,5 @@ async function program(): Promise<number> {
   // Output that a full or closed stderr rejects is dropped; the work goes on.
   process.stderr.on("error", () => {});
   const { runProgram } = await import("./cli/program.ts");
-  return await runProgram(process.argv.slice(2), process.env, { gradeWith: Bun.main });
+  return await runProgram(process.argv.slice(2), process.env, { threadProgram: Bun.main });
 }

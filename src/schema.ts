@@ -6,12 +6,18 @@ export const Id = Type.String({ format: "uuid" });
 export const Time = Type.String({ format: "date-time" });
 export const Url = Type.String({ format: "uri" });
 
-/** A date or time in a query; `toInstant` reads it. */
+/** The URL that replaces a host. The check of its format takes a second for a text of a megabyte. */
+export const MappedUrl = Type.String({ format: "uri", maxLength: 4000 });
+
+/** A date, in the time zone of the organization, or a time in a query; `toInstant` reads it. */
 export const Moment = (description: string) =>
   Type.String({ maxLength: 40, description: `${description}, such as 2026-11-21 or 2026-11-21T09:30:00Z` });
 
-/** Epoch milliseconds of a date, or of a date and time with its offset. Throws bad_request that names the field. */
-export function toInstant(field: string, text: string): number {
+/**
+ * Epoch milliseconds of a date and time with its offset, or of the start of a date in a time zone. Throws bad_request that
+ * names the field.
+ */
+export function toInstant(field: string, text: string, timeZone: string): number {
   const day = text.slice(0, 10);
   const at = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/.test(text)
     ? Date.parse(text)
@@ -22,7 +28,8 @@ export function toInstant(field: string, text: string): number {
       field,
       "must be a date, or a date and time with an offset, such as 2026-11-21 or 2026-11-21T09:30:00Z",
     );
-  return at;
+  if (timeZone === "UTC" || text.length > day.length) return at;
+  return Temporal.PlainDate.from(day).toZonedDateTime(timeZone).epochMilliseconds;
 }
 
 /** A time in responses, ISO 8601 in UTC. Numbers are epoch milliseconds. */
@@ -38,6 +45,12 @@ TypeRegistry.Set("PathId", (_, value) => typeof value === "string");
 export const PathId = (description: string) =>
   Type.Unsafe<string>({ [Kind]: "PathId", type: "string", format: "uuid", description });
 
+TypeRegistry.Set("Score", (_, value) => typeof value === "number" && value >= 0 && value <= 100);
+
+/** A score in a query. Elysia would turn a plain number into a choice between a number and a text. */
+export const Score = (description: string) =>
+  Type.Unsafe<number>({ [Kind]: "Score", type: "number", minimum: 0, maximum: 100, description });
+
 /** An absolute http(s) URL; `checkHttpUrl` checks what a pattern cannot. */
 export const HttpUrl = (description: string) =>
   Type.String({ format: "uri", pattern: "^[hH][tT][tT][pP][sS]?://", maxLength: 2000, description });
@@ -51,12 +64,17 @@ export function checkHttpUrl(field: string, value: string): void {
   if (!httpUrl(value)) throw invalidField(field, `${JSON.stringify(value)} is not an absolute http or https URL`);
 }
 
-/** A name that a person chose, trimmed. Throws bad_request unless it has 1 to 200 characters. */
+/** A name that a person chose, trimmed. Throws bad_request unless it has 1 to 200 characters, none of them a control character. */
 export function toName(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > 200) throw invalidField("name", "must be 1 to 200 characters long");
+  if (/\p{Cc}/u.test(name)) throw invalidField("name", "must not contain control characters");
   return name;
 }
+
+/** The secret part of a URL: 24 characters, 144 bits. */
+export const newUrlSecret = (): string =>
+  crypto.getRandomValues(new Uint8Array(18)).toBase64({ alphabet: "base64url", omitPadding: true });
 
 /** Matches an API key anywhere in a text. */
 export const keyShape = /evals_[0-9A-Za-z]{36}/;

@@ -4,7 +4,7 @@ import { testApp } from "./support/app.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
-const app = testApp();
+const app = testApp({ env: { EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") } });
 const { runId, slug } = runWithReport(app, niceGrade);
 const [row] = app.db.$client
   .query<{ prompt_id: string; eval_request_id: string }, []>("select prompt_id, eval_request_id from runs")
@@ -20,6 +20,17 @@ app.db
   .run();
 const [friction] = app.service.reports.getReport(app.a.org, slug).frictionPoints;
 
+const preview = { "docs.example.com": "https://preview.example.com" };
+const gate = await app.service.gates.requestGate(app.a.org, { promptId, urlMap: preview, trigger: "api" });
+
+const destination = app.service.notifier.destinations.createDestination(app.a.org, {
+  ...{ kind: "webhook", url: "https://hooks.example.com/", events: ["run.completed"] },
+});
+const delivery = app.service.notifier.deliveries.testDestination(app.a.org, destination.id);
+
+app.service.field.reportFriction(app.a.org, "key", { where: "upload", tried: "x", happened: "y" });
+const [fieldFriction] = app.service.field.listField(app.a.org, {}, { limit: 1, offset: 0 }).items;
+
 /** Values of path parameters: objects of A. */
 const ids: Record<string, string> = {
   slug,
@@ -31,15 +42,22 @@ const ids: Record<string, string> = {
   badge: "none.svg",
   page: "start",
   seq: "0",
+  gateId: gate.id,
+  dismissalId: "none",
   evalId: row?.eval_request_id ?? "",
   shareId: "none",
+  trustId: "none",
+  workerId: "none",
+  destinationId: destination.id,
+  deliveryId: delivery.id,
   name: picture,
+  fieldId: fieldFriction?.id ?? "",
   fingerprint: friction?.fingerprint ?? "",
 };
 
 /** Public pages. */
 const isPublic = (path: string) =>
-  /^\/($|style\.css|client\.js|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/)/.test(
+  /^\/($|style\.css|client\.js|inter\.woff2|theme$|llms\.txt|robots\.txt|sitemap\.xml|docs|swagger|openapi|healthz|readyz|sign-in|sign-out|badges\/|example|setup\/|invite\/|reset\/|shared\/|results\/)/.test(
     path,
   );
 /** Streams until the client disconnects. */
@@ -49,12 +67,16 @@ const isOwn = (path: string) => /^\/account\b/.test(path);
 
 /** Forms that a member may submit besides their own account. All others require an admin or an owner. */
 const memberMay: RegExp[] = [
-  /^\/prompts(\/preview|\/:promptId\/(edit|status|run))?$/,
+  /^\/first-steps\/hide$/,
+  /^\/reports\/:slug\/dismissals/,
+  /^\/prompts(\/preview|\/schedule|\/:promptId\/(edit|status|run))?$/,
   /^\/reports\/:slug\/done\/:fingerprint$/,
+  /^\/friction\/field\/:fieldId\/state$/,
   /^\/runs\/:runId\/(cancel|rerun)$/,
+  /^\/(runs|reports|prompts)\/selected\/(re)?run$/,
 ];
 /** Forms that require an owner. */
-const ownerOnly: RegExp[] = [/^\/settings\/members\//, /^\/settings$/, /^\/reports\/:slug\/shares/];
+const ownerOnly: RegExp[] = [/^\/settings\/(members|ci|workers)\b/, /^\/settings$/, /^\/reports\/:slug\/shares/];
 
 const { routes } = app.app;
 const pages = routes
@@ -63,7 +85,7 @@ const pages = routes
 const pathOf = (path: string) =>
   path.replace(/:(\w+)/g, (_, name: string) => {
     const id = ids[name];
-    if (id === undefined) throw new Error(`say in the test what :${name} of ${path} stands for`);
+    if (id === undefined) throw new Error(`add an ID for :${name} of ${path} to this test`);
     return id;
   }) + (path === "/friction/:fingerprint" ? `?promptId=${promptId}` : "");
 const closed = pages.filter(({ path }) => !isPublic(path) && !isStream(path));

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { create } from "tar";
 import { testApp } from "./support/app.ts";
+import { browse, signedIn } from "./support/people.ts";
 
 const packed = async (files: Record<string, string>): Promise<Uint8Array> =>
   new Uint8Array(await new Bun.Archive(files, { compress: "gzip" }).bytes());
@@ -111,7 +112,89 @@ test.each([
   ["workspace.env", { env: { https_proxy: "http://evil.test" } }],
   ["workspace.env", { env: { LD_PRELOAD: "/tmp/x.so" } }],
   ["workspace", { image: "debian" }],
+  ["workspace.skills", { skills: {} }],
+  ["workspace.skills.folder", { skills: { folder: "../skills" } }],
+  ["workspace.skills.archive", { skills: { archive: "0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70" } }],
+  ["workspace.mcpServers.acme", { mcpServers: { acme: { url: "https://a.test/", command: "x" } } }],
+  ["workspace.mcpServers.acme.url", { mcpServers: { acme: { url: "ftp://a.test/" } } }],
+  ["workspace.mcpServers", { mcpServers: { "a/b": { command: "x" } } }],
 ])("an invalid workspace is rejected at %s", async (field, workspace) => {
   const { status, body } = await testApp().send("POST", "/api/v1/prompts", { body: { text: "x", workspace } });
   expect([status, body.detail]).toEqual([400, expect.stringContaining(`Invalid ${field}`)]);
+});
+
+describe("the form of a prompt", () => {
+  const app = testApp();
+  const { send, service, a } = app;
+
+  /** A new prompt with files, by a person or by a browser without a session. */
+  const submit = async (person: ReturnType<typeof browse>, path: string, fields: Record<string, string | Blob>) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    const encoded = new Response(form);
+    const headers = { origin: new URL(app.baseUrl).origin, "content-type": encoded.headers.get("content-type") ?? "" };
+    return await person.postBody(path, await encoded.bytes(), headers);
+  };
+  const text = "Read https://docs.example.com/";
+  const file = (data: Uint8Array) => new File([Buffer.from(data)], "starter.tar.gz");
+  const actionOf = (body: string) =>
+    (/<form method="post" action="(\/prompts[^"]*)" enc/.exec(body)?.[1] ?? "").replaceAll("&amp;", "&");
+
+  test("uploads archives, and keeps them when another field is wrong", async () => {
+    const person = await signedIn(app);
+    const data = await packed({ "README.md": "# Hi" });
+    const action = actionOf((await person.get("/prompts/new")).body);
+    const fields = { text, "upload.archive": file(data), "upload.skillsArchive": new File([], "") };
+    const wrong = await submit(person, action, { ...fields, runsPerEval: "0" });
+    const [stored] = (await send("GET", "/api/v1/archives")).body;
+    expect([wrong.status, wrong.body.includes(`<option value="${stored.id}" selected`)]).toEqual([400, true]);
+    const preview = await submit(person, action, { ...fields, do: "preview" });
+    expect([preview.status, preview.body.includes(`<option value="${stored.id}" selected`)]).toEqual([200, true]);
+    const { location } = await submit(person, action, fields);
+    const id = location?.split("/").at(-1) ?? "";
+    expect(service.prompts.getPrompt(a.org, id).workspace).toEqual({ archive: stored.id });
+    const skills = await packed({ "SKILL.md": "---\nname: x\n---" });
+    await submit(person, actionOf((await person.get(`/prompts/${id}/edit`)).body), {
+      text,
+      "upload.skillsArchive": file(skills),
+    });
+    const both = (await send("GET", "/api/v1/archives")).body;
+    expect([both.length, service.prompts.getPrompt(a.org, id).workspace]).toEqual([
+      2,
+      { skills: { archive: both[0].id } },
+    ]);
+  });
+
+  test.each([
+    ["leads out of the archive", hostile({ path: "../evil" }), 400],
+    ["leads out of the archive", hostile({ path: "a", type: "2", link: "/etc/passwd" }), 400],
+    ["compressed with gzip", new TextEncoder().encode("PK\u0003\u0004"), 400],
+    ["compressed with gzip", new Uint8Array(), 400],
+    ["5 MiB", Buffer.concat([gzipSync("x"), Buffer.alloc(5 * 1024 ** 2)]), 413],
+  ])("names what is wrong with an archive: %s", async (problem, data, status) => {
+    const person = await signedIn(app);
+    const answer = await submit(person, "/prompts", { text: "Kept text", "upload.archive": file(data) });
+    const [, said] = /<p class="wrong">(archive:[^<]*)</.exec(answer.body) ?? [];
+    expect([answer.status, said]).toEqual([status, expect.stringContaining(problem)]);
+    expect(answer.body).toContain("Kept text");
+  });
+
+  test("keeps the archive if the session has ended, and rejects archives without a session", async () => {
+    const person = await signedIn(app);
+    const action = actionOf((await person.get("/prompts/new")).body);
+    // Random bytes, larger than the forms that everyone may send.
+    const data = await packed({
+      "data.bin": Buffer.from(crypto.getRandomValues(new Uint8Array(64 * 1024))).toString("base64"),
+    });
+    const fields = { text: "Sent twice https://docs.example.com/", "upload.archive": file(data) };
+    expect((await submit(browse(app), "/prompts", fields)).status).toBe(413);
+    expect((await submit(browse(app), "/prompts?upload=MQ.AAAA", fields)).status).toBe(413);
+    const unsent = await submit(browse(app), action, fields);
+    expect([unsent.status, actionOf(unsent.body)]).toEqual([401, action]);
+    const hidden = [...unsent.body.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)"/g)];
+    const again = Object.fromEntries(hidden.map(([, name = "", value = ""]) => [name, value]));
+    const { location } = await submit(person, actionOf(unsent.body), again);
+    const prompt = service.prompts.getPrompt(a.org, location?.split("/").at(-1) ?? "");
+    expect(service.archives.readArchive(a.org, prompt.workspace?.archive ?? "").equals(data)).toBe(true);
+  });
 });

@@ -38,6 +38,7 @@ test("without an environment, every setting has its default", () => {
     maxToolCalls: 200,
     maxBytesOut: 50 * 1024 ** 2,
     workspaceBytes: 1024 ** 3,
+    corsOrigins: [],
     allowPrivate: [],
     agentModel: null,
     judgeModels: [],
@@ -52,7 +53,9 @@ test("without an environment, every setting has its default", () => {
       "openai-compatible": { key: null, baseUrl: null },
     },
     egressAllow: [],
+    workers: { redisUrl: null, waitMs: 600_000, labels: [], gatewayUrl: null },
     people: { canCreateOrgs: false, mail: null, oidc: null },
+    telemetry: { metrics: null, otlp: null },
     drainMs: 30_000,
     logLevel: "info",
     logFormat: "auto",
@@ -83,6 +86,7 @@ test("every setting is read", () => {
       EVALD_MAX_TOOL_CALLS: "7",
       EVALD_MAX_UPLOAD_MB: "1",
       EVALD_WORKSPACE_MB: "3",
+      EVALD_CORS_ORIGINS: "https://app.acme.example/, http://localhost:5173",
       EVALD_ALLOW_PRIVATE: "docs.internal, Docs.internal:8080,10.0.0.0/8,127.0.0.1:4000,[::1]:80,fd00::/8,::1",
       EVALD_AGENT_MODEL: "anthropic/claude-opus-4-8",
       EVALD_JUDGE_MODEL: "openai-compatible/meta/llama-4:free, openai/gpt-5",
@@ -95,6 +99,10 @@ test("every setting is read", () => {
       ANTHROPIC_BASE_URL: "http://127.0.0.1:4000/",
       OPENAI_API_KEY: "",
       OPENAI_COMPATIBLE_BASE_URL: "http://127.0.0.1:11434/v1/",
+      EVALD_REDIS_URL: "redis://:secret@redis.example:6379/2",
+      EVALD_WORKER_WAIT_SECONDS: "0",
+      EVALD_WORKER_LABELS: "gpu, eu,gpu",
+      EVALD_GATEWAY_URL: "https://evald.example/gateway/",
       EVALD_EGRESS_ALLOW: "api.acme.example, *.Acme.dev",
       EVALD_PEOPLE_MAKE_ORGS: "1",
       EVALD_SMTP_URL: "smtps://me:secret@mail.example.com",
@@ -104,6 +112,10 @@ test("every setting is read", () => {
       EVALD_OIDC_CLIENT_SECRET: "s3cret",
       EVALD_OIDC_NAME: "Acme ID",
       EVALD_OIDC_JOIN: "Acme.example=Acme Inc",
+      EVALD_METRICS_ADDRESS: "[::1]:9464",
+      EVALD_OTLP_URL: "https://otel.example.com/v1/traces",
+      EVALD_OTLP_HEADERS: "Authorization=Bearer a=b, x-team=docs",
+      EVALD_OTLP_CONTENT: "1",
       EVALD_DRAIN_SECONDS: "0",
       EVALD_TRUST_PROXY: "1",
       EVALD_LOG_LEVEL: "debug",
@@ -131,6 +143,7 @@ test("every setting is read", () => {
     maxToolCalls: 7,
     maxBytesOut: 1024 ** 2,
     workspaceBytes: 3 * 1024 ** 2,
+    corsOrigins: ["https://app.acme.example", "http://localhost:5173"],
     allowPrivate: [
       { host: "docs.internal", port: null },
       { host: "docs.internal", port: 8080 },
@@ -156,6 +169,12 @@ test("every setting is read", () => {
       "openai-compatible": { key: null, baseUrl: "http://127.0.0.1:11434/v1" },
     },
     egressAllow: ["api.acme.example", "*.acme.dev"],
+    workers: {
+      redisUrl: "redis://:secret@redis.example:6379/2",
+      waitMs: 0,
+      labels: ["gpu", "eu"],
+      gatewayUrl: "https://evald.example/gateway",
+    },
     people: {
       canCreateOrgs: true,
       mail: { url: "smtps://me:secret@mail.example.com", from: "evald <evald@example.com>" },
@@ -165,6 +184,14 @@ test("every setting is read", () => {
         clientSecret: "s3cret",
         name: "Acme ID",
         join: { domain: "acme.example", orgName: "Acme Inc" },
+      },
+    },
+    telemetry: {
+      metrics: { host: "[::1]", port: 9464 },
+      otlp: {
+        url: "https://otel.example.com/v1/traces",
+        headers: { authorization: "Bearer a=b", "x-team": "docs" },
+        withContent: true,
       },
     },
     drainMs: 0,
@@ -184,6 +211,8 @@ test.each([
   ["EVALD_BASE_URL", "https://x@example.com"],
   ["EVALD_BASE_URL", "https://:word@example.com"],
   ["EVALD_CONCURRENCY", "0"],
+  ["EVALD_CORS_ORIGINS", "*"],
+  ["EVALD_CORS_ORIGINS", "https://app.acme.example/path"],
   ["EVALD_ALLOW_PRIVATE", "http://10.0.0.1"],
   ["EVALD_ALLOW_PRIVATE", "10.0.0.0/33"],
   ["EVALD_ALLOW_PRIVATE", "10.0.0/8"],
@@ -193,6 +222,8 @@ test.each([
   ["EVALD_EGRESS_ALLOW", "https://acme.dev"],
   ["EVALD_EGRESS_ALLOW", "acme.dev:443"],
   ["EVALD_EGRESS_ALLOW", "*"],
+  ["EVALD_GATEWAY_URL", "http://evald.example/gateway"],
+  ["EVALD_GATEWAY_URL", "https://evald.example/gateway?a=1"],
   ["EVALD_EGRESS_ALLOW", "a.*.dev"],
   ["EVALD_LOG_LEVEL", "loud"],
   ["EVALD_LOG_FORMAT", "xml"],
@@ -202,6 +233,26 @@ test.each([
 ])("%s=%s is rejected, and the message quotes the value", (name, value) => {
   expect(() => readConfig({ [name]: value })).toThrow(ConfigError);
   expect(() => readConfig({ [name]: value })).toThrow(`Invalid ${name} ${JSON.stringify(value)}: must be `);
+});
+
+test.each([
+  // Clients of an open Redis can start agents on workers.
+  "redis://redis.example:6379",
+  "redis://user@10.0.0.1",
+  "http://127.0.0.1:6379",
+  "redis://127.0.0.1/evald",
+])("EVALD_REDIS_URL=%s is rejected", (url) => {
+  expect(() => readConfig({ EVALD_REDIS_URL: url })).toThrow("Invalid EVALD_REDIS_URL: must be ");
+});
+
+test.each([
+  "redis://127.0.0.1:6379",
+  "redis://localhost",
+  "redis://[::1]:6379/1",
+  "redis://:word@10.0.0.1",
+  "rediss://redis.example",
+])("EVALD_REDIS_URL=%s is accepted", (url) => {
+  expect(readConfig({ EVALD_REDIS_URL: url }).workers.redisUrl).toBe(url);
 });
 
 test.each([

@@ -67,6 +67,9 @@ test("of real docs: pages read and how they were found, pages not read, and fric
     "open",
   ]);
   expect((await send("GET", `/api/v1/prompts/${prompt.id}/docs-map`)).body).toEqual(map);
+  // On its page, friction is named by its title and not only by its severity.
+  const page = (await send("GET", `/providers/${provider.id}`, { headers: { accept: "text/html" } })).body;
+  expect(page).toMatch(/class="pill severity[^>]*>Dead link on Acme: \/gone \(404\)/);
 });
 
 test("counts published runs on the live docs by month and agent, and separates guesses", async () => {

@@ -4,23 +4,28 @@ import { join } from "node:path";
 import type { TSchema } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { parse } from "unbash";
-import { toTools } from "../src/app.tsx";
 import { createProgram } from "../src/cli/program.ts";
 import { readConfig, settingTable } from "../src/config/config.ts";
 import { errorStatus } from "../src/errors.ts";
 import { rowTypes } from "../src/exchange/rows.ts";
 import { ApiError } from "../src/http/operation.ts";
+import type { Lease } from "../src/jobs/queue.ts";
+import { toTools } from "../src/mcp-endpoints.ts";
+import { events } from "../src/notifications/events.ts";
+import type { WorkerStatus } from "../src/places/roster.ts";
 import { PromptPatch, PromptSummary } from "../src/prompts/schema.ts";
 import { JudgeVariance } from "../src/reports/judge-variance.ts";
 import { RunReport } from "../src/reports/schema.ts";
 import { RunRequest, RunResponse } from "../src/runs/schema.ts";
+import { createMetrics } from "../src/telemetry/metrics.ts";
 import { docs, toHtml } from "../src/web/docs.ts";
 import { withFigures } from "./bench/figures.ts";
 import { testApp } from "./support/app.ts";
 import { commandsOf, commandsTable, docFile, partOf, settingsTable, toolsTable } from "./support/generated.ts";
+import { signedIn } from "./support/people.ts";
 
 const csp =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const slugs = docs.map(({ slug }) => slug);
 const root = join(import.meta.dir, "..");
 const none = { authorization: "" };
@@ -43,7 +48,7 @@ describe("documentation", () => {
     const negotiated = await get(app, `/docs/${slug}`, { accept: "text/markdown, text/html;q=0.5" });
     expect(page.status).toBe(200);
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
-    expect(page.headers.get("vary")).toBe("Accept, Accept-Encoding");
+    expect(page.headers.get("vary")).toBe("Accept, Cookie, Accept-Encoding");
     expect(page.headers.get("content-security-policy")).toBe(csp);
     expect(page.headers.get("x-content-type-options")).toBe("nosniff");
     expect(page.body).toContain(`<link rel="canonical" href="http://localhost:3000/docs/${slug}"/>`);
@@ -57,14 +62,16 @@ describe("documentation", () => {
     expect(markdown.headers.get("content-type")).toBe("text/markdown; charset=utf-8");
     expect(markdown.body).toMatch(/^# .+\n\n> .+\n\nFor agents: \[http:\/\/localhost:3000\/llms\.txt\]/);
     expect(negotiated.body).toBe(markdown.body);
-    expect(negotiated.headers.get("vary")).toBe("Accept, Accept-Encoding");
+    expect(negotiated.headers.get("vary")).toBe("Accept, Cookie, Accept-Encoding");
   });
 
   test.each(slugs)("every code block of %s names its language, and JSON and shell parse", async (slug) => {
     const { body } = await get(app, `/docs/${slug}.md`);
     const fences = [...body.matchAll(/^```(.*)$/gm)].map(([, name]) => name);
     expect(
-      fences.filter((_, i) => i % 2 === 0).filter((name) => !/^(bash|json|text|ini|toml|nginx|yaml)$/.test(name ?? "")),
+      fences
+        .filter((_, i) => i % 2 === 0)
+        .filter((name) => !/^(bash|js|json|text|ini|toml|nginx|yaml)$/.test(name ?? "")),
     ).toEqual([]);
     expect(fences.filter((name, i) => i % 2 === 1 && name !== "")).toEqual([]);
     for (const code of codeOf(body, "yaml")) expect(() => Bun.YAML.parse(code), code).not.toThrow();
@@ -116,10 +123,60 @@ describe("documentation", () => {
   });
 });
 
+describe("search", () => {
+  const found = (html: string) =>
+    [...html.matchAll(/<ol class="found">[\s\S]*?<\/ol>/g)].flatMap(([list]) => linksOf(list));
+
+  test("finds the sections with all words, in any form of them, and marks them", async () => {
+    const { status, body } = await get(app, "/docs/search?q=api+key");
+    expect([status, found(body).some((href) => href.startsWith("/docs/keys"))]).toEqual([200, true]);
+    expect(body).toMatch(/<mark>keys?<\/mark>/i);
+    expect(found((await get(app, "/docs/search?q=webho")).body).length).toBeGreaterThan(0);
+    expect(found(body).length).toBeLessThanOrEqual(20);
+  });
+
+  test("leads to headings that exist", async () => {
+    for (const href of found((await get(app, "/docs/search?q=run")).body)) {
+      const [path = "", anchor] = href.split("#");
+      if (anchor !== undefined) expect((await get(app, path)).body).toContain(` id="${anchor}"`);
+    }
+  });
+
+  test.each(["", "%20", "%22", "AND", "a*%20OR%20NEAR(", "%00", "zzzzzz", `${"long+".repeat(500)}`])(
+    "accepts any words: %s",
+    async (q) => {
+      const { status, body } = await get(app, `/docs/search?q=${q}`);
+      expect([status, body.includes("<search>")]).toEqual([200, true]);
+    },
+  );
+});
+
+test("people who are signed in read the docs with the menu of their organization; caches don't keep that", async () => {
+  const ada = await signedIn(app, { role: "viewer" });
+  for (const path of ["/docs", "/docs/runs", "/docs/api", "/docs/search?q=gate"]) {
+    const inside = await ada.get(path);
+    expect([path, inside.headers.get("cache-control")]).toEqual([path, "private, no-store"]);
+    expect(inside.body).toContain('aria-label="Organization"');
+    expect(inside.body).toMatch(/<p class="back"><a href="\/">[^<]*A<\/a>/);
+    const outside = await get(app, path);
+    expect([outside.headers.get("cache-control"), outside.headers.get("vary")]).toEqual([
+      "public, max-age=300, must-revalidate",
+      "Accept, Cookie, Accept-Encoding",
+    ]);
+    expect(outside.body).not.toContain('aria-label="Organization"');
+  }
+});
+
+test("every sample has a button that copies it", async () => {
+  const { body } = await get(app, "/docs/rest");
+  const samples = body.match(/<div class="sample"><pre [\s\S]*?<\/pre><button [^>]*data-copy=""/g) ?? [];
+  expect(samples.length).toBe(body.match(/<pre/g).length);
+});
+
 test("HTML in the text of a page is escaped", () => {
   const body = "<script>alert(1)</script>\n\nAn <img src=x> and [a link](runs.md).";
   const doc = { slug: "test", section: "Test", title: "Test", description: "Test.", body };
-  expect(toHtml(doc, { baseUrl: "https://example.com/evals", base: "/evals" })).toBe(
+  expect(toHtml(doc, { baseUrl: "https://example.com/evals", base: "/evals", theme: "system" })).toBe(
     '<p>&lt;script&gt;alert(1)&lt;/script&gt;</p>\n<p>An &lt;img src=x&gt; and <a href="/evals/docs/runs">a link</a>.</p>\n',
   );
 });
@@ -201,10 +258,21 @@ const isMcpConfig = (value: unknown) =>
   ]);
 const isShape = (schema: TSchema) => (value: unknown) => expectShape(schema, value);
 
+function isPayload(value: unknown): void {
+  const { type, data } = value as { type: keyof typeof events; data: unknown };
+  expectShape(events[type].data, data);
+}
+
 /** The schema of each JSON sample of a page, in order. */
 const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
   start: [async (value) => expect(shapeOf(value)).toEqual(shapeOf((await app.send("GET", "/api/v1/whoami")).body))],
-  prompts: [isShape(RunRequest), isShape(PromptPatch), isShape(PromptPatch)],
+  prompts: [
+    isShape(PromptPatch),
+    isShape(RunRequest),
+    isShape(PromptPatch),
+    isShape(PromptPatch),
+    isShape(PromptPatch),
+  ],
   runs: [isShape(RunResponse), isShape(RunRequest), isShape(RunRequest)],
   reports: [isShape(RunReport.properties.dimensions.items)],
   regrading: [
@@ -212,6 +280,7 @@ const jsonSamples: Record<string, ((value: unknown) => unknown)[]> = {
     isShape(JudgeVariance),
   ],
   agents: [(value) => expect(readConfig({ EVALD_AGENTS: JSON.stringify(value) }).customAgents[0]?.id).toBe("goose")],
+  webhooks: [isPayload, isPayload],
   mcp: [isMcpConfig, isMcpConfig, isMcpConfig],
   rest: [
     (value) => {
@@ -281,7 +350,15 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
   expect(addresses.filter((path) => !isPrefix(path) && !paths.some((each) => each.test(path)))).toEqual([]);
 
   const settings = [...text.matchAll(/\bEVALD_[A-Z_]+\b/g)].map(([name]) => name);
-  const known = [...settingTable.map(({ name }) => name), "EVALD_URL", "EVALD_KEY", "EVALD_CI_KEY", "EVALD_PROT"];
+  const known = [
+    ...settingTable.map(({ name }) => name),
+    "EVALD_URL",
+    "EVALD_KEY",
+    "EVALD_ORG",
+    "EVALD_ID_TOKEN",
+    "EVALD_CI_KEY",
+    "EVALD_PROT",
+  ];
   expect(settings.filter((name) => !known.includes(name))).toEqual([]);
 
   const names = new Set<string>();
@@ -297,6 +374,45 @@ test.each(texts)("every URL, setting and field in %s exists", async (_, text) =>
     .flatMap(([, cell = ""]) => cell.match(/[A-Za-z]+/g) ?? [])
     .filter((word) => /[a-z][A-Z]/.test(word));
   expect(fields.filter((field) => !names.has(field))).toEqual([]);
+});
+
+describe("metrics", () => {
+  /** A scrape of a service with a worker, in which everything that has labels was counted. */
+  async function scrape(): Promise<string> {
+    const app = testApp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "See https://docs.example.com/" });
+    await app.send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+    await app.runJobs();
+    const worker = { name: "worker-1", state: "ready", slots: 2, runIds: [], silentMs: 0 } as unknown as WorkerStatus;
+    const workers = { list: () => [worker], countWaiting: () => ({ worker: 0, slot: 0 }) };
+    const metrics = createMetrics({ db: app.db, now: Date.now, workers });
+    metrics.countAttempt(app.db.$client.query<Lease, []>("select id, kind, subject, attempt from jobs").get() as Lease);
+    metrics.countJudging(true);
+    metrics.countTrace("sent");
+    metrics.countResponse("GET", "/docs", 200, 1);
+    return await (await metrics.answer(new Request("http://localhost:9464/metrics"))).text();
+  }
+
+  test("every one that the docs name exists", async () => {
+    const known = new Set([...(await scrape()).matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name));
+    const named = texts.flatMap(([, text]) => text.match(/\bevald_[a-z_]+/g) ?? []);
+    expect(named.length).toBeGreaterThan(0);
+    expect(named.filter((name) => !known.has(name.replace(/_bucket$/, "")))).toEqual([]);
+  });
+
+  test("the table has all of them with their types and labels", async () => {
+    const text = await scrape();
+    const served = [...text.matchAll(/^# TYPE (\S+) (\S+)/gm)].map(([, name = "", type]) => {
+      const [, labels = ""] = new RegExp(`^${name}(?:_count)?(?:\\{(.*)\\})? `, "m").exec(text) ?? [];
+      return [name, type, ...[...labels.matchAll(/(\w+)="/g)].map(([, label]) => label)];
+    });
+    const table = await Bun.file(docFile("operations.md")).text();
+    const namesIn = (cell = "") => [...cell.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
+    const told = [...table.matchAll(/^\| (`(?:evald|process)_[^|]+)\|([^|]+)\|([^|]*)\|/gm)].flatMap(
+      ([, names, type, labels]) => namesIn(names).map((name) => [name, type?.trim(), ...namesIn(labels)]),
+    );
+    expect(told.sort()).toEqual(served.sort());
+  });
 });
 
 test("every test that the docs name exists", () => {

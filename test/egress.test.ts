@@ -9,7 +9,7 @@ import { type Egress, type EgressRun, type EgressSession, startEgress } from "..
 import type { CheckedAddress } from "../src/net/http-request.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
 
-const folder = mkdtempSync(join(tmpdir(), "evald-egress-"));
+const folder = mkdtempSync(join(tmpdir(), "evald-test-"));
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();

@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Agent } from "../src/agents/agent.ts";
+import { createCodingAgent } from "../src/agents/coding/coding.ts";
+import type { Preset } from "../src/agents/coding/preset.ts";
+import { presets } from "../src/agents/coding/presets.ts";
 import { testApp } from "./support/app.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
 import { call, finish, modelRuns } from "./support/model-runs.ts";
@@ -27,6 +31,8 @@ test("is based on earlier runs of the same prompt, agent and model: their median
     of: 3,
     seconds: { median: took[1], low: took[0], high: took[2] },
     costUsd: { median: cost, low: cost, high: cost },
+    firstRequestTokens: null,
+    others: [],
   });
   // Runs of another model don't count: only the limits apply.
   await app.send("PATCH", `/api/v1/prompts/${promptId}`, {
@@ -57,6 +63,29 @@ test.each([
     headers: { authorization: `Bearer ${app.b.key}` },
   });
   expect(other.status).toBe(404);
+});
+
+test("of a coding agent costs at least its first request", async () => {
+  const model = "openai/gpt-x";
+  const codex = presets.find(({ id }) => id === "codex") as Preset;
+  const coding: Agent = {
+    ...createCodingAgent(codex, { path: "" }),
+    // As if it were installed.
+    preflight: () => [],
+  };
+  const app = testApp({
+    agents: { codex: coding },
+    env: { OPENAI_API_KEY: "sk-0123456789abcdef", EVALD_MODEL_PRICES: `{"${model}": {"in": 10, "out": 30}}` },
+  });
+  const body = { text: "See https://docs.test/", agent: "codex", model };
+  const { id } = (await app.send("POST", "/api/v1/prompts", { body })).body;
+  const estimate = (await app.send("GET", `/api/v1/prompts/${id}/estimate`)).body;
+  const tokens = codex.firstRequestTokens ?? 0;
+  expect(tokens).toBeGreaterThan(5000);
+  expect(estimate).toMatchObject({
+    firstRequestTokens: tokens,
+    costUsd: { median: null, low: (10 * tokens) / 1e6, high: 2 },
+  });
 });
 
 test("is free for an agent without a model", async () => {

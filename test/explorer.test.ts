@@ -6,6 +6,7 @@ import { createExplorer } from "../src/agents/explorer/explorer.ts";
 import { toTerms } from "../src/agents/explorer/goal.ts";
 import { judgeSample } from "../src/agents/explorer/samples.ts";
 import type { Task } from "../src/agents/task.ts";
+import { gradeSession } from "../src/grading/score.ts";
 import { cpuMsOf } from "./support/cpu.ts";
 import { wideLimits } from "./support/limits.ts";
 import { type Site, type SiteRoute, serveSite } from "./support/site.ts";
@@ -132,8 +133,9 @@ describe("a site without problems", () => {
   test("is read from its llms.txt to the section that is likely to answer the goal", async () => {
     const site = goodSite();
     const events = await explore({
-      text: "Use widgets",
+      text: "Follow the docs",
       endGoal: "Verify the signature of a webhook event",
+      wordings: ["Use widgets", "Verify the signature of a webhook event"],
       startUrls: [`${site.url}/docs/start.md`],
       declaredChecks: [{ url: `${site.url}/llms.txt`, contains: "# Widgets" }],
     });
@@ -266,7 +268,11 @@ describe("start URLs that can't be read", () => {
       startUrls: [`${site.url}/docs`],
       limits: { wallClockMs: 400, maxPages: 5, maxRequests: 50 },
     });
-    expect([failed.cause, failed.retryable, performance.now() - begun < 2000]).toEqual(["infrastructure", true, true]);
+    expect([failed.cause, failed.retryable, performance.now() - begun < 10_000]).toEqual([
+      "infrastructure",
+      true,
+      true,
+    ]);
   });
 
   test.each([
@@ -278,7 +284,7 @@ describe("start URLs that can't be read", () => {
     expect([failed.cause, failed.retryable, words.test(failed.detail)]).toEqual(["infrastructure", false, true]);
   });
 
-  test("all with a server error: can be retried; one that can be read: a session with an error", async () => {
+  test("all temporarily unavailable: can be retried; one that can be read: a session with an error", async () => {
     const site = open({
       "/a": { status: 503 },
       "/b": page("Install the client", `${prose("install client")}<pre>npm i</pre>`),
@@ -325,20 +331,28 @@ describe("start URLs that can't be read", () => {
     expect([longest > 3500_000, longest <= 3600_000]).toEqual([true, true]);
   });
 
-  test("a redirect loop and 50 MB of zeros: not retried, with the cause", async () => {
+  test("50 MB of zeros: not retried, with the cause", async () => {
     const bomb = gzipSync(new Uint8Array(50_000_000));
     const site = open({
-      "/loop": () => new Response(null, { status: 302, headers: { location: "/loop" } }),
       "/bomb": () => new Response(bomb, { headers: { "content-type": "text/html", "content-encoding": "gzip" } }),
     });
-    const loop = await failure({ ...goal, startUrls: [`${site.url}/loop`] });
     const big = await failure({ ...goal, startUrls: [`${site.url}/bomb`] });
-    expect([loop.retryable, /loop/.test(loop.detail), big.retryable, /MiB|large|more than/i.test(big.detail)]).toEqual([
-      false,
-      true,
-      false,
-      true,
-    ]);
+    expect([big.retryable, /MiB|large|more than/i.test(big.detail)]).toEqual([false, true]);
+  });
+
+  test.each<[what: string, answer: SiteRoute, category: string]>([
+    ["404", { status: 404 }, "dead_link"],
+    ["410", { status: 410 }, "dead_link"],
+    ["500", { status: 500 }, "other"],
+    ["403", { status: 403 }, "auth"],
+    ["a redirect loop", () => new Response(null, { status: 302, headers: { location: "/docs" } }), "dead_link"],
+  ])("a dead site that answers with %s gets a score of 0 and a critical finding", async (_what, answer, category) => {
+    const site = open({ "/docs": answer });
+    const events = await explore({ ...goal, startUrls: [`${site.url}/docs`] });
+    const grade = gradeSession(events.map((event, seq) => ({ ...event, seq, at: 0, tMs: seq, source: "agent" })));
+    expect([grade.score, grade.scope, grade.outcome]).toEqual([0, "docs_only", "not_judged"]);
+    const worst = grade.frictions.filter(({ severity }) => severity === "critical");
+    expect(worst.map((friction) => friction.category)).toEqual([category] as (typeof worst)[number]["category"][]);
   });
 
   test("missing: a session that reports what it found", async () => {
@@ -511,6 +525,26 @@ describe("courtesy and limits", () => {
 });
 
 describe("checks of single items", () => {
+  test("a long page that has only its own title and its manual's title has no headings", async () => {
+    const text = Array.from({ length: 12 }, (_, at) => prose(`part ${at}`));
+    const titled = (...parts: string[]) => ({
+      body: `<!doctype html><title>Limits — Acme Manual</title>${parts.join("")}`,
+    });
+    const site = open({
+      "/": page("Home", `<a href="/both">both</a> <a href="/stacked">stacked</a> <a href="/divided">divided</a>`),
+      "/both": titled("<h1>Acme Manual</h1><p><a href='/'>Up</a></p><h2>Limits</h2>", ...text),
+      "/stacked": titled("<h1>Handbook</h1><h2>How many requests</h2>", ...text),
+      "/divided": titled("<h1>Acme Manual</h1><h2>Limits</h2>", ...text.slice(0, 2), "<h3>Bursts</h3>", ...text),
+    });
+    const events = await explore({ text: "both stacked divided", startUrls: [`${site.url}/`] });
+    const headings = checksOf(events).filter(({ id }) => id === "long-page-has-headings");
+    expect(Object.fromEntries(headings.map(({ url, status }) => [url?.slice(site.url.length), status]))).toEqual({
+      "/both": "warn",
+      "/stacked": "warn",
+      "/divided": "pass",
+    });
+  });
+
   test("dead links and missing sections are reported once each, with the page and the line", async () => {
     const site: Site = open({
       "/": () =>
@@ -692,6 +726,20 @@ test.each([
   ["console", '$ git commit -m "a\nb"\n$ git push', "unknown"],
   ["console", "$ npm i\nadded 1 package in 1s, don't worry ...", "fine"],
   ["python", "def", "unknown"],
+  ["toml", "[a]\nb = 1", "fine"],
+  ["toml", "[a\nb = 1", "broken"],
+  ["toml", "a = 1\na = 2", "unknown"],
+  ["go", 'res, err := c.Do(ctx, &Req{Name: "a)"})\n// don\'t {', "fine"],
+  ["go", 'res, err := c.Do(ctx, &Req{Name: "a")', "broken"],
+  ["java", "Client c = new Client(List.of(1, 2));", "fine"],
+  ["java", "Client c = new Client(List.of(1, 2);\nc.run();", "broken"],
+  ["rust", "let x: &'a str = foo(|y| y + 1);", "fine"],
+  ["rust", 'fn main() {\n  let c = Client::new("x"?;\n}', "broken"],
+  ["c", "char c = '(';\n/* it's ( */\nfoo(1);", "fine"],
+  ["c", "#define A(x) do { \\\n  f(x); \\\n} while (0", "fine"],
+  ["cpp", "auto c = acme::Client{token;\nc.run();", "broken"],
+  ["php", '<?php\n$c = new Client("x");\necho $c->run(["a" => 1]);', "fine"],
+  ["php", '$c = new Client("x";\necho $c->run();', "broken"],
   [null, "{", "unknown"],
 ])("the %s sample %j is %s", async (language, code, expected) => {
   const verdict = await judgeSample({ language, code, line: 1, closed: true });
@@ -764,6 +812,52 @@ describe("the path", () => {
     "/sql": page("Select a row from a database", `${prose("a row of a database")}<pre>row()</pre>`),
   };
 
+  const fitOf = async (routes: Record<string, SiteRoute>, text: string) =>
+    milestone(await explore({ text, startUrls: [`${open(routes).url}/`] }), "goal_answer")[0]?.fit;
+
+  test("a section fits a goal no better when another page loses its words", async () => {
+    const other = (text: string) => ({
+      "/": page("Home", linked(["/near", "Rotate keys"], ["/other", "Billing"])),
+      "/near": page("Rotate keys", `${prose("rotating keys")}<pre>rotate()</pre>`),
+      "/other": page("Billing", `${prose(text)}<pre>bill()</pre>`),
+    });
+    const goal = "Rotate keys of a webhook";
+    const before = await fitOf(other("a webhook and how to rotate"), goal);
+    expect(before).toBeGreaterThan(0.5);
+    expect(await fitOf(other("a webhook"), goal)).toBe(before);
+    expect(await fitOf(other("invoices"), goal)).toBeLessThan(Number(before));
+  });
+
+  test("words in a row match the same words written as one", async () => {
+    const site = open({ "/": page("Fileuploads", `${prose("fileuploads")}<pre>save()</pre>`) });
+    const events = await explore({ text: "File upload", startUrls: [`${site.url}/`] });
+    expect(milestone(events, "goal_answer")).toMatchObject([
+      { state: "likely", nearest: [{ synonyms: [{ found: "fileupload" }, { found: "fileupload" }] }] },
+    ]);
+  });
+
+  test("a page with the same text as one that was read is a wasted request", async () => {
+    const text = prose("rotating");
+    const home = (to: string) => page("Home", linked([to, "Rotate a webhook secret"]));
+    const first = {
+      "/": home("/one"),
+      "/one": page("One", `${text}<p><a href="/two">Rotate a webhook secret</a></p>`),
+    };
+    const wasted = async (routes: Record<string, SiteRoute>) => {
+      const events = await explore({ text: "Rotate a webhook secret", startUrls: [`${open(routes).url}/`] });
+      const { dimensions } = gradeSession(
+        events.map((event, seq) => ({ ...event, seq, at: 0, tMs: seq, source: "agent" })),
+      );
+      const parts = dimensions.flatMap(({ parts }) => parts);
+      return parts.find(({ name }) => name === "Wasted requests")?.counts;
+    };
+    expect(await wasted({ ...first, "/two": first["/one"] })).toMatchObject({ repeats: 1, requests: 3 });
+    expect(await wasted({ ...first, "/two": page("Two", prose("secrets")) })).toMatchObject({
+      repeats: 0,
+      requests: 3,
+    });
+  });
+
   test("a goal of two parts is covered by two sections on two pages", async () => {
     const site = open(twoParts);
     const events = await explore({
@@ -808,6 +902,19 @@ describe("the path", () => {
   });
 });
 
+test("a goal in another form of a verb finds the section that names it: undone, undo", async () => {
+  const site = open({
+    "/": page("Acme", '<a href="/reset">Undo changes</a> <a href="/about">About</a>'),
+    "/reset": page(
+      "Undo changes",
+      "<h2>Undo the last commit</h2><p>Undo the last commit with acme reset.</p><pre>acme reset</pre>",
+    ),
+    "/about": page("About", "<p>We are a company.</p>"),
+  });
+  const events = await explore({ text: "Get the last commit undone", startUrls: [`${site.url}/`] });
+  expect(likely(events)).toMatchObject([{ url: `${site.url}/reset` }]);
+});
+
 test("real docs in Markdown: a page of Bun's docs, found from the guides", async () => {
   const root = `${import.meta.dir}/../node_modules/bun-types/docs`;
   const folders = ["runtime", "guides/websocket", "guides/http"];
@@ -836,5 +943,56 @@ test("real docs in Markdown: a page of Bun's docs, found from the guides", async
   expect(broken.map(({ url, line }) => [url.replace(site.url, ""), line])).toEqual([
     ["/docs/runtime/environment-variables", 52],
   ]);
-  expect(spentMs).toBeLessThan(3000);
+  expect(spentMs).toBeLessThan(10_000);
+});
+
+test("a site on a port that fetch blocks is read, but not checked", async () => {
+  const serve = (): Site => {
+    for (const port of [4190, 5060, 5061, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080]) {
+      try {
+        return serveSite({ "/": { body: "<h1>Docs</h1><p>How to upload a file.</p>" } }, { port });
+      } catch {
+        // In use.
+      }
+    }
+    throw new Error("all blocked ports are in use");
+  };
+  const site = serve();
+  sites.push(site);
+  const events = await explore({ text: "Upload a file", startUrls: [`${site.url}/`] });
+  const answers = events.filter((event) => event.type === "tool_result" && event.tool === "check_site");
+  expect(answers).toMatchObject([{ ok: false, output: { origin: site.url } }]);
+  expect(events.at(-1)).toMatchObject({ type: "end" });
+});
+
+test("the product's sign-in page is not a docs page behind a sign-in", async () => {
+  const form = '<h1>Sign in</h1><form method="post"><input type="email"><input type="password"></form>';
+  const site = open({
+    "/docs/": {
+      body: '<h1>Docs</h1><p>How to upload a file.</p><a href="/">Sign in</a> <a href="/docs/paid">Plans</a>',
+    },
+    "/": { body: form },
+    "/docs/paid": { body: form },
+  });
+  const events = await explore({ text: "Upload a file", startUrls: [`${site.url}/docs/`] });
+  const failed = events.flatMap((event) => (event.type === "tool_result" ? (event.checks ?? []) : []));
+  const walls = failed.filter(({ id, status }) => id === "open-access" && status === "fail");
+  expect([...new Set(walls.map(({ subject }) => subject))]).toEqual([`${site.url}/docs/paid`]);
+});
+
+test("a page with 3,000 nested elements is reported, and not parsed by the checks of the site", async () => {
+  const body = (depth: number) =>
+    `<!doctype html><html lang="en"><title>Acme</title><h1>Acme</h1><p>${"Upload a file with the SDK. ".repeat(50)}</p>${"<div>".repeat(depth)}`;
+  const deep = open({ "/": { body: `${body(3_000)}</html>` } });
+  const flat = open({
+    "/": { body: `${body(100)}${"</div>".repeat(100)}${"<p>One<br>".repeat(2_000)}</html>` },
+  });
+  const checksOf = async ({ url }: Site) =>
+    (await explore({ text: "Upload a file", startUrls: [`${url}/`] })).flatMap((event) =>
+      event.type === "tool_result" && event.tool === "check_site" ? (event.checks ?? []) : [],
+    );
+  expect(await checksOf(deep)).toContainEqual(
+    expect.objectContaining({ id: "nesting-depth", status: "fail", group: "page", url: `${deep.url}/` }),
+  );
+  expect((await checksOf(flat)).find(({ id }) => id === "nesting-depth")).toBeUndefined();
 });

@@ -14,6 +14,7 @@ import type { ModelAccess } from "../src/agents/gateway/prices.ts";
 import { readConfig } from "../src/config/config.ts";
 import { type ModelProvider, modelProviders } from "../src/config/model-settings.ts";
 import { serveFakeModel } from "./support/fake-model.ts";
+import { until } from "./support/until.ts";
 
 const key = "sk-the-real-key-0123456789";
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -731,7 +732,7 @@ test("a call abandoned before its response may cost money: its cost is unknown, 
   const before = fake.requests.length;
   const asking = ask(session, "silent");
   asking.catch(() => {});
-  while (fake.requests.length === before) await new Promise((resolve) => setImmediate(resolve));
+  await until("the model is asked", () => fake.requests.length > before);
   await session.close();
   expect(usage()).toMatchObject([{ model: "silent", costUsd: null }]);
   expect(events.filter(({ type }) => type === "error")).toEqual([]);

@@ -17,6 +17,7 @@ import {
 } from "./fixtures/grading/session.ts";
 import { bad } from "./fixtures/grading/wayward.ts";
 import { randomOf } from "./support/random.ts";
+import { isThorough } from "./support/thorough.ts";
 
 const dimensionOf = (events: SessionEvent[], name: string) =>
   gradeSession(events).dimensions.find((each) => each.name === name)?.score ?? null;
@@ -476,7 +477,7 @@ test("making one check worse never raises the score", () => {
   const groups = ["discovery", "page", "link", "sample", "contract", "declared"] as const;
   const ids = ["link-resolves", "sample-labelled", "sample-parses", "llms-txt-exists", "other"];
   const pick = <T>(of: readonly T[]) => of[Math.floor(random() * of.length)]!;
-  for (let round = 0; round < 400; round++) {
+  for (let round = 0; round < (isThorough ? 400 : 60); round++) {
     const checks = Array.from({ length: 1 + Math.floor(random() * 12) }, (_, i) =>
       check(pick(groups), pick(ids), pick([0, 0.25, random(), 1]), {
         subject: `${site}/${i}`,

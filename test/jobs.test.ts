@@ -6,6 +6,7 @@ import { eq } from "drizzle-orm";
 import pino from "pino";
 import { type Agent, AgentFailure } from "../src/agents/agent.ts";
 import { createChildAgent } from "../src/agents/child.ts";
+import { startProcess } from "../src/agents/process.ts";
 import { openDb, tx } from "../src/db/open.ts";
 import { attempts, jobs, reports, runs } from "../src/db/tables.ts";
 import type { Limits } from "../src/jobs/claim-order.ts";
@@ -55,6 +56,7 @@ describe("the states of a job", () => {
   }
   const queued = {
     id: "job-1",
+    pool: "runs" as const,
     kind: "run",
     subject: "a",
     orgId: "o",
@@ -415,7 +417,9 @@ describe("the runner", () => {
   test("a Retry-After from an agent's process is respected", async () => {
     const time = 1_790_000_000_000;
     const line = { type: "failure", cause: "infrastructure", detail: "busy", retryable: true, retryAfterMs: 90_000 };
-    const agent = createChildAgent(instantAgent, { command: ["sh", "-c", `echo '${JSON.stringify(line)}'`] });
+    const agent = createChildAgent(instantAgent, {
+      start: () => startProcess(["sh", "-c", `echo '${JSON.stringify(line)}'`], {}),
+    });
     const { trigger, service, jobOf } = await setUp(agent, { now: () => time });
     const runId = await trigger();
     await service.runner.start();
@@ -604,7 +608,7 @@ describe("the runner", () => {
       failureReason: "timeout: the run took longer than 1 second and was stopped",
     };
     expect(await Promise.all(reasons)).toEqual([failed, failed]);
-  }, 15_000);
+  });
 
   test("a database that can't store the session is the service's fault, not the agent's", async () => {
     const agent = scriptedAgent(async function* () {

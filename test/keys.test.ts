@@ -133,13 +133,14 @@ describe("objects of another organization", async () => {
   const noSlug = "canary-b-00000000";
   const go = { body: { urlMap: {} } };
 
-  const probes: [method: string, path: string, own: string, unknown: string, body?: { body: unknown }][] = [
-    ["GET", "/api/v1/prompts/{id}", promptId, nowhere],
+  const none = {};
+  const probes: [method: string, path: string, own: string, unknown: string, body: { body?: unknown }][] = [
+    ["GET", "/api/v1/prompts/{id}", promptId, nowhere, none],
     ["PATCH", "/api/v1/prompts/{id}", promptId, nowhere, { body: { title: "mine" } }],
     ["POST", "/api/v1/prompts/{id}/run", promptId, nowhere, go],
-    ["GET", "/api/v1/runs/{id}", runId, nowhere],
-    ["GET", "/api/v1/reports/{id}", slug, noSlug],
-    ["GET", "/api/v1/reports/{id}/trace", slug, noSlug],
+    ["GET", "/api/v1/runs/{id}", runId, nowhere, none],
+    ["GET", "/api/v1/reports/{id}", slug, noSlug, none],
+    ["GET", "/api/v1/reports/{id}/trace", slug, noSlug, none],
   ];
   test.each(probes)(
     "%s %s returns not_found, indistinguishable from a missing one",
@@ -239,9 +240,9 @@ describe("a key with scopes", () => {
   test("requires known scopes", () => {
     const before = service.keys.listKeys(a.org).length;
     expect(() => service.keys.createKey(a.org, "odd", { scopes: ["read", "admin"] })).toThrow(
-      'Invalid scope "admin". Use one or more of read, run, write.',
+      'Invalid scope "admin". Use one or more of read, run, write, report_friction.',
     );
-    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("read, run, write");
+    expect(() => service.keys.createKey(a.org, "odd", { scopes: [] })).toThrow("read, run, write, report_friction");
     expect(service.keys.listKeys(a.org).length).toBe(before);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { Value } from "@sinclair/typebox/value";
-import { toTools } from "../src/app.tsx";
+import { toTools } from "../src/mcp-endpoints.ts";
 import { testApp } from "./support/app.ts";
 import { rpc, stable } from "./support/mcp.ts";
 import { evaluation, hostileGrade, niceGrade, runWithReport } from "./support/reports.ts";

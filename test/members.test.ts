@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, mock, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
-import { browse, hashCheaply, join, password, signedIn } from "./support/people.ts";
+import { browse, join, password, signedIn } from "./support/people.ts";
 
 type App = ReturnType<typeof testApp>;
 type Browser = Awaited<ReturnType<typeof signedIn>>;
@@ -72,9 +72,13 @@ describe("an invitation", () => {
     await refused(first);
     await refused(`${second.slice(0, -2)}xx`);
     const [waiting] = app.service.people.listInvitations(app.a.org);
-    expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(303);
+    expect(
+      (await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "", confirmed: "1" })).status,
+    ).toBe(303);
     await refused(second);
-    expect((await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "" })).status).toBe(404);
+    expect(
+      (await owner.post("/settings/members/revoke", { invitation: waiting?.id ?? "", confirmed: "1" })).status,
+    ).toBe(404);
     const third = await inviteLink(owner, "bea@example.com");
     expect((await browse(app).get(third)).status).toBe(200);
     at += 8 * 24 * 3600_000;
@@ -98,7 +102,7 @@ describe("members", () => {
     expect((await invite()).status).toBe(403);
     await owner.post("/settings/members/role", { member: memberId(app, bea.email), role: "owner" });
     expect((await invite()).status).toBe(303);
-    await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "remove" });
+    await owner.post("/settings/members/change", { member: memberId(app, bea.email), do: "remove", confirmed: "1" });
     const after = await bea.get("/settings/members");
     expect(after.status).toBe(403);
     expect((await bea.get("/account")).status).toBe(200);
@@ -114,8 +118,8 @@ describe("members", () => {
     const last = one?.status === 409 ? ada : bea;
     for (const answer of [
       await down(last, last),
-      await last.post("/settings/members/change", { member: memberId(app, last.email), do: "remove" }),
-      await last.post("/account/leave", { org: app.a.org }),
+      await last.post("/settings/members/change", { member: memberId(app, last.email), do: "remove", confirmed: "1" }),
+      await last.post("/account/leave", { org: app.a.org, confirmed: "1" }),
     ])
       expect([answer.status, answer.body.includes('role="alert"')]).toEqual([409, true]);
     expect(rolesOf(app).filter(([, role]) => role === "owner").length).toBe(1);
@@ -131,7 +135,7 @@ describe("members", () => {
     expect((await bea.post("/account/organization", { org: app.b.org })).status).toBe(303);
     expect(await shown()).toBe("B");
     expect((await bea.post("/account/organization", { org: crypto.randomUUID() })).status).toBe(404);
-    expect((await bea.post("/account/leave", { org: app.a.org })).location).toBe("/account?done=left");
+    expect((await bea.post("/account/leave", { org: app.a.org, confirmed: "1" })).location).toBe("/account?done=left");
     expect((await bea.get("/")).body).toContain('<p class="org">B</p>');
   });
 });
@@ -249,9 +253,6 @@ describe("a password reset", () => {
 });
 
 describe("sign-in attempts", () => {
-  beforeAll(hashCheaply);
-  afterAll(() => void mock.restore());
-
   test("that fail block the account, in a new process too, and for the right password as well", async () => {
     let at = Date.now();
     const app = testApp({ now: () => at, env: { EVALD_TRUST_PROXY: "1" } });
@@ -313,4 +314,33 @@ describe("sign-in attempts", () => {
     at -= 24 * 3600_000;
     expect((await browse(app).post("/sign-in", { email, password })).status).toBe(303);
   });
+});
+
+test("expired sign-ins, failed attempts and used tokens are deleted, and nothing else", async () => {
+  const dayMs = 24 * 3600_000;
+  let at = Date.now();
+  const app = testApp({ now: () => at });
+  const { email } = await signedIn(app);
+  const minutes = (count: number) => at + count * 60_000;
+  await browse(app).post("/sign-in", { email, password: "x" });
+  const used = app.db.$client.prepare("insert into used_tokens (issuer, jti, expires_at) values ('ci', ?, ?)");
+  used.run("old", minutes(0));
+  used.run("new", minutes(20));
+  const kept = () =>
+    ["sign_ins", "sign_in_failures", "used_tokens"].map(
+      (table) => app.db.$client.query<{ n: number }, []>(`select count(*) n from ${table}`).get()?.n,
+    );
+  const after = async (ms: number) => {
+    at += ms;
+    await app.service.upkeep.runOnce();
+    return kept();
+  };
+  expect(await after(15 * 60_000)).toEqual([1, 1, 2]);
+  expect(await after(1)).toEqual([1, 0, 1]);
+  const { email: later } = await signedIn(app);
+  const left = app.service.people.findPerson(later)?.id ?? "none";
+  // As if they had used it since.
+  app.db.$client.run("update sign_ins set expires_at = expires_at + ? where person_id = ?", [dayMs, left]);
+  expect(await after(30 * dayMs)).toEqual([1, 0, 0]);
+  expect(app.db.$client.query("select person_id from sign_ins").all()).toEqual([{ person_id: left }]);
 });

@@ -28,9 +28,9 @@ test("openapi.json is what the service serves", async () => {
   expect(served, "`bun run openapi` updates openapi.json").toEqual(await Bun.file(openApiFile).json());
 });
 
-test("all routes are described, and no others, except those that only a browser with its cookie uses", () => {
+test("all routes are described, and no others", () => {
   const served = app.routes
-    .filter(({ method, hooks }) => method !== "HEAD" && !hooks.detail?.hide)
+    .filter(({ method }) => method !== "HEAD")
     .map(({ method, path }) => `${method} ${path.replace(/^\/ax/, "").replace(/:([A-Za-z]+)/g, "{$1}")}`);
   expect(operations.map(({ name }) => name).sort()).toEqual([...new Set(served)].sort());
 });
@@ -56,11 +56,44 @@ test("the five operations of the specification have the statuses that it lists",
   expect(statuses("GET /api/v1/runs/{runId}")).toEqual(["200", "401", "403", "404", "500", "503"]);
 });
 
-test("every operation under /api/ requires the bearer key, and has a unique ID", () => {
+test("every operation under /api/ except the exchange of ID tokens and the description requires the bearer key, and has a unique ID", () => {
   const open = operations.filter(({ name, security }) => name.includes(" /api/") && !security?.length);
-  expect(open.map(({ name }) => name)).toEqual([]);
+  expect(open.map(({ name }) => name)).toEqual(["POST /api/v1/oidc/exchange", "GET /api/openapi"]);
   const ids = operations.map(({ operationId }) => operationId);
   expect(ids.filter((id, i) => ids.indexOf(id) !== i)).toEqual([]);
+});
+
+test("every JSON body of a request and of a success has an example, and every response the ID of the request", () => {
+  type Part = { content?: Record<string, { example?: unknown }>; headers?: Record<string, unknown> };
+  const missing = (operations as (Operation & { name: string; requestBody?: Part })[]).flatMap(
+    ({ name, requestBody, responses }) =>
+      Object.entries({ ...responses, ...(requestBody && { request: requestBody }) } as Record<string, Part>).flatMap(
+        ([status, { content, headers }]) => [
+          ...(/^(2|request)/.test(status) &&
+          content?.["application/json"] &&
+          !("example" in content["application/json"])
+            ? [`${name} ${status}: example`]
+            : []),
+          ...(status !== "request" && !headers?.["X-Request-Id"] ? [`${name} ${status}: X-Request-Id`] : []),
+          ...(["429", "503"].includes(status) && !headers?.["Retry-After"] ? [`${name} ${status}: Retry-After`] : []),
+        ],
+      ),
+  );
+  expect(missing).toEqual([]);
+});
+
+test("maps have additionalProperties, and enums that may be null list it", () => {
+  const wrong: string[] = [];
+  const walk = (value: unknown, path: string) => {
+    if (value === null || typeof value !== "object") return;
+    const { type, enum: values } = value as { type?: unknown; enum?: unknown };
+    if ("patternProperties" in value) wrong.push(path);
+    if (Array.isArray(type) && Array.isArray(values) && type.includes("null") !== values.includes(null))
+      wrong.push(path);
+    for (const [key, inner] of Object.entries(value)) walk(inner, `${path}/${key}`);
+  };
+  walk(document, "");
+  expect(wrong).toEqual([]);
 });
 
 test("all keywords are of one dialect", () => {
@@ -112,4 +145,25 @@ test("every response matches its schema", async () => {
       [...Value.Errors(schema, value)].map(({ path, message }) => `${path}: ${message}`),
     ),
   ).toEqual([]);
+});
+
+test("responses with an ETag, and those without a body, are described", async () => {
+  const withEtag = operations.filter(({ responses }) => "304" in responses).map(({ name }) => name);
+  expect(withEtag).toContain("GET /openapi.json");
+  expect(withEtag).toContain("GET /api/v1/reports/{slug}");
+  expect(withEtag.filter((name) => !/^GET \/(openapi\.json|api\/openapi|api\/v1\/reports\/)/.test(name))).toEqual([]);
+  const first = await send("GET", "/ax/openapi.json");
+  const etag = first.headers.get("etag") ?? "";
+  expect((await send("GET", "/ax/openapi.json", { headers: { "if-none-match": etag } })).status).toBe(304);
+  const other = await send("GET", "/ax/api/openapi", { headers: { authorization: "" } });
+  expect([other.status, other.body]).toEqual([200, first.body]);
+  // Nothing else at that path is open.
+  for (const [method, path] of [
+    ["POST", "/ax/api/openapi"],
+    ["GET", "/ax/api/openapi.json"],
+    ["GET", "/ax/api/v1/oidc/exchange"],
+  ] as const)
+    expect((await send(method, path, { headers: { authorization: "" } })).status).toBe(401);
+  const mcp = operations.find(({ name }) => name === "POST /api/mcp");
+  expect(Object.keys(mcp?.responses ?? {})).toContain("202");
 });

@@ -5,7 +5,7 @@ import { signedIn } from "./support/people.ts";
 import { hostileGrade, judge, niceGrade, runWithReport } from "./support/reports.ts";
 
 const csp =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 const none = { authorization: "" };
 
 type App = ReturnType<typeof testApp>;
@@ -123,15 +123,15 @@ describe("reports and runs", () => {
 
   test("the session has pages, filters and search", async () => {
     const all = await app.send("GET", `/reports/${slug}/session`);
-    expect(all.body).toContain('<tr id="e0" class="event-thought">');
+    expect(all.body).toContain('<details id="e0" class="event-thought">');
     expect(all.body).toContain(`rel="next" href="/reports/${slug}/session?fromSeq=100"`);
     const rest = await app.send("GET", `/reports/${slug}/session?fromSeq=100`);
     expect(rest.body).not.toContain('id="e99"');
-    expect(rest.body).toContain('<tr id="e120" class="event-end">');
+    expect(rest.body).toContain('<details id="e120" class="event-end">');
     const ends = await app.send("GET", `/reports/${slug}/session?types=end`);
-    expect([...ends.body.matchAll(/<tr id="(e\d+)"/g)].map(([, id]) => id)).toEqual(["e120"]);
+    expect([...ends.body.matchAll(/<details id="(e\d+)"/g)].map(([, id]) => id)).toEqual(["e120"]);
     const hits = await app.send("GET", `/reports/${slug}/session?search=STEP%2042`);
-    expect([...hits.body.matchAll(/<tr id="(e\d+)"/g)].map(([, id]) => id)).toEqual(["e42"]);
+    expect([...hits.body.matchAll(/<details id="(e\d+)"/g)].map(([, id]) => id)).toEqual(["e42"]);
     expect((await app.send("GET", `/reports/${slug}/session?types=nonsense`)).status).toBe(400);
   });
 
@@ -249,8 +249,9 @@ test("every page is described, with its credentials and errors", async () => {
   const own: Record<string, string[]> = {
     "/style.css": ["text/css"],
     "/client.js": ["text/javascript"],
+    "/inter.woff2": ["font/woff2"],
     "/llms.txt": ["text/plain"],
-    "/badges/{badge}": ["image/svg+xml"],
+    "/badges/{badge}": ["image/svg+xml", "application/json"],
     "/robots.txt": ["text/plain"],
     "/sitemap.xml": ["application/xml"],
     "/docs": ["text/html", "text/markdown"],
@@ -261,6 +262,13 @@ test("every page is described, with its credentials and errors", async () => {
     "/docs/{page}": ["text/html", "text/markdown"],
     "/reports/{slug}": ["text/html", "text/markdown", "application/json"],
     "/reports/{slug}/artefacts/{name}": ["image/webp", "text/plain"],
+    "/reports/selected/export": ["application/json"],
+    "/runs/selected/export": ["application/json"],
+    "/live": ["text/event-stream"],
+    "/runs/live": ["text/event-stream"],
+    "/runs/{runId}/events": ["text/event-stream"],
+    "/evals/{evalId}/live": ["text/event-stream"],
+    "/settings/workers/live": ["text/event-stream"],
   };
   const rest = ["/healthz", "/readyz", "/openapi.json"];
   for (const [path, methods] of Object.entries<Record<string, Operation>>(body.paths))
@@ -270,8 +278,9 @@ test("every page is described, with its credentials and errors", async () => {
       expect([name, tags.includes("Pages")]).toEqual([name, isPage]);
       if (!isPage) continue;
       const types = (status: string) => Object.keys(responses[status]?.content ?? {});
+      const failure = ["text/html", "application/json"];
       expect([name, types("200")]).toEqual([name, own[path] ?? ["text/html"]]);
-      expect([name, types("401")]).toEqual([name, security?.length === 0 ? [] : ["text/html"]]);
-      if (/\{(slug|runId)\}/.test(path)) expect([name, types("404")]).toEqual([name, ["text/html"]]);
+      if (security?.length !== 0) expect([name, types("401")]).toEqual([name, failure]);
+      if (/\{(slug|runId)\}/.test(path)) expect([name, types("404")]).toEqual([name, failure]);
     }
 });

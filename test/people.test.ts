@@ -1,5 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { Database } from "bun:sqlite";
+import { describe, expect, spyOn, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { signIns } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
+import { emptyFolder } from "./support/executable.ts";
 import { browse, cookiesOf, password, signedIn } from "./support/people.ts";
 
 const ada = { name: "Ada", email: "Ada@Example.com", password };
@@ -10,7 +15,11 @@ describe("the first owner", () => {
     const path = app.service.people.setupPath(app.a.org);
     const browser = browse(app);
     expect((await browser.get(path)).body).toContain(`action="${path}"`);
+    const hash = spyOn(Bun.password, "hash");
     const made = await browser.post(path, ada);
+    // At the default cost.
+    expect(hash.mock.calls).toEqual([[password]]);
+    hash.mockRestore();
     expect([made.status, made.location]).toEqual([303, "/"]);
     expect(made.headers.getSetCookie()).toEqual([
       expect.stringMatching(/^evald\.session_token=[^;]+; Max-Age=2592000; Path=\/; HttpOnly; SameSite=Lax$/),
@@ -112,6 +121,29 @@ describe("sign-in", () => {
       }
     expect((await browser.get("/runs/x")).status).toBe(404);
   });
+});
+
+test("a page extends the session, but not while another process is writing", async () => {
+  const dataDir = emptyFolder();
+  const app = testApp({ dataDir });
+  const browser = await signedIn(app);
+  const hour = 3600_000;
+  app.db
+    .update(signIns)
+    .set({ expiresAt: new Date(Date.now() + hour) })
+    .run();
+  const expiresAt = () => app.db.select({ at: signIns.expiresAt }).from(signIns).get()?.at.getTime() ?? 0;
+  const other = new Database(join(dataDir, "evald.db"));
+  other.run("begin immediate");
+  expect((await browser.get("/prompts")).status).toBe(200);
+  expect(expiresAt()).toBeLessThan(Date.now() + 2 * hour);
+  other.run("rollback");
+  const answer = await browser.get("/prompts");
+  expect([answer.status, answer.headers.getSetCookie().length]).toEqual([200, 1]);
+  expect(expiresAt()).toBeGreaterThan(Date.now() + 2 * hour);
+  other.close();
+  app.db.$client.close();
+  rmSync(dataDir, { recursive: true });
 });
 
 test("under a path and https, the cookie is limited to that path and to TLS", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Agent } from "../src/agents/agent.ts";
 import { instantAgent, testApp } from "./support/app.ts";
+import { decode, fieldsOf } from "./support/form-fields.ts";
 import { browse, signedIn } from "./support/people.ts";
 import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 
@@ -16,6 +17,7 @@ const full = {
   title: "Upload",
   text: `Upload with {{language}}.\r\n${docs}`,
   endGoal: "{{file}} is there.",
+  wordings: "Store a file.\n\n Put  {{file}} there. ",
   frequency: "cron",
   cron: "0 6 * * 1-5",
   runsPerEval: "4",
@@ -40,6 +42,10 @@ const full = {
   "limit.costUsd": "0.5",
   reviewBeforePublishing: "on",
   hasPublicBadge: "on",
+  successScope: "docs_only",
+  successScore: "80",
+  supersedesByDefault: "on",
+  isOnResultsPage: "on",
   tags: "sdk, quickstart",
 };
 
@@ -54,6 +60,7 @@ describe("the prompt form", () => {
       title: "Upload",
       text: `Upload with {{language}}.\n${docs}`,
       endGoal: "{{file}} is there.",
+      wordings: ["Store a file.", "Put {{file}} there."],
       frequency: "0 6 * * 1-5",
       runsPerEval: 4,
       templateVars: ["language", "file"],
@@ -71,6 +78,9 @@ describe("the prompt form", () => {
       model: null,
       reviewBeforePublishing: true,
       hasPublicBadge: true,
+      successBar: { scope: "docs_only", minScore: 80 },
+      supersedesByDefault: true,
+      isOnResultsPage: true,
       tags: ["sdk", "quickstart"],
       status: "active",
     });
@@ -92,7 +102,7 @@ describe("the prompt form", () => {
       expect({ ...newest(app), id: made.id, createdAt: made.createdAt, nextRunsAt: made.nextRunsAt }).toEqual({
         ...made,
         title: isCopy ? "Upload (copy)" : "Upload",
-        ...(isCopy && { hasPublicBadge: false, badgeUrl: null }),
+        ...(isCopy && { hasPublicBadge: false, badgeUrl: null, isOnResultsPage: false }),
       });
     }
     expect(countPrompts(app)).toBe(2);
@@ -183,14 +193,14 @@ describe("the prompt form", () => {
     for (const [act, form, status] of [
       ["status", { status: "paused" }, "paused"],
       ["status", { status: "active" }, "active"],
-      ["archive", {}, "archived"],
+      ["archive", { confirmed: "1" }, "archived"],
       ["archive", { back: "1" }, "active"],
     ] as const) {
       const { location } = await person.post(`/prompts/${id}/${act}`, form);
       expect([location, newest(app).status]).toEqual([`/prompts/${id}`, status]);
     }
     expect((await person.post(`/prompts/${id}/status`, { status: "gone" })).status).toBe(400);
-    await person.post(`/prompts/${id}/archive`);
+    await person.post(`/prompts/${id}/archive`, { confirmed: "1" });
     const resumed = await person.post(`/prompts/${id}/status`, { status: "active" });
     expect([resumed.status, newest(app).status]).toEqual([400, "archived"]);
     const { body } = await person.get(`/prompts/${id}`);
@@ -277,7 +287,7 @@ describe("pages of prompts", () => {
     };
     expect(await shown("")).toEqual([second!.id, first!.id]);
     expect(await shown("?search=UPLOAD")).toEqual([first!.id]);
-    expect(await shown("?search=100%25&status=")).toEqual([second!.id]);
+    expect(await shown("?search=100%25")).toEqual([second!.id]);
     expect(await shown("?search=docs.example")).toEqual([second!.id, first!.id]);
     expect(await shown("?status=archived")).toEqual([third!.id]);
     expect(await shown("?status=all")).toHaveLength(3);
@@ -376,40 +386,6 @@ test("a new organization sees how to start", async () => {
   });
   expect(location).toBe(`/prompts/${newest(app).id}`);
 });
-
-const decode = (text: string) =>
-  text.replaceAll("&lt;", "<").replaceAll("&quot;", '"').replaceAll("&gt;", ">").replaceAll("&amp;", "&");
-
-/** The fields that a browser would send for the forms of a page, without buttons. */
-function fieldsOf(html: string): Record<string, string | string[]> {
-  const fields: [string, string][] = [];
-  const begin = (element: { getAttribute(name: string): string | null }) => {
-    fields.push([decode(element.getAttribute("name") ?? ""), ""]);
-  };
-  const go = (value: string) => {
-    const last = fields.at(-1) as [string, string];
-    last[1] += decode(value);
-  };
-  new HTMLRewriter()
-    .on("main input[name]", {
-      element(input) {
-        const [name, value, type] = ["name", "value", "type"].map((each) => decode(input.getAttribute(each) ?? ""));
-        if (type !== "checkbox") fields.push([name ?? "", value ?? ""]);
-        else if (input.hasAttribute("checked")) fields.push([name ?? "", "on"]);
-      },
-    })
-    .on("main textarea[name]", { element: begin, text: ({ text }) => go(text) })
-    .on("main select[name]", { element: begin })
-    .on("main option[selected]", { element: (option) => go(option.getAttribute("value") ?? "") })
-    .transform(html);
-  const all = Object.groupBy(fields, ([name]) => name);
-  return Object.fromEntries(
-    Object.entries(all).map(([name, each = []]) => {
-      const values = each.map(([, value]) => value);
-      return [name, values.length === 1 ? (values[0] as string) : values];
-    }),
-  );
-}
 
 /** The items of the first list in an element with this class, as text. */
 function listIn(html: string, name: string): string[] {

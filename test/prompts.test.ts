@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables.ts";
 import type { Grade } from "../src/grading/grade.ts";
-import { testApp } from "./support/app.ts";
+import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
@@ -29,6 +29,7 @@ test("a prompt is created from the given fields, and null for the rest", async (
     title: null,
     text: "Look around",
     endGoal: null,
+    wordings: null,
     status: "active",
     frequency: null,
     runsPerEval: null,
@@ -40,18 +41,52 @@ test("a prompt is created from the given fields, and null for the rest", async (
     workspace: null,
     agent: null,
     model: null,
+    agents: null,
     limits: null,
     reviewBeforePublishing: false,
     isCanary: false,
     tags: [],
+    successBar: null,
+    supersedesByDefault: false,
+    isOnResultsPage: false,
+    workerLabels: [],
     hasPublicBadge: false,
     badgeUrl: null,
     baselineRequestId: null,
-    warnings: [],
+    // Accepted, because a run may bring a urlMap, but without one it fails.
+    warnings: [expect.stringContaining("targetProviderId")],
     createdAt: "2026-09-21T14:13:20.000Z",
     nextRunsAt: null,
   });
   expect((await send("GET", `/api/v1/prompts/${body.id}`)).body).toEqual(body);
+});
+
+test("a prompt is created with a status, and only with one that exists", async () => {
+  const { create } = setUp();
+  const paused = await create({ text: "Look around", status: "paused", frequency: "daily" });
+  expect([paused.status, paused.body.status, paused.body.nextRunsAt]).toEqual([201, "paused", null]);
+  expect(await create({ text: "Look around", status: "gone" })).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining("status") },
+  });
+});
+
+test("a variable has any name but __proto__, which JSON cannot carry", async () => {
+  const { create, change, id, send, taskOf } = setUp();
+  for (const [field, body] of [
+    ["text", { text: "Use {{__proto__}}" }],
+    ["endGoal", { text: "Use {{tool}}", endGoal: "{{__proto__}} works" }],
+  ] as const) {
+    const refused = { status: 400, body: { detail: expect.stringContaining(`Invalid ${field}`) } };
+    expect(await create(body)).toMatchObject(refused);
+    expect(await change(await id({ text: "Look around" }), body)).toMatchObject(refused);
+  }
+  const prompt = await id({ text: "Use {{constructor}} and {{toString}}" });
+  const path = `/api/v1/prompts/${prompt}/run`;
+  expect((await send("POST", path, { body: { urlMap: {} } })).body.error).toBe("missing_template_vars");
+  const templateArgs = { constructor: "a", toString: "b" };
+  const run = await send("POST", path, { body: { urlMap: {}, templateArgs } });
+  expect(taskOf(run.body.runId)?.text).toBe("Use a and b");
 });
 
 test("a prompt is created with all fields, changed in part and cleared by null", async () => {
@@ -61,6 +96,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     title: "Upload",
     text: "Upload {{file}}",
     endGoal: "{{file}} is there",
+    wordings: ["Store {{file}}", "Put {{file}} somewhere"],
     frequency: "0 6 * * 1-5",
     runsPerEval: 3,
     targetProviderId: provider.id,
@@ -76,10 +112,15 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     workspace: { repository: { url: "https://git.test/a.git", ref: "v1.2" }, setup: "make", env: { A: "1" } },
     agent: "explorer",
     model: null,
+    agents: null,
     limits: { requests: 50, costUsd: 0.5 },
     reviewBeforePublishing: true,
     isCanary: true,
     tags: ["sdk", "quickstart"],
+    successBar: { scope: "docs_only", minScore: 80 },
+    supersedesByDefault: true,
+    isOnResultsPage: true,
+    workerLabels: ["gpu", "eu-1"],
     hasPublicBadge: true,
     baselineRequestId: null,
   };
@@ -89,7 +130,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     status: "active",
     createdAt: "2026-09-21T14:13:20.000Z",
     warnings: [expect.stringContaining("workspace")],
-    badgeUrl: `http://localhost:3000/badges/${made.id}.svg`,
+    badgeUrl: expect.stringMatching(/^http:\/\/localhost:3000\/badges\/[\w-]{24}\.svg$/),
   };
   const nextRunsAt = ["2026-09-22T06:00:00.000Z", "2026-09-23T06:00:00.000Z", "2026-09-24T06:00:00.000Z"];
   expect(made).toEqual({ ...whole, ...shared, nextRunsAt, templateVars: ["file"] });
@@ -115,6 +156,7 @@ test("a prompt is created with all fields, changed in part and cleared by null",
   const nothing = {
     title: null,
     endGoal: null,
+    wordings: null,
     frequency: null,
     runsPerEval: null,
     targetProviderId: null,
@@ -124,7 +166,9 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     workspace: null,
     agent: null,
     model: null,
+    agents: null,
     limits: null,
+    successBar: null,
     baselineRequestId: null,
   };
   const emptied = await change(made.id, nothing);
@@ -138,6 +182,9 @@ test("a prompt is created with all fields, changed in part and cleared by null",
     reviewBeforePublishing: true,
     isCanary: true,
     tags: ["sdk", "quickstart"],
+    supersedesByDefault: true,
+    isOnResultsPage: true,
+    workerLabels: ["gpu", "eu-1"],
     hasPublicBadge: true,
   });
   // Empty changes change nothing; read-only fields are ignored.
@@ -187,6 +234,9 @@ describe("errors name the field", () => {
     [{ text: "x", runsPerEval: 51 }, "Invalid runsPerEval: must be"],
     [{ text: "x", runsPerEval: 1.5 }, "Invalid runsPerEval: must be"],
     [{ text: "x", runsPerEval: "1" }, "Invalid runsPerEval: must be"],
+    [{ text: "x", wordings: ["a", " "] }, "Invalid wordings.1: must be"],
+    [{ text: "x", wordings: Array(6).fill("a") }, "Invalid wordings: must be"],
+    [{ text: "{{a}}", wordings: ["{{a}}", "{{b}}"] }, "Invalid wordings.1: text and endGoal have no variable named b"],
     [{ text: "x", targetProviderId: "7" }, "Invalid targetProviderId: must be"],
     [{ text: "x", additionalUrls: {} }, "Invalid additionalUrls: must be"],
     [{ text: "x", additionalUrls: ["https://a.test"] }, "Invalid additionalUrls.0: must be"],
@@ -216,18 +266,44 @@ describe("errors name the field", () => {
 
   test("a change is rejected as a whole", async () => {
     const { id, change, send } = setUp();
-    const own = await id({ text: "x", frequency: "daily" });
+    const own = await id({ text: "https://x.test/", frequency: "daily" });
     const statuses = [{ status: "deleted" }, { title: "new", runsPerEval: 0 }, { text: "{{a}}" }, { text: null }].map(
       async (body) => (await change(own, body)).status,
     );
     expect(await Promise.all(statuses)).toEqual([400, 400, 400, 400]);
     expect((await send("GET", `/api/v1/prompts/${own}`)).body).toMatchObject({
       title: null,
-      text: "x",
+      text: "https://x.test/",
       status: "active",
     });
     expect((await change(own, { status: "deleted" })).body.detail).toStartWith("Invalid status: must be");
   });
+});
+
+test("a schedule that could only fail is refused", async () => {
+  const app = setUp();
+  const { create, change, id, send } = app;
+  const refused = {
+    status: 400,
+    body: { error: "bad_request", detail: expect.stringMatching(/^Invalid frequency: /) },
+  };
+  expect(await create({ text: "Look around", frequency: "daily" })).toMatchObject(refused);
+  // A competitor's page or the product is no place to start.
+  const competitor = [{ url: "https://other.test/", kind: "competitor" }];
+  expect(await create({ text: "Look", frequency: "daily", additionalUrls: competitor })).toMatchObject(refused);
+  const { body: provider } = await send("POST", "/api/v1/providers", { body: { name: "Acme" } });
+  expect(await create({ text: "Look", frequency: "daily", targetProviderId: provider.id })).toMatchObject(refused);
+  const manual = await id({ text: "Look around" });
+  expect(await change(manual, { frequency: "daily" })).toMatchObject(refused);
+  const scheduled = await id({
+    text: "See {{where}}",
+    frequency: "daily",
+    templateDefaults: { where: "https://x.test/" },
+  });
+  expect(await change(scheduled, { templateDefaults: { where: "there" } })).toMatchObject(refused);
+  // Without a schedule, or while paused, it is saved; resuming is refused.
+  expect((await change(scheduled, { templateDefaults: { where: "there" }, status: "paused" })).status).toBe(200);
+  expect(await change(scheduled, { status: "active" })).toMatchObject(refused);
 });
 
 test("a frequency is a preset or five cron fields that occur", async () => {
@@ -255,7 +331,7 @@ test("a frequency is a preset or five cron fields that occur", async () => {
     "60 * * * *",
     "a b c d e",
   ];
-  const statusOf = async (frequency: string) => (await create({ text: "x", frequency })).status;
+  const statusOf = async (frequency: string) => (await create({ text: "https://x.test/", frequency })).status;
   expect(await Promise.all(good.map(statusOf))).toEqual(good.map(() => 201));
   expect(await Promise.all(bad.map(statusOf))).toEqual(bad.map(() => 400));
   expect((await create({ text: "x", frequency: "0 0 30 2 *" })).body.detail).toStartWith(
@@ -382,33 +458,74 @@ test("prompts can be filtered by tag, over REST, MCP and on the page", async () 
 });
 
 describe("a badge", () => {
+  const tested = { ...niceGrade, score: 88, grade: "B+" };
   const docsOnly = { ...niceGrade, score: 93, scope: "docs_only", grade: null } as const;
-  async function badged(...scores: Grade[]) {
-    const app = testApp();
-    const create = (hasPublicBadge: boolean) =>
-      app.service.prompts.createPrompt(app.a.org, { text: "x", hasPublicBadge }).id;
-    const [open, closed] = [create(true), create(false)];
-    if (scores.length > 0) evaluation(app, open, scores);
-    const get = (id: string) => app.send("GET", `/badges/${id}.svg`, { headers: { authorization: "" } });
-    return { app, open, closed, get };
+  const day = 24 * 3600_000;
+  const noon = Date.parse("2026-11-22T12:00:00Z");
+
+  /** A prompt with a public badge and an evaluation with these grades. */
+  function badged(grades: Grade[], more: { agent?: string } = {}) {
+    let time = noon;
+    const app = testApp({ now: () => time, agents: noisy });
+    const { prompts } = app.service;
+    const prompt = prompts.createPrompt(app.a.org, { text: "x", hasPublicBadge: true, ...more });
+    if (grades.length > 0) evaluation(app, prompt.id, grades);
+    const get = (path: string, headers = {}) => app.send("GET", path, { headers: { authorization: "", ...headers } });
+    const pathOf = (url: string | null) => new URL(url ?? "http://localhost/none").pathname;
+    const svg = pathOf(prompt.badgeUrl);
+    return {
+      ...{ app, prompt, get, svg, pathOf },
+      pass: (ms: number) => (time += ms),
+      shields: async () => (await get(svg.replace(".svg", ".json"))).body,
+    };
   }
 
-  test("shows the latest score and its scope without signing in", async () => {
-    const { open, get } = await badged({ ...niceGrade, score: 88, grade: "B+" }, docsOnly);
-    const { status, headers, body } = await get(open);
-    expect([status, headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
-    expect(body).toContain('aria-label="evald: Docs 93 · goal not tested · 45% of the weight"');
-    const tested = await badged({ ...niceGrade, score: 88, grade: "B+" });
-    expect((await tested.get(tested.open)).body).toContain('aria-label="evald: B+ (88 of 100)"');
+  test("shows the score, the number of runs and the date without signing in, as SVG and for Shields", async () => {
+    const { get, svg, shields } = badged([tested, { ...tested, score: 92 }], { agent: "noisy" });
+    const { status, headers, body } = await get(svg);
+    expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
+      ...[200, "image/svg+xml", "no-cache"],
+    ]);
+    const message = "A- (90 of 100) · 2 runs · 2026-11-22";
+    expect(body).toContain(`aria-label="evald: ${message}"`);
+    expect(await shields()).toEqual({ schemaVersion: 1, label: "evald", message, color: "2e7d32" });
+    const etag = headers.get("etag") ?? "";
+    expect((await get(svg, { "if-none-match": etag })).status).toBe(304);
   });
 
-  test("of a prompt without reports says so; one that is not public, archived or unknown does not exist", async () => {
-    const { app, open, closed, get } = await badged();
-    expect((await get(open)).body).toContain("no report yet");
-    expect([(await get(closed)).status, (await get(crypto.randomUUID())).status, (await get("x")).status]).toEqual([
-      404, 404, 404,
-    ]);
-    app.service.prompts.updatePrompt(app.a.org, open, { status: "archived" });
-    expect((await get(open)).status).toBe(404);
+  test("is gray for a single run, an outdated result, an untested goal, no report and an archived prompt", async () => {
+    const gray = "57606a";
+    const single = badged([tested], { agent: "noisy" });
+    expect(await single.shields()).toMatchObject({ message: "B+ (88 of 100) · single run · 2026-11-22", color: gray });
+    const exact = badged([tested]);
+    expect(await exact.shields()).toMatchObject({ message: "B+ (88 of 100) · 1 run · 2026-11-22", color: "558b2f" });
+    exact.pass(31 * day);
+    expect(await exact.shields()).toMatchObject({
+      message: "B+ (88 of 100) · 1 run · 2026-11-22 (outdated)",
+      color: gray,
+    });
+    const docs = badged([docsOnly]);
+    expect(await docs.shields()).toMatchObject({
+      message: "Docs 93 · goal not tested · 1 run · 2026-11-22",
+      color: gray,
+    });
+    expect(await badged([]).shields()).toMatchObject({ message: "no report yet", color: gray });
+    const { app, prompt, shields } = badged([tested]);
+    app.service.prompts.updatePrompt(app.a.org, prompt.id, { status: "archived" });
+    expect(await shields()).toMatchObject({ message: "archived", color: gray });
+  });
+
+  test("has a secret URL that turning it off revokes for good", async () => {
+    const { app, prompt, get, svg, pathOf } = badged([tested]);
+    const update = (hasPublicBadge: boolean) =>
+      app.service.prompts.updatePrompt(app.a.org, prompt.id, { hasPublicBadge }).badgeUrl;
+    expect(pathOf(update(true))).toBe(svg);
+    expect(pathOf(app.service.prompts.updatePrompt(app.a.org, prompt.id, { title: "y" }).badgeUrl)).toBe(svg);
+    expect(update(false)).toBeNull();
+    expect((await get(svg)).status).toBe(404);
+    const renewed = pathOf(update(true));
+    expect([renewed === svg, (await get(svg)).status, (await get(renewed)).status]).toEqual([false, 404, 200]);
+    for (const path of [`/badges/${prompt.id}.svg`, "/badges/x", "/badges/.svg", renewed.replace(".svg", "")])
+      expect([path, (await get(path)).status]).toEqual([path, 404]);
   });
 });

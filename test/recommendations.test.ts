@@ -28,7 +28,7 @@ async function evaluated(dataDir?: string) {
       },
     );
   const site = serveSite({
-    "/": () => (state.isThere ? html('<a href="/setup">Setup</a>') : new Response("", { status: 500 })),
+    "/": () => (state.isThere ? html('<a href="/setup">Setup</a>') : new Response("", { status: 503 })),
     "/setup": () => (state.isMended ? html("<h2>Install</h2>") : new Response("gone", { status: 404 })),
   });
   sites.push(site);
@@ -111,7 +111,7 @@ test("runs that failed, or never reached the page, decide nothing", async () => 
   await mark();
   await app.runJobs();
   const [[status, reason]] = await list();
-  expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run succeeded: infrastructure: .+500/)]);
+  expect([status, reason]).toEqual(["undecided", expect.stringMatching(/^no run succeeded: infrastructure: .+503/)]);
 });
 
 test("a few runs of a model that miss it decide nothing if it may be chance, nor do runs of another model", async () => {

@@ -26,22 +26,50 @@ const offenders = (allowed: (file: string) => boolean, breaks: (file: string) =>
 const isAdapter = (path: string) =>
   /^src\/(?!mcp\/|web\/)[a-z]+\/(routes|tools|resources|work-prompts)\.ts$/.test(path);
 
+const isApp = (path: string) => /^src\/(app\.tsx|app-error\.ts|mcp-endpoints\.ts)$/.test(path);
+
 // A layer may import itself and the layers below it, including types.
 const layers: [string, (file: string) => boolean][] = [
   ["main", (file) => file === "src/main.ts"],
-  ["app", (file) => file === "src/app.tsx"],
+  ["app", isApp],
   ["adapters", isAdapter],
   ...[
-    ...["cli", "web", "service", "mcp", "auth", "gates", "regrades", "exchange", "comparisons", "trends", "runs"],
-    ...["shares", "reports", "friction", "prompts", "archives", "providers", "models", "jobs", "http", "deps", "db"],
-    ...["stats", "grading", "agents", "net", "log", "poll", "config", "schema", "errors"],
+    ...[
+      "cli",
+      "web",
+      "service",
+      "features",
+      "mcp",
+      "trusts",
+      "auth",
+      "workers",
+      "gates",
+      "regrades",
+      "exchange",
+      "comparisons",
+    ],
+    ...[
+      "trends",
+      "runs",
+      "shares",
+      "telemetry",
+      "reports",
+      "friction",
+      "field",
+      "notifications",
+      "prompts",
+      "archives",
+      "providers",
+    ],
+    ...["models", "jobs", "http", "deps", "db"],
+    ...["places", "stats", "grading", "agents", "net", "log", "poll", "turns", "config", "schema", "errors"],
   ].map((name): [string, (file: string) => boolean] => [
     name,
     (file) => file.startsWith(`src/${name}/`) || file === `src/${name}.ts`,
   ]),
 ];
 /** From the top: the adapters of features are between the service and MCP. */
-const order = ["main", "cli", "app", "web", "service", "adapters"];
+const order = ["main", "cli", "app", "web", "service", "features", "adapters"];
 const rank = new Map(
   [...order, ...layers.map(([name]) => name).filter((name) => !order.includes(name))].map((name, i) => [name, i]),
 );
@@ -94,7 +122,7 @@ test("folders have no import cycles, for types as well", () => {
 test("routes and tools of a feature are imported only by the app", () => {
   expect(
     offenders(
-      (file) => file === "src/app.tsx" || isAdapter(file),
+      (file) => isApp(file) || isAdapter(file),
       (file) => importsOf(file).some(isAdapter),
     ),
   ).toEqual([]);
@@ -102,11 +130,12 @@ test("routes and tools of a feature are imported only by the app", () => {
 
 test.each([
   ["Elysia", /^(elysia|@elysiajs\/)/, /^src\/(app\.tsx|auth\/|http\/|web\/|[a-z]+\/routes\.tsx?$)/],
-  ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/mcp\//],
+  ["the MCP SDKs", /^@modelcontextprotocol\//, /^src\/(mcp\/|agents\/llm\/mcp-tools)/],
+  ["BullMQ and its Redis client", /^(bullmq|ioredis)$/, /^src\/places\//],
   [
     "Drizzle",
     /^drizzle-orm/,
-    /^src\/(db|auth|jobs|prompts|archives|providers|models|comparisons|friction|gates|runs|reports|shares|trends|regrades|exchange)\/|^src\/cli\/doctor\.ts$/,
+    /^src\/(db|auth|trusts|jobs|prompts|archives|providers|models|comparisons|friction|field|gates|runs|reports|shares|trends|regrades|exchange|telemetry|notifications)\/|^src\/cli\/doctor\.ts$/,
   ],
 ])("%s is imported only where it belongs", (_, packages, places) => {
   expect(
@@ -156,6 +185,7 @@ test("the top level contains nothing else", async () => {
     "LICENSE",
     "README.md",
     "SECURITY.md",
+    "action.yml",
     "biome.json",
     "bun.lock",
     "bunfig.toml",

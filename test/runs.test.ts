@@ -191,6 +191,7 @@ test("a run is complete before and after it is executed", async () => {
     createdAt: "2026-09-21T14:13:20.000Z",
     failureReason: null,
     templateArgs: null,
+    waitingFor: null,
     prompt: {
       id: prompt.id,
       title: "Über uns!",
@@ -200,7 +201,7 @@ test("a run is complete before and after it is executed", async () => {
       templateVars: null,
       createdAt: "2026-09-21T14:13:20.000Z",
     },
-    agent: { id: "explorer", version: null, model: null },
+    agent: { id: "explorer", version: null, model: null, contextDigest: null },
     evalRequestId: pending.evalRequestId,
     startedAt: null,
     attempt: 0,
@@ -213,7 +214,7 @@ test("a run is complete before and after it is executed", async () => {
     status: "completed",
     report: done.report,
     completedAt: "2026-09-21T14:13:25.000Z",
-    agent: { id: "explorer", version: "test", model: null },
+    agent: { id: "explorer", version: "test", model: null, contextDigest: null },
     startedAt: "2026-09-21T14:13:25.000Z",
     attempt: 1,
   });
@@ -263,10 +264,10 @@ describe("the agent of a run", () => {
     await runJobs();
     const agentsOf = async (ids: string[]) =>
       await Promise.all(ids.map(async (id) => (await send("GET", `/api/v1/runs/${id}`)).body.agent));
-    const chosen = { id: "other", version: "7", model: "openai/gpt-5" };
+    const chosen = { id: "other", version: "7", model: "openai/gpt-5", contextDigest: null };
     expect(await agentsOf([runId, own.runId, again.runId])).toEqual([
       chosen,
-      { id: "explorer", version: "test", model: null },
+      { id: "explorer", version: "test", model: null, contextDigest: null },
       chosen,
     ]);
   });
@@ -291,10 +292,26 @@ describe("the agent of a run", () => {
     expect([status, body]).toEqual([
       200,
       [
-        { id: "explorer", version: "test", hasModel: false, providers: null, objection: null },
-        { id: "other", version: "7", hasModel: true, providers: ["openai"], objection: null },
         {
-          ...{ id: "gone", version: null, hasModel: true, providers: null },
+          id: "explorer",
+          version: "test",
+          hasModel: false,
+          providers: null,
+          firstRequestTokens: null,
+          lacks: [],
+          objection: null,
+        },
+        {
+          id: "other",
+          version: "7",
+          hasModel: true,
+          providers: ["openai"],
+          firstRequestTokens: null,
+          lacks: [],
+          objection: null,
+        },
+        {
+          ...{ id: "gone", version: null, hasModel: true, providers: null, firstRequestTokens: null, lacks: [] },
           objection: "Other: install it with: npm install -g gone",
         },
       ],

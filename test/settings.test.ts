@@ -45,6 +45,13 @@ describe("the organization", () => {
 describe("API keys", () => {
   test("a key is created, shown once with examples, works within its scopes, and is revoked", async () => {
     const { post, get, send, service, a } = await settings();
+    // The form offers few rights for a limited time.
+    const offered = await get("/settings/keys");
+    expect([...offered.matchAll(/value="(\w+)"[^>]* (?:checked|selected)/g)].map(([, value]) => value)).toEqual([
+      "read",
+      "run",
+      "90",
+    ]);
     const { status, body, headers } = await post("/settings/keys", { name: "ci", scope: ["read", "run"], days: "30" });
     const key = /<code id="new-key">(evals_\w{36})<\/code>/.exec(body)?.[1] ?? "";
     expect([status, headers.get("cache-control")]).toEqual([200, "private, no-store"]);
@@ -59,7 +66,7 @@ describe("API keys", () => {
     expect(page).not.toContain(key);
     expect(page).toContain("read, run");
     const { id } = service.keys.listKeys(a.org)[0] as { id: string };
-    const gone = await post(`/settings/keys/${id}/revoke`, {});
+    const gone = await post(`/settings/keys/${id}/revoke`, { confirmed: "1" });
     expect([gone.status, gone.body.includes('role="status"')]).toEqual([200, true]);
     expect((await send("GET", "/api/v1/whoami", bearer)).status).toBe(401);
   });
@@ -81,7 +88,7 @@ describe("API keys", () => {
 
   test("another organization's key does not exist", async () => {
     const { post, service, b } = await settings();
-    expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, {})).status).toBe(404);
+    expect((await post(`/settings/keys/${b.apiKey.id}/revoke`, { confirmed: "1" })).status).toBe(404);
     expect(service.keys.listKeys(b.org)[0]?.revokedAt).toBeNull();
   });
 });
@@ -172,6 +179,16 @@ describe("the base URL of an organization's key", () => {
     stop();
   });
 });
+
+test.each(["\0", "a\u0000b", "a\nb", "\u001b[31mred"])(
+  "a name with control characters is rejected: %j",
+  async (name) => {
+    const app = testApp();
+    const { post } = await signedIn(app);
+    for (const form of ["/settings", "/settings/keys", "/account/name"])
+      expect([form, (await post(form, { name })).status]).toEqual([form, 400]);
+  },
+);
 
 test("a form that isn't from a page of this service changes nothing", async () => {
   const { post, service, a } = await settings();

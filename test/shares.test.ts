@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { testApp } from "./support/app.ts";
+import { signedIn } from "./support/people.ts";
 import { niceGrade, runWithReport } from "./support/reports.ts";
 
 describe("share links over REST", () => {
@@ -63,6 +64,23 @@ describe("share links over REST", () => {
     ]).toEqual([404, 404, 404]);
     for (const id of ["nope", "0199f3a1-2c44-7d0a-8f10-6a7b8c9d0e1f"])
       expect((await app.send("DELETE", `${path}/${id}`)).status).toBe(404);
+    expect(await seen(link.url)).toBe(200);
+  });
+
+  test("a key of a person can share only while they are an owner", async () => {
+    const browser = await signedIn(app);
+    const form = { name: "ci", scope: ["read", "run", "write"], days: "0" };
+    const { body } = await browser.post("/settings/keys", form);
+    const headers = bearing(/evals_[0-9A-Za-z]{36}/.exec(body)?.[0] ?? "");
+    const share = async () => (await app.send("POST", path, { body: { days: 7 }, headers })).status;
+    const revoke = async () => (await app.send("DELETE", `${path}/${link.id}`, { headers })).status;
+    const { body: link } = await app.send("POST", path, { body: { days: 7 } });
+    expect(await share()).toBe(201);
+    for (const role of ["admin", "member", null] as const) {
+      app.db.$client.run(role === null ? "delete from members" : `update members set role = '${role}'`);
+      expect([role, await share(), await revoke()]).toEqual([role, 403, 403]);
+      expect((await app.send("GET", path, { headers })).status).toBe(200);
+    }
     expect(await seen(link.url)).toBe(200);
   });
 });

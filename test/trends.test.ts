@@ -1,14 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import type { Grade } from "../src/grading/grade.ts";
 import { changePoints } from "../src/stats/change-points.ts";
-import { testApp } from "./support/app.ts";
+import { getTrends } from "../src/trends/trends.ts";
+import { noisy, testApp } from "./support/app.ts";
 import { rpc } from "./support/mcp.ts";
 import { evaluation, niceGrade } from "./support/reports.ts";
 
 const scored = (score: number, more: Partial<Grade> = {}): Grade => ({ ...niceGrade, score, ...more });
 const dayMs = 24 * 3600_000;
 
-/** A service whose clock stands where `at` sets it, and runs of prompts that end as they are told to. */
+/** A service with a clock set by `at`, and runs with given results. */
 function dated() {
   let now = Date.UTC(2026, 10, 1, 12);
   const app = testApp({ now: () => now });
@@ -40,15 +41,19 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
   at("2026-11-02", [scored(60), scored(64), "timeout: too long"]);
   at("2026-11-08", [scored(66)]);
   at("2026-11-18", [scored(80), scored(80), "infrastructure: the host is gone"]);
+  const line = { agentVersion: "test", contextDigest: null };
   expect(await trends({ promptId })).toEqual({
     agent: "explorer",
+    agentVersion: "test",
+    contextDigest: null,
     model: null,
     methodology: niceGrade.methodology,
     scope: "goal",
+    timeZone: "UTC",
     nextUntil: null,
     cells: [
-      { agent: "explorer", model: null, methodology: old.methodology, scope: "goal", n: 1 },
-      { agent: "explorer", model: null, methodology: niceGrade.methodology, scope: "goal", n: 5 },
+      { agent: "explorer", ...line, model: null, methodology: old.methodology, scope: "goal", n: 1 },
+      { agent: "explorer", ...line, model: null, methodology: niceGrade.methodology, scope: "goal", n: 5 },
     ],
     changes: [
       {
@@ -64,6 +69,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
     ],
     others: [
       {
+        ...line,
         methodology: old.methodology,
         scope: "goal",
         points: [
@@ -111,7 +117,7 @@ test("each interval has its repeats, intervals without a run are omitted, and ot
   expect(await from({ interval: "day", since: "2026-11-08", until: "2026-11-18" })).toEqual(["2026-11-08"]);
   expect(await from({ interval: "day", agent: "llm" })).toEqual([]);
   expect(await from({ promptId, interval: "eval" })).toEqual(["2026-11-02", "2026-11-08", "2026-11-18"]);
-  // What failed then is told there, and not on the line that began later.
+  // Failures belong to the line of their time, not to the one that began later.
   const ofEvaluations = await trends({ promptId, interval: "eval" });
   expect(ofEvaluations.others[0].points).toMatchObject([
     { from: "2026-10-31T12:00:00.000Z", n: 0, score: null },
@@ -256,6 +262,48 @@ describe("changes of a line", () => {
       ["2026-11-04", "agent version", "0.1.0", "test"],
     ]);
   });
+
+  test("two versions of an agent on one day are two series, and so are two contexts of a prompt", async () => {
+    const { app, at, trends, promptId } = dated();
+    const ran = (score: number, column: string, value: string) => {
+      const [{ slug, runId } = { slug: "", runId: "" }] = at("2026-11-02", [scored(score)]);
+      // Withdrawn and published again, so that it counts with its changed properties.
+      app.service.reports.setStatus(app.a.org, slug, "draft");
+      app.db.$client.run(`update runs set ${column} = ? where id = ?`, [value, runId]);
+      app.service.reports.setStatus(app.a.org, slug, "published");
+      return slug;
+    };
+    const slugs = [ran(60, "agent_version", "0.169.0+preset.1"), ran(90, "agent_version", "0.170.0+preset.1")];
+    type Series = {
+      agentVersion: string;
+      contextDigest: string | null;
+      points: { n: number; score: { mean: number } }[];
+    };
+    const seriesOf = (body: Series & { others: Series[] }) =>
+      [body, ...body.others].map(({ agentVersion, contextDigest, points }) => [
+        ...[agentVersion, contextDigest],
+        ...points.map(({ n, score }) => [n, score.mean]),
+      ]);
+    for (const interval of ["week", "eval"]) {
+      const body = await trends({ promptId, interval });
+      expect(seriesOf(body)).toEqual([
+        ["0.170.0+preset.1", null, [1, 90]],
+        ["0.169.0+preset.1", null, [1, 60]],
+      ]);
+      expect(body.changes.map(({ what, from, to }: Change) => [what, from, to])).toEqual([
+        ["agent version", "0.169.0+preset.1", "0.170.0+preset.1"],
+      ]);
+    }
+    const compared = await app.send("GET", `/api/v1/compare/reports?slugs=${slugs}`);
+    expect(compared.body.comparability).toEqual({
+      same: false,
+      differences: ["agentVersion: 0.169.0+preset.1 vs. 0.170.0+preset.1"],
+    });
+    ran(50, "context_digest", "00112233aabbccdd");
+    expect(seriesOf(await trends({ promptId }))[0]).toEqual(["test", "00112233aabbccdd", [1, 50]]);
+    // Over several prompts, each has its own context.
+    expect(seriesOf(await trends({}))[0]).toEqual(["test", null, [1, 50]]);
+  });
 });
 
 describe("change points", () => {
@@ -288,4 +336,64 @@ describe("change points", () => {
     expect(changePoints(Array(30).fill(70))).toEqual([]);
     expect(changePoints([])).toEqual([]);
   });
+});
+
+test("the series with the most runs is shown by default, and changes over all prompts are on the scale of scores", async () => {
+  const app = testApp({ agents: noisy });
+  const { service, a } = app;
+  const ids = ["One", "Two"].map((title) => service.prompts.createPrompt(a.org, { title, text: "https://x.test" }).id);
+  const [first = "", second = ""] = ids;
+  for (const at of [90, 90, 90, 90, 90, 90, 70, 70, 70, 70, 70, 70])
+    for (const id of ids) evaluation(app, id, [{ ...niceGrade, score: id === first ? at : at - 40 }]);
+  evaluation(app, second, [{ ...niceGrade, score: 10 }], { agent: "noisy" });
+  const shown = getTrends(service.deps, a.org, {});
+  expect(shown.agent).toBe("explorer");
+  const levels = shown.changes.filter(({ what }) => what === "score").flatMap(({ from, to }) => [from, to].map(Number));
+  // Centred on zero, they would lie between -10 and 10.
+  expect([levels.length > 0, Math.min(...levels) >= 50, Math.max(...levels) <= 70]).toEqual([true, true, true]);
+});
+
+test("days, weeks and months begin in the time zone of the organization, also after it changed", async () => {
+  const { app, at, trends, promptId, setNow } = dated();
+  const { orgs } = app.service;
+  // 22:30 to 23:30 in UTC on the last day before winter time in Paris, then a Sunday.
+  const late = Date.UTC(2026, 9, 24, 22, 30);
+  const hour = 3600_000;
+  at(late - hour, [scored(60)]);
+  at(late, [scored(70), "timeout: too long"]);
+  at(late + 25 * hour, [scored(80)]);
+  at(Date.UTC(2026, 9, 31, 23, 15), [scored(90)]);
+  setNow(Date.UTC(2026, 10, 2, 12));
+  const shown = async (interval: string, more = {}) =>
+    (await trends({ promptId, interval, ...more })).points.map((point: { from: string; score: { mean: number } }) => [
+      point.from.slice(0, 16),
+      point.score?.mean,
+    ]);
+  expect(await shown("day")).toEqual([
+    ["2026-10-24T00:00", 65],
+    ["2026-10-25T00:00", 80],
+    ["2026-10-31T00:00", 90],
+  ]);
+  orgs.updateOrg(app.a.org, { timeZone: "Europe/Paris" });
+  expect((await trends({ promptId })).timeZone).toBe("Europe/Paris");
+  expect(await shown("day")).toEqual([
+    ["2026-10-23T22:00", 60],
+    ["2026-10-24T22:00", 70],
+    ["2026-10-25T23:00", 80],
+    ["2026-10-31T23:00", 90],
+  ]);
+  expect(await shown("week")).toEqual([
+    ["2026-10-18T22:00", 65],
+    ["2026-10-25T23:00", 85],
+  ]);
+  expect(await shown("month")).toEqual([
+    ["2026-09-30T22:00", 70],
+    ["2026-10-31T23:00", 90],
+  ]);
+  // A date begins at midnight there.
+  expect(await shown("day", { since: "2026-10-25", until: "2026-10-26" })).toEqual([["2026-10-24T22:00", 70]]);
+  const { body: listed } = await app.send("GET", "/api/v1/reports?since=2026-10-25&until=2026-10-26");
+  expect(listed.map(({ score }: { score: number }) => score)).toEqual([70]);
+  orgs.updateOrg(app.a.org, { timeZone: "Asia/Kathmandu" });
+  expect((await shown("day"))[0]).toEqual(["2026-10-24T18:15", 65]);
 });

@@ -59,6 +59,43 @@ test("a database of the first release keeps every row, and its unfinished runs c
   db.$client.close();
 });
 
+test("after an upgrade, the planner has statistics of new indexes too", async () => {
+  const { folder, client } = await oldFolder();
+  const indexes = (of: Database) =>
+    of
+      .query<{ name: string }, []>(
+        "select name from sqlite_master where type = 'index' and tbl_name in ('reports', 'runs')",
+      )
+      .all()
+      .map(({ name }) => name);
+  const before = indexes(client);
+  client.close();
+  const db = openDb(folder);
+  const after = indexes(db.$client);
+  expect(after.filter((name) => !before.includes(name)).length).toBeGreaterThan(2);
+  const known = db.$client.query<{ idx: string }, []>("select idx from sqlite_stat1").all();
+  expect(after.filter((name) => !known.some(({ idx }) => idx === name))).toEqual([]);
+  db.$client.close();
+});
+
+test("reports of an older methodology are regraded with the newest one, and keep their old grading", async () => {
+  const { folder, client } = await oldFolder();
+  const isOld = "json_extract(methodology, '$.id') = '2'";
+  const [old] = client
+    .query<{ orgId: string; slug: string }, []>(`select org_id orgId, slug from reports where ${isOld}`)
+    .all();
+  client.close();
+  const { db, service, runJobs } = testApp({ dataDir: folder });
+  const org = old?.orgId as never;
+  const slug = old?.slug ?? "";
+  const { regradeId } = await service.regrades.requestRegrade(org, { since: "2020-01-01" });
+  await runJobs();
+  expect(service.regrades.getRegrade(org, regradeId ?? "")).toMatchObject({ status: "completed", failed: 0 });
+  expect(service.reports.getReport(org, slug).methodology.id).toBe("3");
+  expect(service.gradings.getGraded(org, slug, "2").methodology.id).toBe("2");
+  db.$client.close();
+});
+
 test("after an upgrade, email addresses of people with a password count as unproven", async () => {
   const { folder, client } = await oldFolder();
   for (const [id, provider] of [

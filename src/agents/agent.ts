@@ -105,8 +105,8 @@ type Said =
       provenance: Provenance;
       /** The page that contained the URL, if any. */
       foundOn: string | null;
-      /** `task`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. */
-      purpose: "task" | "check" | "page";
+      /** `task`: part of the task. `check`: to verify something. `page`: sent by a page in the browser. `mcp`: to an MCP server of the workspace. */
+      purpose: "task" | "check" | "page" | "mcp";
       error: { kind: string; message: string } | null;
       /** The start of the response body of a product host, as text. */
       body?: string;
@@ -133,10 +133,13 @@ type Said =
 /**
  * `started` {agent, version, kind, model, goal, starts}, for coding agents also {preset: its revision, isTried: whether
  * this version was tested}; `agent_usage` {costUsd}: the cost that a coding agent reports itself; `page_read` {url, chars, form: "markdown" | "html", title};
+ * `dead_links` {edits}: corrections of dead links, see LinkEdit;
  * `pages_listed` {by: "llms.txt" | "sitemap", at, urls: the first ones listed}.
  * After the agent's end, the service adds `judging` {model, rubric, goal}, then `judged` {the same, answer} or
  * `not_judged` {the same, reason}.
- * `workspace_prepared` {archive, repository: {url, ref, commit}, setup: {command, exitCode, output}, instructionChars, env};
+ * `workspace_prepared` {archive, repository: {url, ref, commit}, setup: {command, exitCode, output}, instructionChars, env: names,
+ * skills: {name, description, digest}[], mcpServers: {name, url, command}[]}; `context_offered` {instructions: whether
+ * the model received them, skills: names of those whose description it received, mcpServers: names of those whose tools it received};
  * `workspace_changed` {files, isCut} with the diff as its artefact, or {files: null, problem}; `goal_terms` {terms}; `section_matched` {url, heading, terms, hasSample}; `goal_answer` {state: "likely" | "unclear",
  * sections: how many of `nearest` together contain the answer, nearest: at most three pages {url, title, heading, line,
  * share, headingShare, terms, missing, synonyms: {word, found}[], hasSample, clicks}, unseen: words that occur in
@@ -148,10 +151,13 @@ type MilestoneName =
   | "started"
   | "agent_usage"
   | "workspace_prepared"
+  | "context_offered"
   | "workspace_changed"
   | "goal_terms"
   | "page_read"
+  | "page_repeated"
   | "pages_listed"
+  | "dead_links"
   | "section_matched"
   | "goal_answer"
   | "goal_covered"
@@ -174,15 +180,23 @@ export function pagesListed(by: "llms.txt" | "sitemap", at: string, urls: string
 export type SessionEvent = AgentEvent & { seq: number; at: number; tMs: number; source: EventSource };
 
 /** A unix socket of the service that accepts the requests of one run. */
-type WayOut = { path: string; token: string };
+export type WayOut = { path: string; token: string };
+
+/**
+ * The folder of a run. `holder`: ID of a process in whose mount namespace a file system of limited size is mounted at `path`; null: an
+ * ordinary folder, whose size is watched.
+ */
+export type Workspace = { path: string; holder: number | null };
 
 /** The means for commands. In `folder`, which the service removes after the run, the agent opens a relay to the egress proxy. */
 export type SandboxMeans = {
-  workspace: string;
+  workspace: Workspace;
   folder: string;
   egress: WayOut;
   /** Path of the archive that the workspace starts with. */
   archive: string | null;
+  /** Path of the archive with its skills. */
+  skillsArchive: string | null;
   /** Network access while the workspace is set up; its requests are no part of the session. */
   setup: WayOut | null;
 };
@@ -198,7 +212,7 @@ export type Means = {
   operatorHosts: readonly string[];
 };
 
-/** The environment of a running agent. Everything except `signal` and `now` is plain data, so it can be sent to another process. */
+/** The environment of a running agent. Everything but its functions and `signal` is plain data, so it can be sent to another process. */
 export type AgentContext = {
   signal: AbortSignal;
   now: () => number;
@@ -209,7 +223,15 @@ export type AgentContext = {
   userAgent: string;
   /** null: the agent has no model. */
   means: Means | null;
+  /** The network access of an agent without a model, as tunnels to any host that the run may reach. Absent: its process connects itself. */
+  wayOut?: WayOut;
+  /** Opens `wayOut` for an agent in a process of its own, which has no network. */
+  openWayOut?: () => Promise<WayOut & { close(): void }>;
 };
+
+/** Parts of a workspace that not every agent can use. */
+export const optionalParts = ["skills", "mcpServers"] as const;
+export type OptionalPart = (typeof optionalParts)[number];
 
 /** A requirement of an agent, and whether this machine or the settings meet it. `detail` says where it was found, or what to do. */
 type Need = { what: string; isHere: boolean; detail: string };
@@ -222,8 +244,12 @@ type AgentDescription = {
   kind: "rules" | "model";
   /** Providers whose models it can use. Default: all. */
   providers?: readonly ModelProvider[];
+  /** Parts of a workspace that it cannot use. Default: none. */
+  lacks?: readonly OptionalPart[];
   /** Memory that a usual session needs. Its runs get at least this much, unless their prompt sets a limit. */
   memoryBytes?: number;
+  /** Tokens of instructions and tools in its first request to a model. Default: unknown. */
+  firstRequestTokens?: number;
 };
 
 /** An agent. `run` ends with one `end` event or throws an AgentFailure. After the signal aborts, it ends soon and leaves nothing behind. */

@@ -1,5 +1,14 @@
-import { type Agent, type AgentEvent, AgentFailure, eventTypes, failureCauses, outcomes } from "./agent.ts";
+import {
+  type Agent,
+  type AgentEvent,
+  AgentFailure,
+  eventTypes,
+  failureCauses,
+  outcomes,
+  type WayOut,
+} from "./agent.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
+import { createStarts } from "./starts.ts";
 import type { Answer, Order } from "./worker.ts";
 
 const mib = 1024 * 1024;
@@ -10,38 +19,61 @@ const maxEvents = 100_000;
 /** Lines read before yielding to the event loop, so a fast process does not block the service. */
 const linesAtOnce = 100;
 const watchMs = 500;
+/** Time after which a process counts as started, even without an event. */
+const maxStartMs = 1_000;
+/** Maximum CPU time without an event. Otherwise, a page designed to be slow to parse could occupy a slot until the timeout. */
+const maxSilentCpuMs = 30_000;
 
 type Options = {
-  /** The command to start. Default: the worker of this executable. */
-  command?: string[];
-  /** The service's environment; the agent gets only the variables below. */
-  env?: Record<string, string | undefined>;
+  /** Starts a process that works as `work` does, with access to this socket. Default: the worker of this executable. */
+  start?: (wayOut: WayOut | null) => AgentProcess | Promise<AgentProcess>;
+  /** CPU time between two events, in ms, after which the process is killed. */
+  silentCpuMs?: number;
 };
 
-/** Variables passed on: the program path and the operator's trusted certificates. */
-const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "EVALD_AGENTS"];
+const starts = createStarts();
 
 /**
  * Runs an agent in its own process per run. The process gets only its order. It is killed, with everything it started, when `run`
  * ends or the service exits.
  */
-export function createChildAgent(agent: Agent, { command = ownCommand(), env = {} }: Options = {}): Agent {
+export function createChildAgent(
+  agent: Agent,
+  { start = () => startProcess(ownCommand(), {}), silentCpuMs = maxSilentCpuMs }: Options = {},
+): Agent {
   return {
     describe: () => agent.describe(),
     preflight: () => agent.preflight(),
-    async *run(task, { signal, now: _, ...context }) {
-      signal.throwIfAborted();
-      const child = start(command, Object.fromEntries(passedVariables.flatMap((name) => pair(name, env[name]))));
-      yield* converse(child, { agent: agent.describe().id, task, context }, signal);
+    async *run(task, { signal, now: _, openWayOut, ...rest }) {
+      const leave = await starts();
+      let wayOut: Awaited<ReturnType<NonNullable<typeof openWayOut>>> | undefined;
+      let child: AgentProcess | undefined;
+      /** Until then its priority is normal, so that a new run does not wait for those in progress. */
+      const begun = () => {
+        if (!timer) return;
+        clearTimeout(timer);
+        timer = undefined;
+        child?.giveWay();
+        leave();
+      };
+      let timer: ReturnType<typeof setTimeout> | undefined = setTimeout(begun, maxStartMs);
+      try {
+        signal.throwIfAborted();
+        wayOut = await openWayOut?.();
+        child = await started(() => start(wayOut ?? null));
+        const context = { ...rest, ...(wayOut && { wayOut: { path: wayOut.path, token: wayOut.token } }) };
+        yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, begun });
+      } finally {
+        begun();
+        wayOut?.close();
+      }
     },
   };
 }
 
-const pair = (name: string, value: string | undefined) => (value === undefined ? [] : [[name, value] as const]);
-
-function start(command: string[], env: Record<string, string>): AgentProcess {
+async function started(start: () => AgentProcess | Promise<AgentProcess>): Promise<AgentProcess> {
   try {
-    return startProcess(command, env);
+    return await start();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new AgentFailure("infrastructure", `the agent's process could not be started: ${reason}`, {
@@ -51,7 +83,11 @@ function start(command: string[], env: Record<string, string>): AgentProcess {
 }
 
 /** Sends the order and yields the events until the process exits. Lines are read on demand, so a full pipe slows the process down. */
-async function* converse(child: AgentProcess, order: Order, signal: AbortSignal): AsyncGenerator<AgentEvent, void> {
+async function* converse(
+  child: AgentProcess,
+  order: Order,
+  { signal, silentCpuMs, begun }: { signal: AbortSignal; silentCpuMs: number; begun: () => void },
+): AsyncGenerator<AgentEvent, void> {
   const reader = child.stdout.getReader();
   const stopped = new AbortController();
   const stop = (reason: unknown) => {
@@ -61,19 +97,29 @@ async function* converse(child: AgentProcess, order: Order, signal: AbortSignal)
   const abort = () => stop(signal.reason);
   signal.addEventListener("abort", abort, { once: true });
   const { memoryBytes } = order.task.limits;
+  /** CPU time at the last event. */
+  let cpuMs = 0;
   const watch = setInterval(() => {
-    if ((child.memory() ?? 0) <= memoryBytes) return;
+    const problem =
+      (child.memory() ?? 0) > memoryBytes
+        ? `used more than ${Math.round(memoryBytes / mib)} MiB of memory`
+        : (child.cpuMs() ?? 0) - cpuMs > silentCpuMs
+          ? `used ${silentCpuMs / 1000} s of CPU time without an event, such as on a page that is slow to parse,`
+          : null;
+    if (problem === null) return;
     child.kill();
-    stop(overrun(`used more than ${Math.round(memoryBytes / mib)} MiB of memory`));
+    stop(overrun(problem));
   }, watchMs);
   try {
     child.write(`${JSON.stringify(order)}\n`);
     let isDone = false;
     for await (const line of linesOf(reader)) {
+      begun();
       stopped.signal.throwIfAborted();
       const answer = parse(line);
       if (answer.type === "failure") throw new AgentFailure(answer.cause, answer.detail, answer);
       yield answer;
+      cpuMs = child.cpuMs() ?? cpuMs;
       isDone = answer.type === "end";
       if (isDone) break;
     }

@@ -1,5 +1,5 @@
 import type { ModelProvider } from "../config/model-settings.ts";
-import type { Agent } from "./agent.ts";
+import type { Agent, OptionalPart } from "./agent.ts";
 
 /** An agent as a prompt or a run may name it. */
 export type AgentChoice = {
@@ -8,13 +8,18 @@ export type AgentChoice = {
   hasModel: boolean;
   /** Providers whose models it can use; null: all. */
   providers: readonly ModelProvider[] | null;
+  /** Parts of a workspace that it cannot use. */
+  lacks: readonly OptionalPart[];
+  /** Tokens of instructions and tools in its first request to a model; null: unknown. */
+  firstRequestTokens: number | null;
   /** Why it cannot be used on this server; null if it can. */
   objection: string | null;
 };
 
 export const toChoice = (id: string, agent: Agent): AgentChoice => {
-  const { version, kind, providers = null } = agent.describe();
-  return { id, version, hasModel: kind === "model", providers, objection: objectionTo(agent) };
+  const { version, kind, providers = null, lacks = [], firstRequestTokens = null } = agent.describe();
+  const hasModel = kind === "model";
+  return { id, version, hasModel, providers, lacks, firstRequestTokens, objection: objectionTo(agent) };
 };
 
 /** What keeps an agent from being sent from here, in words; null if nothing does. */

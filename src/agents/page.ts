@@ -123,12 +123,14 @@ function readHtml(url: string, html: string): Page {
 
 /** The preformatted blocks of a page, with their lines in its Markdown. */
 function locate(blocks: Preformatted[], markdown: string): CodeSample[] {
-  const lines = markdown.split("\n").map((line) => line.replace(/^[\s>]+/, "").trim());
+  // A block may be in a quote, and the prompt of an interactive session looks like one.
+  const plain = (line: string) => line.replace(/^[\s>]+/, "").trim();
+  const lines = markdown.split("\n").map(plain);
   let from = 0;
   return blocks.slice(0, maxParts).map((block) => {
     const first = block.code
       .split("\n")
-      .map((line) => line.trim())
+      .map(plain)
       .find((line) => line !== "");
     const at = lines.indexOf(first ?? "", from);
     if (at >= 0) from = at + 1;

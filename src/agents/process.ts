@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { giveWay } from "./priority.ts";
+import { childrenOf } from "./sandbox/process-tree.ts";
 
 const keptOfStderr = 4096;
 /** Time to exit after SIGTERM, or after the last line, before SIGKILL. */
@@ -16,6 +17,11 @@ export type AgentProcess = {
   stderrTail(): string;
   /** Resident memory in bytes; null if unknown. */
   memory(): number | null;
+  /** CPU time of the process itself, in ms; null if unknown. */
+  cpuMs(): number | null;
+  isRunning(): boolean;
+  /** Lowers its priority below everything else on the machine. */
+  giveWay(): void;
   /** Kills the process and its group. */
   kill(): void;
   /**
@@ -44,7 +50,6 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     stdout: "pipe",
     stderr: "pipe",
   });
-  giveWay(child.pid);
   const stderr = tail(child.stderr);
   const signalGroup = (signal: "SIGTERM" | "SIGKILL") => {
     try {
@@ -63,6 +68,14 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     if (!timely) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }
+  let inner: number | null = null;
+  /** The process itself, inside of its sandbox. Kept once it has started. */
+  function own(): number {
+    if (inner !== null) return inner;
+    const { pid, isStarted } = innermost(child.pid);
+    if (isStarted) inner = pid;
+    return pid;
+  }
   let ending: Promise<string | null> | undefined;
   const end = (how: "wait" | "ask") => (ending ??= finish(how));
   // A surviving child may keep stdout open forever.
@@ -79,7 +92,10 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
       }
     },
     stderrTail: stderr.text,
-    memory: () => memoryOf(child.pid),
+    memory: () => memoryOf(own()),
+    cpuMs: () => cpuMsOf(own()),
+    isRunning: () => child.exitCode === null && child.signalCode === null,
+    giveWay: () => chainFrom(child.pid).forEach(giveWay),
     kill: () => signalGroup("SIGKILL"),
     end,
   };
@@ -103,10 +119,48 @@ function tail(stream: ReadableStream<Uint8Array>): { text: () => string; ended: 
   return { text: () => kept.toString().trim(), ended: read().catch(() => {}) };
 }
 
+/** Whether a process is part of a sandbox, or has not started its program yet. */
+const isSandbox = (pid: number): boolean =>
+  /^\d+ \((sh|bwrap|setpriv)\) /.test(readFileSync(`/proc/${pid}/stat`, "latin1"));
+
+/** A process and, below it, those that its sandbox consists of, down to the one that the sandbox was started for. */
+function chainFrom(pid: number): number[] {
+  try {
+    if (!isSandbox(pid)) return [pid];
+    const [child] = childrenOf(pid);
+    return child ? [pid, ...chainFrom(child)] : [pid];
+  } catch {
+    return [pid];
+  }
+}
+
+/** The last of the chain. `isStarted`: its program runs. */
+function innermost(from: number): { pid: number; isStarted: boolean } {
+  const pid = chainFrom(from).at(-1) ?? from;
+  try {
+    return { pid, isStarted: !isSandbox(pid) };
+  } catch {
+    return { pid, isStarted: false };
+  }
+}
+
 function memoryOf(pid: number): number | null {
   try {
     const kib = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1];
     return kib === undefined ? null : Number(kib) * 1024;
+  } catch {
+    return null;
+  }
+}
+
+/** The kernel counts in hundredths of a second. */
+function cpuMsOf(pid: number): number | null {
+  try {
+    // After the program name, which may contain anything.
+    const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
+      .replace(/^.*\) /s, "")
+      .split(" ");
+    return (Number(fields[11]) + Number(fields[12])) * 10;
   } catch {
     return null;
   }

@@ -22,7 +22,7 @@ const isText = (contentType: string | null) =>
   isReadable(contentType) ||
   /^\s*(application\/(json|yaml)|text\/|[^;]+\+(json|xml)|application\/xml)/i.test(contentType ?? "");
 
-/** What an agent has read in a session, by whatever tool: the pages, and where their links and listed URLs were found. */
+/** What an agent has read in a session, with any tool: the pages, and where their links and listed URLs were found. */
 export function createReader({ startUrls, productUrl }: Pick<Task, "startUrls" | "productUrl">) {
   const library = createLibrary();
   const sources = new Map<string, Source>();

@@ -3,7 +3,7 @@ import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-const name = /^evald-(gateway|egress)-/;
+const name = /^evald-(gateway|egress|program)-/;
 /** The socket in a newer folder may not be open yet. */
 const youngMs = 60_000;
 
@@ -11,13 +11,15 @@ const youngMs = 60_000;
  * Creates a folder for one socket. It is in the temporary folder rather than the data folder, because a socket path has
  * at most 107 characters.
  */
-export function makeSocketFolder(of: "gateway" | "egress"): { folder: string; socketPath: string } {
+export function makeSocketFolder(of: "gateway" | "egress" | "program"): { folder: string; socketPath: string } {
   const folder = mkdtempSync(join(tmpdir(), `evald-${of}-`));
   return { folder, socketPath: join(folder, "socket") };
 }
 
-/** Removes the folders of sockets that nobody listens on, because their service was killed. */
-export async function sweepSockets(now: number): Promise<void> {
+/** Removes the folders of sockets that nobody listens on, and of old copies of the program, because their service was killed. */
+export async function sweepSockets(): Promise<void> {
+  // Times of files are compared with the clock of the machine.
+  const now = performance.timeOrigin + performance.now();
   for (const entry of readdirSync(tmpdir()).filter((each) => name.test(each))) {
     const folder = join(tmpdir(), entry);
     const isLeft = await isDead(join(folder, "socket"));

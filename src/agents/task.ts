@@ -24,12 +24,20 @@ export type WorkspaceSetup = {
   env?: Record<string, string>;
   /** Content of AGENTS.md. */
   instructions?: string;
+  /** Directories with a SKILL.md: an uploaded archive, or a folder of the workspace. Exactly one is set. */
+  skills?: { archive?: string; folder?: string };
+  mcpServers?: Record<string, McpServer>;
 };
+
+/** An MCP server for the agent: a remote one, or a command that speaks MCP over stdio. Exactly one of `url` and `command` is set. */
+export type McpServer = { url?: string; command?: string; args?: string[]; env?: Record<string, string> };
 
 /** A task that is ready to run: variables are filled in and limits are set. */
 export type Task = {
   text: string;
   endGoal: string | null;
+  /** Other wordings of the end goal, to compare what each of them finds. */
+  wordings?: string[];
   /** Where to start, best first, without duplicates; never empty. */
   startUrls: string[];
   /** URL of the product, as opposed to its docs. */
@@ -55,10 +63,18 @@ type TaskLimits = {
 };
 
 /** The parts of a task that say where it leads. */
-export type Addresses = Pick<Task, "startUrls" | "productUrl" | "declaredChecks" | "urlMap">;
+export type Addresses = Pick<Task, "startUrls" | "productUrl" | "declaredChecks" | "urlMap" | "workspace">;
 
 /** The URLs that determine which hosts a run may reach. */
-export const addressesOf = ({ startUrls, productUrl, declaredChecks }: Omit<Addresses, "urlMap">) => ({
+export const addressesOf = ({ startUrls, productUrl, declaredChecks, workspace }: Omit<Addresses, "urlMap">) => ({
   docsAddresses: startUrls,
-  addresses: [...(productUrl ? [productUrl] : []), ...declaredChecks.flatMap(({ url }) => url ?? [])],
+  addresses: [
+    ...(productUrl ? [productUrl] : []),
+    ...declaredChecks.flatMap(({ url }) => url ?? []),
+    ...mcpUrlsOf(workspace),
+  ],
 });
+
+/** The URLs of the remote MCP servers of a workspace. */
+export const mcpUrlsOf = (workspace: WorkspaceSetup | undefined): string[] =>
+  Object.values(workspace?.mcpServers ?? {}).flatMap(({ url }) => url ?? []);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { AgentEvent, Artefact, SandboxMeans } from "./agent.ts";
 import { runHostsOf } from "./relay/run-hosts.ts";
 import { copyWorkspace } from "./sandbox/copy.ts";
-import { prepareWorkspace } from "./sandbox/prepare-workspace.ts";
+import { type PreparedWorkspace, prepareWorkspace } from "./sandbox/prepare-workspace.ts";
 import type { SandboxProxy } from "./sandbox/sandbox.ts";
 import { diffWorkspace } from "./sandbox/workspace-diff.ts";
 import type { Task } from "./task.ts";
@@ -22,28 +22,35 @@ const baselineOf = ({ folder }: SandboxMeans) => join(folder, "baseline");
  * Fills the workspace as the prompt says, tells what it holds, and keeps a copy to compare with. Throws an AgentFailure that names the step
  * that failed. `contextFile`: where this agent reads instructions, beside AGENTS.md.
  */
-export async function setUpWorkspace({ task, sandbox, signal, tell }: Setting, contextFile: string): Promise<void> {
+export async function setUpWorkspace(
+  { task, sandbox, signal, tell }: Setting,
+  { contextFile, skillsFolder }: { contextFile: string; skillsFolder: string },
+): Promise<PreparedWorkspace | null> {
   const { workspace: setup, limits } = task;
+  let prepared: PreparedWorkspace | null = null;
   if (setup) {
-    const detail = await prepareWorkspace({
+    prepared = await prepareWorkspace({
       setup,
       workspace: sandbox.workspace,
       archive: sandbox.archive === null ? null : readFileSync(sandbox.archive),
+      skillsArchive: sandbox.skillsArchive === null ? null : readFileSync(sandbox.skillsArchive),
+      skillsFolder,
       proxy: proxyOf(sandbox, task),
       contextFile,
       limits,
       signal,
     });
-    tell({ type: "milestone", name: "workspace_prepared", detail });
+    tell({ type: "milestone", name: "workspace_prepared", detail: prepared });
   }
   mkdirSync(baselineOf(sandbox), { mode: 0o700 });
-  // Without a set-up the workspace is empty.
+  // Without a setup the workspace is empty.
   if (setup) await copyWorkspace(sandbox.workspace, baselineOf(sandbox));
   // A sandbox of a service that runs as root belongs to another user, and the folder around it is closed to all others.
   chmodSync(baselineOf(sandbox), 0o755);
+  return prepared;
 }
 
-/** Network access of the set-up: the hosts of the run and of the repository. */
+/** Network access of the setup: the hosts of the run and of the repository. */
 function proxyOf({ setup }: SandboxMeans, task: Task): SandboxProxy | null {
   if (setup === null) return null;
   const { repository } = task.workspace ?? {};

@@ -35,17 +35,24 @@ function problemOf({ path, type, linkpath = "" }: Entry): string | null {
 /** A tar.gz file and the number of files in it. */
 export type CheckedArchive = { data: Uint8Array; files: number };
 
-/** Throws bad_request or too_large for a file that is not a tar.gz, is too large, or contains an entry that would be stored elsewhere. */
-export async function checkArchive(data: Uint8Array): Promise<CheckedArchive> {
+/**
+ * Throws bad_request or too_large for a file that is not a tar.gz, is too large, or contains an entry that would be stored elsewhere. `field`:
+ * the input that errors name.
+ */
+export async function checkArchive(data: Uint8Array, field = "body"): Promise<CheckedArchive> {
+  const limit = `${maxArchiveBytes / 1024 ** 2} MiB`;
   if (data.length > maxArchiveBytes)
-    throw new AppError("too_large", `The archive is larger than ${maxArchiveBytes / 1024 ** 2} MiB.`);
-  if (data[0] !== 0x1f || data[1] !== 0x8b) throw invalidField("body", "must be a tar file compressed with gzip");
+    throw new AppError("too_large", `The archive is larger than ${limit}.`, {
+      field,
+      problem: `the archive must not be larger than ${limit}`,
+    });
+  if (data[0] !== 0x1f || data[1] !== 0x8b) throw invalidField(field, "must be a tar file compressed with gzip");
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   let entries = 0;
   let files = 0;
   let bytes = 0;
   const refuse = (problem: string) => {
-    reject(invalidField("body", problem));
+    reject(invalidField(field, problem));
     parser.abort(new Error(problem));
   };
   const parser = new Parser({
@@ -66,8 +73,8 @@ export async function checkArchive(data: Uint8Array): Promise<CheckedArchive> {
     },
   });
   parser.on("end", () => resolve(files));
-  parser.on("error", (error: Error) => reject(invalidField("body", `the archive can't be read: ${error.message}`)));
+  parser.on("error", (error: Error) => reject(invalidField(field, `the archive can't be read: ${error.message}`)));
   parser.end(Buffer.from(data));
-  if ((await promise) === 0) throw invalidField("body", "the archive contains no files");
+  if ((await promise) === 0) throw invalidField(field, "the archive contains no files");
   return { data, files };
 }

@@ -57,6 +57,9 @@ export function createArchives({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
 
     hasArchive: (org: OrgId, id: string): boolean => find(org, id) !== undefined,
 
+    /** The SHA-256 of an archive; null if it was deleted. */
+    findDigest: (org: OrgId, id: string): string | null => find(org, id)?.digest ?? null,
+
     /** The file itself. Throws not_found. */
     readArchive(org: OrgId, id: string): Buffer {
       const row = db.select({ data: archives.data }).from(archives).where(own(org, id)).get();
@@ -71,7 +74,12 @@ export function createArchives({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       const user = db
         .select({ id: prompts.id })
         .from(prompts)
-        .where(and(eq(prompts.orgId, org), sql`json_extract(${prompts.workspace}, '$.archive') = ${archive.id}`))
+        .where(
+          and(
+            eq(prompts.orgId, org),
+            sql`${archive.id} in (json_extract(${prompts.workspace}, '$.archive'), json_extract(${prompts.workspace}, '$.skills.archive'))`,
+          ),
+        )
         .get();
       if (user) throw conflict(`The prompt ${user.id} uses this archive. Change its workspace first.`);
       db.delete(archives).where(own(org, id)).run();

@@ -35,7 +35,7 @@ export const archiveRoutes = (archives: Archives, orgOf: OrgOf) =>
         return archives.createArchive(org, archive);
       },
       {
-        // The body is not parsed, whatever its content type.
+        // The body is not parsed, even if its content type is JSON.
         parse: () => null,
         ...operation(
           "Prompts",

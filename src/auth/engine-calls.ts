@@ -27,13 +27,23 @@ const errorsByCode: Record<string, [ErrorCode, string]> = {
   MEMBER_NOT_FOUND: ["not_found", "The member was not found."],
 };
 
-/** Turns an error of the library into an AppError with our wording. */
+const codesByStatus: Record<number, ErrorCode> = {
+  400: "bad_request",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "not_found",
+  409: "conflict",
+  429: "rate_limited",
+};
+
+/** Turns an error of the library into an AppError: with our wording if we know its code, else with its own. */
 export async function withAppErrors<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (error) {
-    const body = error instanceof Error && "body" in error ? (error.body as { code?: string }) : null;
-    const [code, detail] = errorsByCode[body?.code ?? ""] ?? [];
+    if (!(error instanceof Error && "body" in error && "statusCode" in error)) throw error;
+    const body = error.body as { code?: string; message?: string } | undefined;
+    const [code, detail] = errorsByCode[body?.code ?? ""] ?? [codesByStatus[Number(error.statusCode)], body?.message];
     throw code && detail ? new AppError(code, detail) : error;
   }
 }

@@ -61,6 +61,7 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       fields: person,
       expiresIn: 30 * daySeconds,
       updateAge: 300,
+      deferSessionRefresh: true,
     },
     account: {
       fields: person,
@@ -99,7 +100,7 @@ export function createEngine({ db, config, log, now, newId, baseUrl }: Deps, sec
       oidcPlugin(sso?.oidc),
       organization({
         ac,
-        roles: { owner, admin: nothing, member: nothing },
+        roles: { owner, admin: nothing, member: nothing, viewer: nothing },
         allowUserToCreateOrganization: false,
         membershipLimit: 100_000,
         invitationLimit: 1000,

@@ -1,7 +1,8 @@
 import { AppError } from "../errors.ts";
-import type { Scope } from "../http/operation.ts";
+import type { KeyScope } from "../http/operation.ts";
 import { keyShape } from "../schema.ts";
 import type { FoundKey, Keys } from "./keys.ts";
+import type { createPeople } from "./people.ts";
 
 /** The API key of a request and its organization. */
 export type Caller = FoundKey;
@@ -39,10 +40,30 @@ export function callerOf(request: Request, keys: Keys): Caller {
 }
 
 /** Throws forbidden for a key without the scope. */
-export function checkScope({ name, scopes }: Caller, scope: Scope): void {
+export function checkScope({ name, scopes }: Caller, scope: KeyScope): void {
   if (scopes === null || scopes.includes(scope)) return;
   throw new AppError(
     "forbidden",
     `The API key ${JSON.stringify(name)} has the ${scopes.length === 1 ? "scope" : "scopes"} ${scopes.join(" and ")}. This request needs a key with the scope ${scope}.`,
+  );
+}
+
+/** Whether a key can only report friction, since it may be public. */
+export const isReporter = ({ scopes }: Pick<Caller, "scopes">): boolean => scopes?.includes("report_friction") === true;
+
+/** As on pages, only owners can do `what`: a person's key can while that person is an owner, and the key of a CI job never. Throws forbidden. */
+export function checkOwner(
+  { org, createdBy, name, trustId }: Caller,
+  people: Pick<ReturnType<typeof createPeople>, "membershipsOf">,
+  what: string,
+): void {
+  if (createdBy === null && trustId === null) return;
+  if (trustId !== null)
+    throw new AppError("forbidden", `The API key of a CI job can't ${what}. Use a key of an owner.`);
+  if (createdBy !== null && people.membershipsOf(createdBy).some((each) => each.org === org && each.role === "owner"))
+    return;
+  throw new AppError(
+    "forbidden",
+    `The API key ${JSON.stringify(name)} was not created by an owner of the organization. Only owners can ${what}: use a key of an owner.`,
   );
 }

@@ -1,8 +1,9 @@
-import { and, desc, eq, isNull, sql } from "drizzle-orm";
+import { and, desc, eq, isNotNull, isNull, lt, sql } from "drizzle-orm";
+import { prepared } from "../db/prepared.ts";
 import { apiKeys } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
-import { scopes as allScopes, type Scope } from "../http/operation.ts";
+import { type KeyScope, keyScopes } from "../http/operation.ts";
 import { keyShape, toIso, toName } from "../schema.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -15,7 +16,9 @@ export type ApiKey = {
   name: string;
   display: string;
   /** null: no restrictions. */
-  scopes: Scope[] | null;
+  scopes: KeyScope[] | null;
+  /** For clients that were not written for evald: runs supersede by default, and `error` is readable by people. */
+  isCompatible: boolean;
   createdAt: string;
   expiresAt: string | null;
   revokedAt: string | null;
@@ -47,28 +50,47 @@ function checksum(text: string): string {
 export const isKeyShaped = (text: string): boolean =>
   wholeKey.test(text) && checksum(text.slice(0, 36)) === text.slice(36);
 
-const hashOf = (key: string): Buffer => new Bun.CryptoHasher("sha256").update(key).digest();
+const hashOf = (key: string): Buffer => Bun.CryptoHasher.hash("sha256", key);
 
-/** `id`: from a form that may be submitted twice. */
-type KeyOptions = { lifeMs?: number | null; scopes?: readonly string[] | null; id?: string };
+/** `id`: from a form that may be submitted twice. `createdBy`: ID of the person who creates the key. `trustId`: the trust that it comes from. */
+type KeyOptions = {
+  lifeMs?: number | null;
+  scopes?: readonly string[] | null;
+  isCompatible?: boolean;
+  id?: string;
+  createdBy?: string;
+  trustId?: string;
+};
 
 /** What a valid key grants. */
-export type FoundKey = { org: OrgId; keyId: string; name: string; scopes: Scope[] | null };
+export type FoundKey = {
+  org: OrgId;
+  keyId: string;
+  name: string;
+  scopes: KeyScope[] | null;
+  createdBy: string | null;
+  trustId: string | null;
+  isCompatible: boolean;
+};
 
 export type Keys = ReturnType<typeof createKeys>;
 
 export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
-  const byHash = db
-    .select({
-      id: apiKeys.id,
-      orgId: apiKeys.orgId,
-      name: apiKeys.name,
-      scopes: apiKeys.scopes,
-      expiresAt: apiKeys.expiresAt,
-    })
-    .from(apiKeys)
-    .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt)))
-    .prepare();
+  const byHash = prepared(
+    db
+      .select({
+        id: apiKeys.id,
+        orgId: apiKeys.orgId,
+        name: apiKeys.name,
+        scopes: apiKeys.scopes,
+        expiresAt: apiKeys.expiresAt,
+        createdBy: apiKeys.createdBy,
+        trustId: apiKeys.trustId,
+        isCompatible: apiKeys.isCompatible,
+      })
+      .from(apiKeys)
+      .where(and(eq(apiKeys.hash, sql.placeholder("hash")), isNull(apiKeys.revokedAt))),
+  );
   /** Last use by key ID, not yet stored, and when each was last stored. */
   const used = new Map<string, number>();
   const written = new Map<string, number>();
@@ -77,7 +99,8 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     id: row.id,
     name: row.name,
     display: row.display,
-    scopes: row.scopes as Scope[] | null,
+    scopes: row.scopes as KeyScope[] | null,
+    isCompatible: row.isCompatible,
     createdAt: toIso(row.createdAt),
     expiresAt: toIso(row.expiresAt),
     revokedAt: toIso(row.revokedAt),
@@ -92,12 +115,14 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
     createKey(
       org: OrgId,
       name: string,
-      { lifeMs = null, scopes = null, id }: KeyOptions = {},
+      { lifeMs = null, scopes = null, isCompatible = false, id, createdBy, trustId }: KeyOptions = {},
     ): { key: string; apiKey: ApiKey } {
       const trimmed = toName(name);
-      const unknown = scopes?.find((scope) => !allScopes.includes(scope as Scope));
+      const unknown = scopes?.find((scope) => !keyScopes.includes(scope as KeyScope));
       if (unknown !== undefined || scopes?.length === 0)
-        throw badRequest(`Invalid scope ${JSON.stringify(unknown ?? "")}. Use one or more of ${allScopes.join(", ")}.`);
+        throw badRequest(`Invalid scope ${JSON.stringify(unknown ?? "")}. Use one or more of ${keyScopes.join(", ")}.`);
+      if (scopes?.includes("report_friction") && scopes.length > 1)
+        throw badRequest("The scope report_friction can't be combined with others: its keys may become public.");
       const known =
         id === undefined
           ? undefined
@@ -115,11 +140,14 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
         orgId: org,
         name: trimmed,
         display: `${key.slice(0, 10)}…${key.slice(-4)}`,
-        scopes: scopes && allScopes.filter((scope) => scopes.includes(scope)),
+        scopes: scopes && keyScopes.filter((scope) => scopes.includes(scope)),
         createdAt,
         expiresAt: lifeMs === null ? null : createdAt + lifeMs,
         revokedAt: null,
         lastUsedAt: null,
+        createdBy: createdBy ?? null,
+        trustId: trustId ?? null,
+        isCompatible,
       };
       db.insert(apiKeys).values(row).run();
       return { key, apiKey: toApiKey(row) };
@@ -132,7 +160,11 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       const at = now();
       if (!row || (row.expiresAt !== null && row.expiresAt <= at)) return null;
       used.set(row.id, at);
-      return { org: row.orgId as OrgId, keyId: row.id, name: row.name, scopes: row.scopes as Scope[] | null };
+      const { id: keyId, orgId, name, scopes, createdBy, trustId, isCompatible } = row;
+      return {
+        ...{ keyId, org: orgId as OrgId, name, scopes: scopes as KeyScope[] | null },
+        ...{ createdBy, trustId, isCompatible },
+      };
     },
 
     listKeys: (org: OrgId): ApiKey[] =>
@@ -148,6 +180,18 @@ export function createKeys({ db, now, newId }: Pick<Deps, "db" | "now" | "newId"
       const row = db.select().from(apiKeys).where(own).get();
       if (!row) throw notFound(`No API key has the ID ${id}.`);
       return toApiKey(row);
+    },
+
+    /** Revokes the keys of a trust. */
+    revokeKeysOf(org: OrgId, trustId: string): void {
+      const own = and(eq(apiKeys.orgId, org), eq(apiKeys.trustId, trustId), isNull(apiKeys.revokedAt));
+      db.update(apiKeys).set({ revokedAt: now() }).where(own).run();
+    },
+
+    /** Deletes keys of trusts that expired before `beforeMs`: a pipeline leaves many. */
+    deleteExpiredKeysOfTrusts(org: OrgId, beforeMs: number): void {
+      const own = and(eq(apiKeys.orgId, org), isNotNull(apiKeys.trustId), lt(apiKeys.expiresAt, beforeMs));
+      db.delete(apiKeys).where(own).run();
     },
 
     /** Stores when keys were last used: at most once a minute per key, unless `all` (before the process ends). */

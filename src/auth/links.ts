@@ -26,7 +26,7 @@ export function readSecret(db: Db): string {
   }
 }
 
-type Kind = "setup" | "invite" | "reset";
+type Kind = "setup" | "invite" | "reset" | "upload";
 
 export type Links = ReturnType<typeof createLinks>;
 

@@ -7,7 +7,7 @@ export function createMail({ config, log, baseUrl }: Deps) {
   const { mail } = config.people;
 
   /** Whether the server accepted the email. Errors are logged without the content, which holds a secret link. */
-  async function send(to: string, subject: string, text: string): Promise<boolean> {
+  async function send(to: string | string[], subject: string, text: string): Promise<boolean> {
     if (!mail) return false;
     try {
       const { createTransport } = await import("nodemailer");
@@ -36,6 +36,25 @@ export function createMail({ config, log, baseUrl }: Deps) {
         to,
         "Reset your evald password",
         `Someone asked to reset the password of your evald account at ${baseUrl()}. To choose a new password, open this link:\n${baseUrl()}${path}\n\nThis link works once and expires in 24 hours. If it was not you, ignore this email; your password has not changed.\n`,
+      ),
+    /** To members of an organization, who see each other's addresses. */
+    mailNotification: (to: string[], subject: string, text: string, orgName: string, path: string): Promise<boolean> =>
+      send(
+        to,
+        subject,
+        `${text}\n\nYou’re receiving this email because ${orgName} sends notifications to you. Owners can change that at ${baseUrl()}${path}\n`,
+      ),
+    mailDisabled: (to: string[], orgName: string, name: string, why: string, path: string): Promise<boolean> =>
+      send(
+        to,
+        `evald disabled the destination "${name}"`,
+        `evald no longer sends notifications of ${orgName} to the destination "${name}": ${why}\n\nIts log shows what it returned:\n${baseUrl()}${path}\n\nFix the cause, enable the destination, and replay the failed deliveries. You’re receiving this email because you’re an owner of ${orgName}.\n`,
+      ),
+    mailPause: (to: string, orgName: string, title: string, path: string): Promise<boolean> =>
+      send(
+        to,
+        `evald paused the prompt "${title}"`,
+        `Five scheduled evaluations of the prompt "${title}" of ${orgName} failed in a row, so evald paused it. Its page shows why they failed:\n${baseUrl()}${path}\n\nFix the cause, then resume the prompt. You’re receiving this email because you’re an owner of ${orgName}.\n`,
       ),
   };
 }

@@ -1,12 +1,13 @@
 import { and, eq, gt, ne, sql } from "drizzle-orm";
 import { modelSyntax, parseModelId } from "../config/model-settings.ts";
 import { tx } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { orgs, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import type { OrgLimits } from "../jobs/claim-order.ts";
 import { nextSlot } from "../jobs/schedule.ts";
-import { toIso, toName } from "../schema.ts";
+import { newUrlSecret, toIso, toName } from "../schema.ts";
 
 const maxLimit = 1_000_000;
 
@@ -23,38 +24,43 @@ export type Org = {
   maxUsdARun: number | null;
   /** Models that judge its sessions, best first; null: the configured ones. */
   judgeModels: string[] | null;
+  /** Path of its public results page, without the base path; null: it has none. */
+  resultsPath: string | null;
   createdAt: string;
 };
 
 export type OrgPatch = Partial<
   Pick<Org, "name" | "timeZone" | "maxRunsAtOnce" | "maxRunsADay" | "maxUsdAMonth" | "maxUsdARun" | "judgeModels">
->;
+> & { hasResultsPage?: boolean };
+
+const toOrg = (row: typeof orgs.$inferSelect): Org => ({
+  id: row.id as OrgId,
+  name: row.name,
+  timeZone: row.timeZone,
+  maxRunsAtOnce: row.maxRunsAtOnce,
+  maxRunsADay: row.maxRunsADay,
+  maxUsdAMonth: row.maxUsdAMonth,
+  maxUsdARun: row.maxUsdARun,
+  judgeModels: row.judgeModels,
+  resultsPath: row.resultsToken === null ? null : `/results/${row.resultsToken}`,
+  createdAt: toIso(row.createdAt),
+});
 
 export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">) {
-  const toOrg = (row: typeof orgs.$inferSelect): Org => ({
-    id: row.id as OrgId,
-    name: row.name,
-    timeZone: row.timeZone,
-    maxRunsAtOnce: row.maxRunsAtOnce,
-    maxRunsADay: row.maxRunsADay,
-    maxUsdAMonth: row.maxUsdAMonth,
-    maxUsdARun: row.maxUsdARun,
-    judgeModels: row.judgeModels,
-    createdAt: toIso(row.createdAt),
-  });
-
-  const limits = db
-    .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
-    .from(orgs)
-    .where(eq(orgs.id, sql.placeholder("id")))
-    .prepare();
+  const limits = prepared(
+    db
+      .select({ atOnce: orgs.maxRunsAtOnce, aDay: orgs.maxRunsADay })
+      .from(orgs)
+      .where(eq(orgs.id, sql.placeholder("id"))),
+  );
 
   const from = eq(prompts.nextSlotAt, sql.placeholder("from"));
-  const moveSlot = db
-    .update(prompts)
-    .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
-    .where(and(eq(prompts.id, sql.placeholder("promptId")), from))
-    .prepare();
+  const moveSlot = prepared(
+    db
+      .update(prompts)
+      .set({ nextSlotAt: sql`${sql.placeholder("to")}` })
+      .where(and(eq(prompts.id, sql.placeholder("promptId")), from)),
+  );
 
   function getOrg(id: OrgId): Org {
     const row = db.select().from(orgs).where(eq(orgs.id, id)).get();
@@ -100,6 +106,7 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
           maxUsdAMonth: null,
           maxUsdARun: null,
           judgeModels: null,
+          resultsToken: null,
           createdAt,
         };
         t.insert(orgs).values(row).run();
@@ -118,11 +125,11 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
      * A new time zone moves the next slot of every schedule, except those already due. Throws bad_request that names
      * the value, or if there is none.
      */
-    updateOrg(id: OrgId, patch: OrgPatch): Org {
+    updateOrg(id: OrgId, { hasResultsPage, ...patch }: OrgPatch): Org {
       const { timeZone, maxRunsAtOnce, maxRunsADay, maxUsdAMonth, maxUsdARun, judgeModels } = patch;
       const name = patch.name === undefined ? undefined : toName(patch.name);
-      if (Object.values(patch).every((value) => value === undefined))
-        throw badRequest("Nothing to change. Set a name, a time zone, a limit or a judge model.");
+      if (Object.values({ ...patch, hasResultsPage }).every((value) => value === undefined))
+        throw badRequest("Nothing to change. Set a name, a time zone, a limit, a judge model or the results page.");
       if (timeZone !== undefined) checkTimeZone(timeZone);
       for (const limit of [maxRunsAtOnce, maxRunsADay])
         if (limit != null && !(Number.isInteger(limit) && limit >= 1 && limit <= maxLimit))
@@ -143,13 +150,23 @@ export function createOrgs({ db, config, now, newId }: Pick<Deps, "db" | "config
             .get()
         )
           throw conflict(`An organization named ${JSON.stringify(name)} already exists.`);
+        // A page that is on keeps its URL.
+        const token =
+          hasResultsPage === undefined
+            ? {}
+            : { resultsToken: hasResultsPage ? sql`coalesce(${orgs.resultsToken}, ${newUrlSecret()})` : null };
         t.update(orgs)
-          .set({ ...patch, name })
+          .set({ ...patch, name, ...token })
           .where(eq(orgs.id, id))
           .run();
         for (const each of moved) moveSlot.run(each);
       });
       return getOrg(id);
+    },
+    /** The organization whose public results page has this token; null: none, or it was turned off. */
+    findByResults(token: string): Org | null {
+      const row = db.select().from(orgs).where(eq(orgs.resultsToken, token)).get();
+      return row ? toOrg(row) : null;
     },
     /** For the command line, whose user has full access to the machine. */
     getOrgByName(name: string): Org {

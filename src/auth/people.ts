@@ -1,5 +1,6 @@
 import { asc, eq } from "drizzle-orm";
 import { members, orgs, people, signIns } from "../db/tables.ts";
+import { isLocked } from "../db/write-lock.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField, notFound } from "../errors.ts";
 import { toName } from "../schema.ts";
@@ -11,10 +12,12 @@ import { createInvitations } from "./invitations.ts";
 import { createLinks, readSecret } from "./links.ts";
 import { createMail } from "./mail.ts";
 import { createMembers } from "./members.ts";
+import { checkStrength } from "./password-strength.ts";
 import { type Membership, type NewPerson, type Person, type SignedIn, toEmail } from "./person.ts";
 import { createResets } from "./resets.ts";
 import { createSetup } from "./setup.ts";
 import { createSso } from "./sso.ts";
+import { createUploads } from "./uploads.ts";
 
 /** People: who they are and how they sign in. No other part of the service uses the library behind it. */
 export function createPeople(deps: Deps) {
@@ -43,7 +46,7 @@ export function createPeople(deps: Deps) {
 
   const membershipsOf = (personId: string): Membership[] =>
     db
-      .select({ org: orgs.id, orgName: orgs.name, role: members.role })
+      .select({ org: orgs.id, orgName: orgs.name, timeZone: orgs.timeZone, role: members.role })
       .from(members)
       .innerJoin(orgs, eq(orgs.id, members.orgId))
       .where(eq(members.personId, personId))
@@ -73,12 +76,13 @@ export function createPeople(deps: Deps) {
     return headers.getSetCookie();
   }
 
-  /** Throws bad_request if the password is too short or too long. */
+  /** Throws bad_request if the password is too short, too long or easy to guess. */
   async function hashOf(password: string): Promise<string> {
     const { config, hash } = (await (await engine()).$context).password;
     const { minPasswordLength: min, maxPasswordLength: max } = config;
     if (password.length < min || password.length > max)
       throw invalidField("password", `must be ${min} to ${max} characters long`);
+    await checkStrength(password);
     return await hash(password);
   }
 
@@ -114,6 +118,7 @@ export function createPeople(deps: Deps) {
     ...createAccount(deps, inside),
     ...createResets(deps, inside),
     ...createMail(deps),
+    ...createUploads(deps, inside),
     ...createSso(deps, secret),
     attempts,
     membershipsOf,
@@ -123,9 +128,15 @@ export function createPeople(deps: Deps) {
     /** The person to whom the cookies belong, and cookies to set in the response. */
     async findSignedIn(from: From): Promise<{ signedIn: SignedIn | null; cookies: string[] }> {
       const { api } = await engine();
-      const { headers, response } = await api.getSession({ headers: toHeaders(from), returnHeaders: true });
+      const request = { headers: toHeaders(from), returnHeaders: true } as const;
+      const { headers, response } = await api.getSession(request);
       const cookies = headers.getSetCookie();
       if (!response) return { signedIn: null, cookies };
+      // The library would block this thread until another process has finished writing. The next page extends the session.
+      if ("needsRefresh" in response && response.needsRefresh && !isLocked(db)) {
+        const refreshed = await api.getSession({ ...request, method: "POST" }).catch(() => null);
+        cookies.push(...(refreshed?.headers.getSetCookie() ?? []));
+      }
       const { user, session } = response;
       const { id, name, email } = user;
       const chosen = session.activeOrganizationId ?? null;

@@ -4,7 +4,7 @@ import { badRequest, invalidField } from "../errors.ts";
 
 export type Person = { id: string; name: string; email: string };
 /** A person in one of their organizations. */
-export type Membership = { org: OrgId; orgName: string; role: Role };
+export type Membership = { org: OrgId; orgName: string; timeZone: string; role: Role };
 /** A signed-in person, their session, and the organization that they selected. */
 export type SignedIn = { person: Person; signInId: string; token: string; chosen: string | null };
 export type NewPerson = { name: string; email: string; password: string };

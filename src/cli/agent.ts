@@ -1,8 +1,8 @@
-import { ownAgents } from "../agents/all.ts";
+import { loadAgents, ownAgents } from "../agents/all.ts";
 import { work } from "../agents/worker.ts";
 
-/** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. */
-export async function runAgent(): Promise<never> {
+/** The hidden command `__agent`: the agent process that the service starts for each run. Ends the process. `early`: no run waits for it yet, so it loads the code of these agents first. */
+export async function runAgent({ early }: { early: "rules" | "model" | null }): Promise<never> {
   const stop = new AbortController();
   process.on("SIGTERM", () => stop.abort(new Error("stopped by the service")));
   const out = Bun.stdout.writer();
@@ -11,6 +11,7 @@ export async function runAgent(): Promise<never> {
     await out.flush();
   };
   try {
+    if (early) await loadAgents(early);
     await work(ownAgents(process.env), { input: Bun.stdin.stream(), write, signal: stop.signal, now: Date.now });
     process.exit(0);
   } catch (error) {

@@ -2,54 +2,64 @@ import { readFileSync, statSync } from "node:fs";
 import type { Command } from "commander";
 import { create } from "tar";
 import { checkArchive } from "../archives/archive-check.ts";
-import type { Config } from "../config/config.ts";
-import { orgOf, print, say, table, withData } from "./terminal.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { print, say, table } from "./terminal.ts";
 
-type Options = { org?: string; json?: boolean };
+type Options = Place & { json?: boolean };
 
 /** Adds `archive upload`, `archive list` and `archive delete`. */
-export function addArchive(program: Command, configOf: () => Config): void {
+export function addArchive(program: Command, useApi: UseApi): void {
   const archive = program.command("archive").description("Manage archives: files that workspaces start with");
-  archive
+  const upload = archive
     .command("upload <path>")
     .description("Upload a directory or a tar.gz file and print its ID to stdout")
-    .option("--org <name>", "Organization (required if there are several)")
-    .option("--json", "Print the archive as JSON")
+    .option("--json", "Print the archive as JSON");
+  addPlace(upload)
     .addHelpText("after", "\nExample:\n  evald archive upload ./starter-template")
-    .action(async (path: string, { org, json }: Options) => {
-      const config = configOf();
-      const checked = await checkArchive(await read(path));
-      const made = withData(config, (service) => service.archives.createArchive(orgOf(service, org), checked));
-      const files = made.files === 1 ? "1 file" : `${made.files} files`;
-      say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
-      print(json ? JSON.stringify(made) : made.id);
+    .action(async (path: string, { json, ...place }: Options) => {
+      await useApi(place, async (api) => {
+        const content = await read(path);
+        // A file that the service would reject isn't sent.
+        await checkArchive(content);
+        const made = await api.uploadArchive(content);
+        const files = made.files === 1 ? "1 file" : `${made.files} files`;
+        say(`Uploaded ${files} (${made.bytes} bytes). Set the ID as workspace.archive of a prompt.`);
+        print(json ? JSON.stringify(made) : made.id);
+      });
     });
-  archive
+  const list = archive
     .command("list")
     .description("List archives, newest first")
-    .option("--org <name>", "Organization (required if there are several)")
-    .option("--json", "Print the list as JSON")
+    .option("--json", "Print the list as JSON");
+  addPlace(list)
     .addHelpText("after", "\nExample:\n  evald archive list --json")
-    .action(({ org, json }: Options) => {
-      const all = withData(configOf(), (service) => service.archives.listArchives(orgOf(service, org)));
-      const rows = all.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
-      print(json ? JSON.stringify(all) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
-    });
-  archive
+    .action(
+      async ({ json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const { items } = await api.listArchives();
+          const rows = items.map((each) => [each.id, String(each.files), String(each.bytes), each.createdAt]);
+          print(json ? JSON.stringify(items) : table([["ID", "FILES", "BYTES", "CREATED"], ...rows]));
+        }),
+    );
+  const remove = archive
     .command("delete <id>")
     .description("Delete an archive that no prompt uses")
-    .option("--org <name>", "Organization (required if there are several)")
+    .option("--json", "Print the archive as JSON");
+  addPlace(remove)
     .addHelpText("after", "\nExample:\n  evald archive delete 0199f3a1-7b21-7f02-9d11-2c9d4e5f6a70")
-    .action((id: string, { org }: Options) => {
-      withData(configOf(), (service) => service.archives.deleteArchive(orgOf(service, org), id));
-      say(`Deleted archive ${id}.`);
-      print(id);
-    });
+    .action(
+      async (id: string, { json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const gone = await api.deleteArchive(id);
+          say(`Deleted archive ${gone.id}.`);
+          print(json ? JSON.stringify(gone) : gone.id);
+        }),
+    );
 }
 
 /** A directory is packed; anything else must be a tar.gz file. */
-async function read(path: string): Promise<Uint8Array> {
-  if (!statSync(path).isDirectory()) return readFileSync(path);
+async function read(path: string): Promise<Uint8Array<ArrayBuffer>> {
+  if (!statSync(path).isDirectory()) return new Uint8Array(readFileSync(path));
   const packed = create({ gzip: true, portable: true, cwd: path }, ["."]);
   return new Uint8Array(await packed.concat());
 }

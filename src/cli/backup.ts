@@ -13,6 +13,7 @@ import {
 import { basename, dirname, join, resolve } from "node:path";
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
+import { recordBackup } from "../db/backup-record.ts";
 import { codeOf } from "../db/fault.ts";
 import { badRequest, unavailable } from "../errors.ts";
 import { print, say, toSize } from "./terminal.ts";
@@ -53,6 +54,7 @@ function backup(dataDir: string, file: string, force: boolean) {
   const made = copyDatabase(database, unfinished);
   renameSync(unfinished, file);
   syncPath(folder);
+  recordBackup(dataDir);
   return { file, ...made };
 }
 
@@ -60,7 +62,7 @@ function backup(dataDir: string, file: string, force: boolean) {
 export function refuseOwnFile(dataDir: string, file: string): void {
   const folder = dirname(resolve(file));
   const own = existsSync(folder) && existsSync(dataDir) && realpathSync(folder) === realpathSync(dataDir);
-  if (own && /^evald\.(db|lock|secret|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
+  if (own && /^evald\.(db|lock|secret|last-backup|db\.restoring)(-(journal|wal|shm))?$/.test(basename(file)))
     throw badRequest(`${file} is a file of the data directory. Choose another file name.`);
 }
 
@@ -118,7 +120,7 @@ export function readDatabase<T>(path: string, work: (db: Database) => T): T {
   } catch (error) {
     const code = codeOf(error);
     if (/^SQLITE_(NOTADB|CORRUPT)/.test(code))
-      throw unavailable(`${path} is damaged or not a database (${(error as Error).message}). Use an earlier backup.`);
+      throw badRequest(`${path} is damaged or not a database (${(error as Error).message}). Use an earlier backup.`);
     if (/^SQLITE_(CANTOPEN|PERM)/.test(code)) throw unavailable(`This user has no read access to ${path}.`);
     throw error;
   } finally {
@@ -132,7 +134,7 @@ export function checkIntegrity(db: Database, path: string): number {
     db.query<{ integrity_check: string }, []>("pragma integrity_check(1)").get()?.integrity_check ?? "no answer";
   const orphan = db.query("pragma foreign_key_check").get() !== null;
   if (damage !== "ok" || orphan)
-    throw unavailable(`${path} is damaged (${orphan ? "foreign key violations" : damage}). Use an earlier backup.`);
+    throw badRequest(`${path} is damaged (${orphan ? "foreign key violations" : damage}). Use an earlier backup.`);
   return db.query<{ n: number }, []>("select count(*) as n from runs").get()?.n ?? 0;
 }
 

@@ -1,41 +1,88 @@
+import type { Command } from "commander";
 import type { Agent } from "../agents/agent.ts";
+import { createApp } from "../app.tsx";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
-import { AppError, badRequest, conflict, type ErrorCode, errorStatus, unavailable } from "../errors.ts";
-import type { Gate, GateRequest } from "../gates/schema.ts";
+import { AppError, badRequest } from "../errors.ts";
 import { createCommandLog } from "../log.ts";
 import { httpUrl, toIso } from "../schema.ts";
 import { createService } from "../service.ts";
-import { orgOf, outdatedService, toAllowRule, toOwnUrl, upgradeProgress } from "./terminal.ts";
+import { type Api, createApi } from "./api.ts";
+import { getKey } from "./id-token.ts";
+import { linkBase, lockToMigrate, orgOf, toAllowRule, upgradeProgress } from "./terminal.ts";
 
-/** Gates as the CLI uses them: in this process, or over REST. */
-export type GateClient = {
-  prompts(): Promise<{ id: string; title: string | null }[]>;
-  request(input: GateRequest): Promise<Gate>;
-  get(id: string): Promise<Gate>;
-  close(): Promise<void>;
+/** Where the service is: at a URL, or the data directory with an organization in it. */
+export type Place = { url?: string; org?: string };
+/** `execute`: without a service, this process executes the runs, which may then also reach `allowUrls`. */
+type Use = { execute?: { allowUrls: string[] } };
+/** Does something with the API of the service that a command means. */
+export type UseApi = <T>(place: Place, work: (api: Api) => Promise<T>, use?: Use) => Promise<T>;
+
+type Parts = {
+  configOf: () => Config;
+  agents: Record<string, Agent>;
+  env: Record<string, string | undefined>;
+  /** Whether `--data` was given. */
+  hasData: () => boolean;
 };
 
-/** How many prompts are searched for a title. */
-const maxPrompts = 1000;
+/** Adds the options that choose the service. */
+export const addPlace = (command: Command): Command =>
+  command
+    .option(
+      "--url <url>",
+      "URL of an evald server, with the API key in EVALD_KEY (default: EVALD_URL, else the data directory)",
+    )
+    .option("--org <name>", "Organization, when the data directory is used (required if there are several)");
+
+/** The URL of the service that a command means; null: the data directory. Options precede EVALD_URL. */
+export const toServiceUrl = ({ url, org }: Place, { env, hasData }: Pick<Parts, "env" | "hasData">): string | null =>
+  url ?? (hasData() || org !== undefined ? null : env.EVALD_URL || null);
+
+export const createUseApi =
+  (parts: Parts): UseApi =>
+  async (place, work, use = {}) => {
+    const config = parts.configOf();
+    const url = toServiceUrl(place, parts);
+    if (url !== null && place.org !== undefined)
+      throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
+    if (url !== null) {
+      const base = toBase(url);
+      return await work(createApi(base, await getKey(base, parts.env), (request) => fetch(request)));
+    }
+    const { api, close } = await openLocal(config, parts.agents, place.org, use);
+    try {
+      return await work(api);
+    } finally {
+      await close();
+    }
+  };
+
+/** The base URL of a service, without a trailing slash. Throws bad_request. */
+export function toBase(url: string): string {
+  if (!httpUrl(url)) throw badRequest(`Invalid value for --url: ${JSON.stringify(url)} is not an http or https URL.`);
+  return url.replace(/\/+$/, "");
+}
 
 /** A data directory found unlocked twice, this far apart, is abandoned: a service that restarts is back sooner. */
 const abandonedMs = 2_000;
 
 /**
- * Uses the data directory. If no service holds its lock, this process acts as the service until `close`, and its runs may also reach
- * `allowUrls`. Otherwise the running service does the work, and this process takes over if that service goes away.
+ * Uses the data directory, next to a running service or without one. With `execute`, this process acts as the service until `close` if no
+ * service holds the lock, and takes over if that service goes away.
  */
-export async function openLocal(
+async function openLocal(
   config: Config,
   agents: Record<string, Agent>,
-  { org: name, allowUrls }: { org?: string; allowUrls: string[] },
-): Promise<GateClient> {
-  let lock = findLock(config.dataDir);
+  name: string | undefined,
+  { execute }: Use,
+): Promise<{ api: Api; close: () => Promise<void> }> {
+  let lock = execute ? findLock(config.dataDir) : null;
+  let isWorking = lock !== null;
   const db = openDb(config.dataDir, {
     mayMigrate() {
-      if (!lock) throw conflict(outdatedService);
+      lock ??= lockToMigrate(config.dataDir);
     },
     onProgress: upgradeProgress(),
   });
@@ -44,24 +91,25 @@ export async function openLocal(
     config,
     log: createCommandLog(config, secretsIn(config.modelPlaces)),
     agents,
-    baseUrl: () => config.baseUrl ?? toOwnUrl(config),
-    alsoAllow: () => allowUrls.filter((url) => httpUrl(url)).map(toAllowRule),
+    baseUrl: () => linkBase(config),
+    alsoAllow: () => execute?.allowUrls.filter((url) => httpUrl(url)).map(toAllowRule) ?? [],
   });
   const close = async () => {
-    if (lock) await service.stop(0);
+    if (isWorking) await service.stop(0);
     closeDb(db);
     lock?.release();
   };
   const startWork = async () => {
+    isWorking = true;
     await service.runner.start();
     service.gates.start();
   };
   let [wasUnlocked, checkedAt] = [false, performance.now()];
-  /** Takes over from a service that is gone: nobody else would finish the gate. */
+  /** Takes over from a service that is gone: nobody else would finish the work. */
   async function takeOver(): Promise<void> {
-    if (lock || performance.now() - checkedAt < abandonedMs) return;
+    if (!execute || isWorking || performance.now() - checkedAt < abandonedMs) return;
     checkedAt = performance.now();
-    const found = findLock(config.dataDir);
+    const found = lock ?? findLock(config.dataDir);
     if (found && wasUnlocked) {
       lock = found;
       await startWork();
@@ -70,17 +118,15 @@ export async function openLocal(
   }
   try {
     const org = orgOf(service, name);
-    if (lock) await startWork();
-    return {
-      prompts: async () =>
-        service.prompts.listPrompts(org, { limit: maxPrompts, offset: 0, includeArchived: false }).items,
-      request: (input) => service.gates.requestGate(org, { ...input, trigger: "cli" }),
-      async get(id) {
-        await takeOver();
-        return service.gates.getGate(org, id);
-      },
-      close,
-    };
+    if (isWorking) await startWork();
+    const caller = { org, keyId: "", name: "evald", scopes: null, createdBy: null, trustId: null, isCompatible: false };
+    // Access to the data directory is enough: no key is needed.
+    const app = createApp({ ...service, keys: { ...service.keys, findKey: () => caller } });
+    const api = createApi(linkBase(config), "evald", async (request) => {
+      await takeOver();
+      return await app.handle(request);
+    });
+    return { api, close };
   } catch (error) {
     await close();
     throw error;
@@ -94,74 +140,5 @@ function findLock(dataDir: string): DataLock | null {
   } catch (error) {
     if (error instanceof AppError && error.code === "conflict") return null;
     throw error;
-  }
-}
-
-/** The service or its proxy may restart while we wait, so polling retries this often, with this pause. The first request is not retried. */
-const maxFailures = 30;
-const pauseMs = 2_000;
-
-/** Uses the REST API with an API key. */
-export function openRemote(url: string, key: string | undefined): GateClient {
-  if (!httpUrl(url)) throw badRequest(`Invalid value for --url: ${JSON.stringify(url)} is not an http or https URL.`);
-  if (!key)
-    throw badRequest(
-      "EVALD_KEY is not set. Create an API key on the server with evald key create, and set EVALD_KEY to it.",
-    );
-  const base = url.replace(/\/+$/, "");
-  const idempotencyKey = crypto.randomUUID();
-
-  async function request<T>(method: string, path: string, body?: unknown, attempts = maxFailures): Promise<T> {
-    for (let failures = 1; ; failures++) {
-      try {
-        return await requestOnce<T>(method, path, body);
-      } catch (error) {
-        const isTransient =
-          !(error instanceof AppError) || ["unavailable", "internal", "rate_limited"].includes(error.code);
-        if (!isTransient || failures >= attempts)
-          throw error instanceof AppError
-            ? error
-            : unavailable(`Cannot reach ${base}: ${error instanceof Error ? error.message : error}`);
-        await Bun.sleep(
-          error instanceof AppError && error.retryAfterSeconds ? error.retryAfterSeconds * 1000 : pauseMs,
-        );
-      }
-    }
-  }
-
-  async function requestOnce<T>(method: string, path: string, body: unknown): Promise<T> {
-    const response = await fetch(`${base}/api/v1${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${key}`,
-        ...(body === undefined ? {} : { "content-type": "application/json", "idempotency-key": idempotencyKey }),
-      },
-      body: body === undefined ? undefined : JSON.stringify(body),
-    });
-    const text = await response.text();
-    const answer = parseOrNull(text);
-    if (response.ok && answer !== null) return answer as T;
-    const { error, detail } = (answer ?? {}) as { error?: string; detail?: string };
-    const code: ErrorCode = error !== undefined && error in errorStatus ? (error as ErrorCode) : "unavailable";
-    throw new AppError(
-      code,
-      detail ?? `${base} returned status ${response.status} without an evald response. Check the URL.`,
-      { retryAfterSeconds: Number(response.headers.get("retry-after")) || undefined },
-    );
-  }
-
-  return {
-    prompts: () => request("GET", `/prompts?limit=${maxPrompts}`, undefined, 1),
-    request: (input) => request("POST", "/gates", input),
-    get: (id) => request("GET", `/gates/${id}`),
-    close: async () => {},
-  };
-}
-
-function parseOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
   }
 }

@@ -3,16 +3,20 @@ import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { max } from "drizzle-orm";
 import type { Agent } from "../agents/agent.ts";
-import { allAgents, listPresets } from "../agents/all.ts";
+import { listPresets, ownAgents } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { type InstalledAgent, lookUp } from "../agents/coding/installed.ts";
+import { testAgentSandbox, testModelAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
+import { testWorkspace } from "../agents/sandbox/workspace.ts";
 import type { Config } from "../config/config.ts";
 import { providerVariables } from "../config/model-settings.ts";
+import { accessOf } from "../config/worker-settings.ts";
 import { runs } from "../db/tables.ts";
+import type { RedisState } from "../places/control.ts";
 import { toIso } from "../schema.ts";
-import { print, table, toSize, withData } from "./terminal.ts";
+import { print, table, toMessage, toSize, withData } from "./terminal.ts";
 
 type Check = { what: string; state: "ok" | "missing" | "fault"; detail: string };
 
@@ -20,14 +24,19 @@ const minFreeBytes = 512 * 1024 * 1024;
 const modelKeys = [...Object.values(providerVariables).map(({ key }) => key), "OPENAI_COMPATIBLE_BASE_URL"];
 
 /** Adds `doctor`: checks this machine. Exits with 1 on a fault; something that is only missing is no fault. */
-export function addDoctor(program: Command, configOf: () => Config, env: Record<string, string | undefined>): void {
+export function addDoctor(
+  program: Command,
+  configOf: (settings: Record<string, string>) => Config,
+  env: Record<string, string | undefined>,
+): void {
   program
     .command("doctor")
     .description("Check this machine's setup; exit with 1 if something is broken")
+    .option("--redis <url>", "Redis of the service and its workers (default: EVALD_REDIS_URL)")
     .option("--json", "Print the results as JSON")
     .addHelpText("after", "\nExample:\n  evald doctor")
-    .action(async ({ json }: { json?: boolean }) => {
-      const config = configOf();
+    .action(async ({ redis, json }: { redis?: string; json?: boolean }) => {
+      const config = configOf(redis === undefined ? {} : { EVALD_REDIS_URL: redis });
       const found = await detectSandbox();
       const codingAgents = listPresets(env).map((preset) => lookUp(preset, env.PATH ?? ""));
       const findings = [
@@ -37,15 +46,18 @@ export function addDoctor(program: Command, configOf: () => Config, env: Record<
         {
           what: "agents",
           state: "ok",
-          detail: Object.entries(allAgents(env))
+          detail: Object.entries(ownAgents(env))
             .filter(([id]) => !codingAgents.some((each) => each.id === id))
             .map((each) => toAgent(each, config.agentModel))
             .join(", "),
         },
         ...codingAgents.map(codingAgent),
         sandbox(found),
+        agentSandbox(await testAgentSandbox(env), await testModelAgentSandbox()),
+        ...(found.level === "none" ? [] : [workspace(await testWorkspace(config.workspaceBytes))]),
         await browser(found),
         modelKey(env),
+        ...(config.workers.redisUrl === null ? [] : await redisServer(config.workers.redisUrl)),
       ] satisfies Check[];
       print(json ? JSON.stringify(findings) : table(findings.map(({ what, state, detail }) => [state, what, detail])));
       if (findings.some(({ state }) => state === "fault")) process.exitCode = 1;
@@ -131,10 +143,25 @@ function data(config: Config): Check[] {
   }
 }
 
+function agentSandbox(ofRules: string | null, withModel: string | null): Check {
+  const what = "page sandbox";
+  const missing = [
+    ...(ofRules === null ? [] : [`the explorer parses pages without a sandbox: ${ofRules}`]),
+    ...(withModel === null ? [] : [`agents with a model parse pages without a sandbox: ${withModel}`]),
+  ];
+  if (missing.length === 0) return { what, state: "ok", detail: "agents parse pages in a sandbox" };
+  return { what, state: "missing", detail: missing.join("; ") };
+}
+
 function sandbox({ level, detail }: Sandbox): Check {
   if (level === "none") return { what: "sandbox", state: "missing", detail: `agents cannot run commands: ${detail}` };
   return { what: "sandbox", state: "ok", detail };
 }
+
+const workspace = (problem: string | null): Check =>
+  problem === null
+    ? { what: "workspace", state: "ok", detail: "a file system in memory, of limited size" }
+    : { what: "workspace", state: "missing", detail: `on disk, where its size is watched: ${problem}` };
 
 async function browser(place: Sandbox): Promise<Check> {
   const found = await detectBrowser(place);
@@ -147,4 +174,78 @@ function modelKey(env: Record<string, string | undefined>): Check {
   const set = modelKeys.filter((name) => env[name]);
   if (set.length > 0) return { what: "model keys", state: "ok", detail: set.join(", ") };
   return { what: "model keys", state: "missing", detail: "none set; the explorer works without one" };
+}
+
+/** The oldest version with everything that evald and BullMQ use. */
+const minRedis = [6, 2] as const;
+
+/** Loaded only here: the other checks need no Redis. */
+async function redisServer(url: string): Promise<Check[]> {
+  const { isOpen, withControl } = await import("../places/control.ts");
+  try {
+    const { redis } = await withControl(url, (control) => control.read());
+    return [redisVersion(redis), redisAccess(url, await isOpen(url)), redisFile(redis), redisMemory(redis)];
+  } catch (error) {
+    return [{ what: "redis", state: "fault", detail: toMessage(error) }];
+  }
+}
+
+function redisVersion({ version, ms }: RedisState): Check {
+  const what = "redis";
+  const detail = `${version}, answers in ${ms === 0 ? "less than 1" : ms} ms`;
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const isOld = major < minRedis[0] || (major === minRedis[0] && minor < minRedis[1]);
+  return isOld
+    ? { what, state: "fault", detail: `${detail}; at least ${minRedis.join(".")} is needed` }
+    : { what, state: "ok", detail };
+}
+
+function redisAccess(url: string, isOpen: boolean): Check {
+  const what = "redis access";
+  const { isLocal, hasTls, hasPassword } = accessOf(url);
+  const means = [...(hasTls ? ["TLS"] : []), ...(hasPassword ? ["a password"] : [])].join(" and ");
+  if (isOpen && (hasPassword || !isLocal))
+    return {
+      what,
+      state: "fault",
+      detail: "the server needs no password, so its clients can run agents on your workers; set requirepass",
+    };
+  if (means === "") return { what, state: "ok", detail: "loopback, without a password" };
+  if (hasTls || isLocal) return { what, state: "ok", detail: `${means}${isLocal ? ", on loopback" : ""}` };
+  return { what, state: "ok", detail: "a password without TLS: use it only on a private network" };
+}
+
+/** A message that Redis loses is sent again, so a loss costs time, but no run. */
+function redisFile({ appendOnly, appendFsync }: RedisState): Check {
+  const what = "redis persistence";
+  const losses: Record<string, string> = {
+    always: "a power failure loses no message",
+    everysec: "a power failure loses the messages of the last second",
+    no: "a power failure loses the messages of about 30 seconds",
+  };
+  if (appendOnly === "unknown")
+    return { what, state: "missing", detail: "unknown: the server forbids CONFIG GET; set appendonly yes" };
+  if (appendOnly !== "yes")
+    return {
+      what,
+      state: "missing",
+      detail: "appendonly no: a restart loses all messages, which are sent again; set appendonly yes",
+    };
+  return { what, state: "ok", detail: `appendfsync ${appendFsync}: ${losses[appendFsync] ?? "unknown loss"}` };
+}
+
+function redisMemory({ maxMemoryPolicy }: RedisState): Check {
+  const what = "redis memory";
+  if (maxMemoryPolicy === "noeviction") return { what, state: "ok", detail: "maxmemory-policy noeviction" };
+  if (maxMemoryPolicy === "unknown")
+    return {
+      what,
+      state: "missing",
+      detail: "unknown: the server forbids CONFIG GET; set maxmemory-policy noeviction",
+    };
+  return {
+    what,
+    state: "fault",
+    detail: `maxmemory-policy ${maxMemoryPolicy} deletes orders when memory is full; set maxmemory-policy noeviction`,
+  };
 }

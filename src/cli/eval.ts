@@ -1,21 +1,20 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import type { Agent, AgentEvent } from "../agents/agent.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
 import { closeDb, openDb } from "../db/open.ts";
 import { badRequest } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
-import { scopes } from "../grading/kinds.ts";
 import { createCommandLog } from "../log.ts";
-import { scoreSummary } from "../reports/labels.ts";
 import { reportMarkdown } from "../reports/markdown.ts";
-import type { Report } from "../reports/schema.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { createService } from "../service.ts";
-import { print, say, sayError, score, toAllowRule, toOwnUrl } from "./terminal.ts";
+import { addMinScore, checkMinScore } from "./min-score.ts";
+import { exits, print, say, sayFailure, toAllowRule, toOwnUrl } from "./terminal.ts";
 
 type EvalOptions = {
   goal: string;
+  wording?: string[];
   task?: string;
   agent?: string;
   model?: string;
@@ -26,21 +25,23 @@ type EvalOptions = {
 
 /** Adds `eval`: one evaluation in this terminal, without storing anything. */
 export function addEval(program: Command, configOf: () => Config, agents: Record<string, Agent>): void {
-  program
+  const command = program
     .command("eval <url>")
     .description("Evaluate the docs at a URL in this terminal; nothing is stored")
     .requiredOption("--goal <goal>", "What a developer wants to achieve with the tool")
+    .option(
+      "--wording <text>",
+      "Another wording of the goal (repeatable). The explorer compares what each wording finds",
+      (wording: string, previous: string[] = []) => [...previous, wording],
+    )
     .option("--task <text>", "Task for the agent (default: the goal)")
     .option("--agent <id>", `Agent to use: ${Object.keys(agents).join(", ")}`)
     .option("--model <id>", "Model of the agent, such as anthropic/claude-opus-4-8 (default: EVALD_AGENT_MODEL)")
-    .option("--json", "Print the report as JSON")
-    .option("--min-score <n>", "Exit with 1 if the score is lower, and with 3 if it has another scope", score)
-    .addOption(
-      new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
-    )
+    .option("--json", "Print the report as JSON");
+  addMinScore(command)
     .addHelpText(
       "after",
-      '\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
+      '\nExit codes: 0 passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or there is no score to compare).\n\nExamples:\n  evald eval https://docs.acme.example --goal "Upload a file with the Python SDK"\n  evald eval http://localhost:8000 --goal "Run a first query" --json --min-score 80 --scope docs_only',
     )
     .action(async (url: string, options: EvalOptions) => {
       process.exitCode = await evaluate(configOf(), agents, url, options);
@@ -51,7 +52,7 @@ async function evaluate(
   config: Config,
   available: Record<string, Agent>,
   url: string,
-  { goal, task, agent, model, json, minScore, scope }: EvalOptions,
+  { goal, wording, task, agent, model, json, minScore, scope }: EvalOptions,
 ): Promise<number> {
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url))
     throw badRequest(
@@ -78,6 +79,7 @@ async function evaluate(
     title: goal.slice(0, 200),
     text: literal(task ?? goal),
     endGoal: literal(goal),
+    wordings: wording?.map(literal),
     targetProviderId: provider.id,
     agent,
     model,
@@ -96,32 +98,16 @@ async function evaluate(
   await service.stop(0);
   const run = service.runs.getRun(org, runId);
   const report = run.report ? service.reports.getReport(org, run.report.slug) : null;
-  closeDb(db);
 
   if (!report) {
-    sayError(`The run failed: ${run.failureReason}`);
-    return 1;
+    const { failureCause } = service.runs.getFailure(org, runId);
+    sayFailure({ error: failureCause ?? "internal", detail: `The run failed: ${run.failureReason}` }, json);
+    closeDb(db);
+    return exits.error;
   }
+  closeDb(db);
   print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report, { kept: false }));
-  return minScore === undefined ? 0 : checkMinScore(report, minScore, scope);
-}
-
-/** The exit code: 0 from the minimum up, 1 below it, 3 if there is no score of this scope. */
-function checkMinScore(report: Report, minScore: number, scope: Scope): number {
-  const { score, nullNotice } = report;
-  if (score === null) {
-    sayError(`No score: ${nullNotice}`);
-    return 3;
-  }
-  if (report.scope !== scope) {
-    sayError(
-      `Cannot check --min-score: it applies to scores of scope ${scope}, and this report has scope ${report.scope} (${scoreSummary(report)}). Pass --scope ${report.scope} to accept it.`,
-    );
-    return 3;
-  }
-  if (score >= minScore) return 0;
-  sayError(`The score ${score} is below the minimum of ${minScore}.`);
-  return 1;
+  return checkMinScore(report, { minScore, scope });
 }
 
 /** Wraps an agent so that it prints its progress to stderr. */

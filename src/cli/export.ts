@@ -5,19 +5,16 @@ import { badRequest } from "../errors.ts";
 import { type ExportFilter, exportFormats } from "../exchange/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { refuseOwnFile, removeUnfinished } from "./backup.ts";
-import { orgOf, print, say, toSize, wholeNumber, withData } from "./terminal.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { print, say, score, toSize } from "./terminal.ts";
 
-type Options = Omit<ExportFilter, "promptId"> & { org?: string; prompt?: string; force?: boolean; json?: boolean };
-
-/** Size of one write. */
-const pieceChars = 1024 * 1024;
+type Options = Omit<ExportFilter, "promptId"> & Place & { prompt?: string; force?: boolean; json?: boolean };
 
 /** Adds `export`: writes an organization's data to a file, for `import` or for other programs. */
-export function addExport(program: Command, configOf: () => Config): void {
-  program
+export function addExport(program: Command, configOf: () => Config, useApi: UseApi): void {
+  const command = program
     .command("export <file>")
     .description("Export runs, sessions and reports to a file; the service can keep running")
-    .option("--org <name>", "Organization (required if there are several)")
     .addOption(
       new Option("--format <format>", "Output format; jsonl contains everything and can be imported")
         .choices(exportFormats)
@@ -26,48 +23,40 @@ export function addExport(program: Command, configOf: () => Config): void {
     .option("--since <date>", "Only runs requested at or after this time, such as 2026-11-01")
     .option("--until <date>", "Only runs requested before this time")
     .option("--prompt <id>", "Only runs of this prompt")
-    .option("--min-score <n>", "With --format junit: mark lower scores as failures", wholeNumber(0, 100))
+    .option("--min-score <n>", "With --format junit: mark lower scores as failures", score)
     .addOption(
       new Option("--scope <scope>", "Scope of the scores that --min-score applies to (default: goal)").choices(scopes),
     )
     .option("--force", "Overwrite the file if it exists")
-    .option("--json", "Print the result as JSON")
+    .option("--json", "Print the result as JSON");
+  addPlace(command)
     .addHelpText(
       "after",
       "\nExamples:\n  evald export acme.jsonl --org Acme\n  evald export results.xml --format junit --min-score 80 --since 2026-11-01",
     )
-    .action((file: string, { org, prompt: promptId, force = false, json, ...filter }: Options) => {
-      const config = configOf();
+    .action(async (file: string, { org, url, prompt: promptId, force = false, json, ...filter }: Options) => {
       if (existsSync(file) && (!statSync(file).isFile() || !force))
         throw badRequest(`${file} already exists. Choose another file name, or overwrite it with --force.`);
-      refuseOwnFile(config.dataDir, file);
-      const bytes = withData(config, (service) =>
-        write(file, service.exports.exportOrg(orgOf(service, org), { ...filter, promptId })),
-      );
+      refuseOwnFile(configOf().dataDir, file);
+      const bytes = await useApi({ org, url }, async (api) => {
+        return await write(file, await api.exportFile({ ...filter, promptId }));
+      });
       say(`Exported ${toSize(bytes)}.`);
       print(json ? JSON.stringify({ file, bytes }) : file);
     });
 }
 
 /** Writes a file atomically, readable for its owner only. Returns its size in bytes. */
-function write(file: string, pieces: Iterable<string>): number {
+async function write(file: string, pieces: AsyncIterable<Uint8Array>): Promise<number> {
   removeUnfinished(file);
   const unfinished = `${file}.${process.pid}.unfinished`;
   const opened = openSync(unfinished, "w", 0o600);
   let bytes = 0;
   try {
-    let text = "";
-    const flush = () => {
-      const piece = Buffer.from(text);
+    for await (const piece of pieces) {
       for (let at = 0; at < piece.length; ) at += writeSync(opened, piece, at);
       bytes += piece.length;
-      text = "";
-    };
-    for (const piece of pieces) {
-      text += piece;
-      if (text.length >= pieceChars) flush();
     }
-    flush();
     fsyncSync(opened);
     closeSync(opened);
     renameSync(unfinished, file);

@@ -1,14 +1,13 @@
 import { appendFileSync, writeFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import type { Agent } from "../agents/agent.ts";
-import type { Config } from "../config/config.ts";
-import { AppError, badRequest, ConfigError, errorStatus } from "../errors.ts";
+import { badRequest } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
 import { gateJunit, gateMarkdown } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
-import { openLocal, openRemote } from "./connection.ts";
-import { print, say, sayError, score, toMessage, wholeNumber } from "./terminal.ts";
+import { type Api, findPromptId } from "./api.ts";
+import { addPlace, type UseApi } from "./connection.ts";
+import { exits, pair, print, say, score, wholeNumber } from "./terminal.ts";
 
 type GateOptions = {
   urlMap?: Record<string, string>;
@@ -26,15 +25,6 @@ type GateOptions = {
   junit?: string;
 };
 
-/** Exit codes. `error`: inconclusive, since runs could not be made or the service could not be reached. */
-const exits = { passed: 0, failed: 1, usage: 2, error: 3 } as const;
-
-const pair = (value: string, all: Record<string, string> = {}) => {
-  const at = value.indexOf("=");
-  if (at < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
-  return { ...all, [value.slice(0, at)]: value.slice(at + 1) };
-};
-
 function dollars(value: string): number {
   if (!/^\d{1,6}(\.\d+)?$/.test(value) || Number(value) === 0)
     throw new InvalidArgumentError("Must be an amount in USD above 0.");
@@ -42,13 +32,8 @@ function dollars(value: string): number {
 }
 
 /** Adds `gate`: checks in CI whether a change made results worse. */
-export function addGate(
-  program: Command,
-  configOf: () => Config,
-  agents: Record<string, Agent>,
-  env: Record<string, string | undefined>,
-): void {
-  program
+export function addGate(program: Command, useApi: UseApi): void {
+  const command = program
     .command("gate")
     .description("Run prompts against a preview and the live docs, and fail if the preview is worse")
     .argument("[prompts...]", "IDs or titles of the prompts to run; several prompts share one verdict")
@@ -70,59 +55,37 @@ export function addGate(
       new Option("--scope <scope>", "Scope of the score that --min-score applies to (default: goal)").choices(scopes),
     )
     .option("--budget-usd <n>", "Maximum total cost; runs that would exceed it are not started", dollars)
-    .option(
-      "--url <url>",
-      "URL of an evald server, with the API key in EVALD_KEY (default: EVALD_URL, else the data directory)",
-    )
-    .option("--org <name>", "Organization, when the data directory is used")
     .option("--json", "Print the result as JSON instead of Markdown")
     .option("--markdown <file>", "Also write the Markdown to a file")
-    .option("--junit <file>", "Also write JUnit XML to a file")
+    .option("--junit <file>", "Also write JUnit XML to a file");
+  addPlace(command)
     .addHelpText(
       "after",
       '\nExit codes: 0 passed, 1 worse or below --min-score, 2 usage error, 3 inconclusive (runs failed, too few runs, or the server could not be reached).\n\nExamples:\n  evald gate "First query" --url-map docs.acme.example=https://preview-42.acme.example\n  evald gate "First query" "Error codes" --adaptive --budget-usd 5 --markdown summary.md --url https://evals.acme.example\n  evald gate --tag quickstart --url-map docs.acme.example=https://preview-42.acme.example',
     )
     .action(async (prompts: string[], options: GateOptions) => {
-      process.exitCode = await gate(configOf, agents, env, { ...options, prompts }).catch((error) => {
-        // Other errors say nothing about the preview.
-        if (error instanceof ConfigError) throw error;
-        const isUsageError = error instanceof AppError && errorStatus[error.code] < 429;
-        sayError(toMessage(error));
-        return isUsageError ? exits.usage : exits.error;
-      });
+      process.exitCode = await gate(useApi, { ...options, prompts });
     });
 }
 
-async function gate(
-  configOf: () => Config,
-  agents: Record<string, Agent>,
-  env: Record<string, string | undefined>,
-  options: GateOptions & { prompts: string[] },
-): Promise<number> {
-  const { prompts, tag, urlMap = {}, arg: templateArgs, org, json, markdown, junit } = options;
+async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }): Promise<number> {
+  const { prompts, tag, urlMap = {}, arg: templateArgs, url, org, json, markdown, junit } = options;
   const { runs, adaptive, minScore, scope, budgetUsd } = options;
   if ((prompts.length === 0) === (tag === undefined)) throw badRequest("Name the prompts to run, or pass --tag.");
   for (const file of [markdown, junit]) if (file !== undefined) checkWritable(file);
-  const config = configOf();
-  const url = options.url ?? env.EVALD_URL;
-  if (url && org) throw badRequest("--org cannot be combined with --url: the API key determines the organization.");
-  const client = url
-    ? openRemote(url, env.EVALD_KEY)
-    : await openLocal(config, agents, { org, allowUrls: Object.values(urlMap) });
-  try {
-    const known = tag === undefined ? await client.prompts() : [];
-    const promptIds = [...new Set(prompts.map((name) => promptOf(known, name)))];
-    const asked = tag === undefined ? { promptIds } : { tag };
+  const work = async (api: Api): Promise<number> => {
+    const promptIds: string[] = [];
+    for (const name of prompts) promptIds.push(await findPromptId(api, name));
+    const asked = tag === undefined ? { promptIds: [...new Set(promptIds)] } : { tag };
     const request: GateRequest = { ...asked, urlMap, templateArgs, runs, adaptive, minScore, scope, budgetUsd };
-    const decided = await follow(await client.request(request), client.get);
+    const decided = await follow(await api.requestGate(request), api.getGate);
     print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));
     if (junit !== undefined) writeFileSync(junit, gateJunit(decided));
     say(`Gate ${decided.status}: ${decided.reason}`);
     return decided.status === "running" ? exits.error : exits[decided.status];
-  } finally {
-    await client.close();
-  }
+  };
+  return await useApi({ url, org }, work, { execute: { allowUrls: Object.values(urlMap) } });
 }
 
 /** Checks that a file can be written before any run is paid for, and keeps its content. Throws bad_request. */
@@ -132,19 +95,6 @@ function checkWritable(file: string): void {
   } catch (error) {
     throw badRequest(`Cannot write ${file} (${error instanceof Error ? error.message : error}). Choose another file.`);
   }
-}
-
-/** Finds a prompt by ID or title and returns its ID. */
-function promptOf(prompts: { id: string; title: string | null }[], name: string): string {
-  const found = prompts.filter(({ id, title }) => id === name.toLowerCase() || title === name);
-  if (found.length > 1)
-    throw badRequest(
-      `${found.length} prompts have the title ${JSON.stringify(name)}. Use an ID: ${found.map(({ id }) => id).join(", ")}.`,
-    );
-  const [only] = found;
-  if (!only)
-    throw badRequest(`No prompt has the ID or title ${JSON.stringify(name)}. List prompts with evald prompt list.`);
-  return only.id;
 }
 
 /** Waits for a gate to end and prints its progress. */

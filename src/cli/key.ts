@@ -1,9 +1,16 @@
 import type { Command } from "commander";
 import type { Config } from "../config/config.ts";
-import { scopes } from "../http/operation.ts";
+import { keyScopes } from "../http/operation.ts";
 import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
 
-type CreateOptions = { org?: string; name: string; expiresDays?: number; scopes?: string };
+type CreateOptions = {
+  org?: string;
+  name: string;
+  expiresDays?: number;
+  scopes?: string;
+  compatible?: boolean;
+  json?: boolean;
+};
 
 const dayMs = 24 * 3600_000;
 
@@ -16,17 +23,23 @@ export function addKey(program: Command, configOf: () => Config): void {
     .requiredOption("--name <name>", "Name of the key")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--expires-days <days>", "Days until the key expires (default: never)", wholeNumber(1, 3650))
-    .option("--scopes <scopes>", `Comma-separated scopes: ${scopes.join(",")} (default: all)`)
+    .option("--scopes <scopes>", `Comma-separated scopes: ${keyScopes.join(",")} (default: all but report_friction)`)
+    .option(
+      "--compatible",
+      "For CI clients that were not written for evald: runs supersede by default, errors are readable",
+    )
+    .option("--json", "Print the key with its details as JSON")
     .addHelpText("after", "\nExample:\n  EVALD_KEY=$(evald key create --org Acme --name ci --scopes read,run)")
-    .action(({ org, name, expiresDays, scopes: held }: CreateOptions) => {
+    .action(({ org, name, expiresDays, scopes: held, compatible, json }: CreateOptions) => {
       const made = withData(configOf(), (service) => {
         return service.keys.createKey(orgOf(service, org), name, {
           lifeMs: expiresDays === undefined ? null : expiresDays * dayMs,
           scopes: held?.split(",").map((scope) => scope.trim()) ?? null,
+          isCompatible: compatible,
         });
       });
       say(`Created API key ${made.apiKey.display}. Copy it now: it will not be shown again.`);
-      print(made.key);
+      print(json ? JSON.stringify({ key: made.key, ...made.apiKey }) : made.key);
     });
   key
     .command("list")
@@ -50,10 +63,11 @@ export function addKey(program: Command, configOf: () => Config): void {
     .command("revoke <id>")
     .description("Revoke an API key")
     .option("--org <name>", "Organization (required if there are several)")
+    .option("--json", "Print the key as JSON")
     .addHelpText("after", "\nExample:\n  evald key revoke 0199f3a0-9c44-7f52-8d13-7be1a6c09e25 --org Acme")
-    .action((id: string, { org }: { org?: string }) => {
+    .action((id: string, { org, json }: { org?: string; json?: boolean }) => {
       const revoked = withData(configOf(), (service) => service.keys.revokeKey(orgOf(service, org), id));
       say(`Revoked API key ${revoked.display}.`);
-      print(revoked.id);
+      print(json ? JSON.stringify(revoked) : revoked.id);
     });
 }

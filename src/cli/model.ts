@@ -36,25 +36,27 @@ export function addModel(program: Command, configOf: () => Config): void {
     .description("Store an organization's API key for a provider, encrypted; reads the key from stdin")
     .option("--org <name>", "Organization (required if there are several)")
     .option("--base-url <url>", "Base URL of the provider (default: its public API)")
+    .option("--json", "Print the provider as JSON")
     .addHelpText("after", '\nExample:\n  echo "$KEY" | evald model set-key anthropic --org Acme')
-    .action(async (name: ModelProvider, { org, baseUrl }: Options) => {
+    .action(async (name: ModelProvider, { org, baseUrl, json }: Options) => {
       const config = configOf();
       if (process.stdin.isTTY) say("Paste the key, press Enter, then Ctrl-D.");
       const key = await Bun.stdin.text();
       const set = withData(config, (service) => service.models.setKey(orgOf(service, org), name, key, baseUrl));
       say(`Stored the API key for ${name} (${set.key}). It is sent to ${set.baseUrl}.`);
-      print(name);
+      print(json ? JSON.stringify(set) : name);
     });
   model
     .command("remove-key")
     .addArgument(provider())
     .description("Remove an organization's API key for a provider")
     .option("--org <name>", "Organization (required if there are several)")
+    .option("--json", "Print the provider as JSON")
     .addHelpText("after", "\nExample:\n  evald model remove-key anthropic --org Acme")
-    .action((name: ModelProvider, { org }: Options) => {
+    .action((name: ModelProvider, { org, json }: Options) => {
       withData(configOf(), (service) => service.models.removeKey(orgOf(service, org), name));
       say(`Removed the API key for ${name}.`);
-      print(name);
+      print(json ? JSON.stringify({ provider: name }) : name);
     });
   model
     .command("test [model]")

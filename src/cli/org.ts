@@ -11,6 +11,7 @@ type SetOptions = {
   maxUsdAMonth?: string;
   maxUsdARun?: string;
   judgeModel?: string;
+  resultsPage?: boolean;
   json?: boolean;
 };
 
@@ -43,14 +44,17 @@ export function addOrg(program: Command, configOf: () => Config): void {
       "--judge-model <models>",
       'Judge models, comma-separated, in order of preference; "" restores the server default',
     )
+    .option("--results-page", "Show the chosen prompts to everyone with the URL of a public results page")
+    .option("--no-results-page", "Turn the results page off, which revokes its URL for good")
     .option("--json", "Print the organization as JSON")
     .addHelpText(
       "after",
       '\nExample:\n  evald org set "Acme" --time-zone America/New_York --runs-a-day 200 --max-usd-a-month 50',
     )
     .action((name: string, given: SetOptions) => {
-      const changed = withData(configOf(), ({ orgs }) =>
-        orgs.updateOrg(orgs.getOrgByName(name).id, {
+      const { changed, baseUrl } = withData(configOf(), ({ orgs, deps }) => ({
+        baseUrl: deps.baseUrl(),
+        changed: orgs.updateOrg(orgs.getOrgByName(name).id, {
           name: given.name,
           timeZone: given.timeZone,
           maxRunsAtOnce: toLimit("--runs-at-once", given.runsAtOnce),
@@ -58,22 +62,25 @@ export function addOrg(program: Command, configOf: () => Config): void {
           maxUsdAMonth: toUsd("--max-usd-a-month", given.maxUsdAMonth),
           maxUsdARun: toUsd("--max-usd-a-run", given.maxUsdARun),
           judgeModels: given.judgeModel === undefined ? undefined : toList(given.judgeModel),
+          hasResultsPage: given.resultsPage,
         }),
-      );
+      }));
       say(`Updated organization ${changed.name}. A running service applies the change within 30 seconds.`);
+      if (given.resultsPage && changed.resultsPath) say(`Public results page: ${baseUrl}${changed.resultsPath}`);
       print(given.json ? JSON.stringify(changed) : changed.id);
     });
   org
     .command("setup-link <name>")
     .description("Create a setup link for the first owner of an organization and print it to stdout")
+    .option("--json", "Print the link as JSON")
     .addHelpText("after", '\nExample:\n  evald org setup-link "Acme"')
-    .action((name: string) => {
+    .action((name: string, { json }: { json?: boolean }) => {
       const { path, at } = withData(configOf(), ({ orgs, people, deps }) => ({
         path: people.setupPath(orgs.getOrgByName(name).id),
         at: deps.baseUrl(),
       }));
       say("The link works once and expires in 3 days. Anyone who opens it can become the owner.");
-      print(at + path);
+      print(json ? JSON.stringify({ url: at + path }) : at + path);
     });
   org
     .command("list")

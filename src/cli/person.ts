@@ -9,14 +9,15 @@ export function addPerson(program: Command, configOf: () => Config): void {
   person
     .command("reset-link <email>")
     .description("Create a password reset link for a user and print it to stdout")
+    .option("--json", "Print the link as JSON")
     .addHelpText("after", "\nExample:\n  evald person reset-link ada@example.com")
-    .action((email: string) => {
+    .action((email: string, { json }: { json?: boolean }) => {
       const link = withData(configOf(), ({ people, deps }) => {
         const found = people.findPerson(email);
         if (!found) throw notFound(`No user has the email address ${JSON.stringify(email)}.`);
         return deps.baseUrl() + people.toResetPath(found.id);
       });
       say("The link works once and expires in 24 hours. Anyone who opens it can sign in as this user.");
-      print(link);
+      print(json ? JSON.stringify({ url: link }) : link);
     });
 }

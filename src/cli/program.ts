@@ -1,12 +1,14 @@
 import { Command, CommanderError } from "commander";
 import { version } from "../../package.json" with { type: "json" };
-import { allAgents } from "../agents/all.ts";
+import { agentStandby, allAgents } from "../agents/all.ts";
 import { type Config, readConfig } from "../config/config.ts";
 import { diskFault } from "../db/fault.ts";
-import { ConfigError } from "../errors.ts";
 import { addAgents } from "./agents.ts";
 import { addArchive } from "./archive.ts";
 import { addBackup } from "./backup.ts";
+import { addCompletion } from "./completion.ts";
+import { createUseApi } from "./connection.ts";
+import { addDestination } from "./destination.ts";
 import { addDoctor } from "./doctor.ts";
 import { addEval } from "./eval.ts";
 import { addExport } from "./export.ts";
@@ -14,14 +16,21 @@ import { addGate } from "./gate.ts";
 import { addImport } from "./import.ts";
 import { addKey } from "./key.ts";
 import { addModel } from "./model.ts";
+import { addOpen } from "./open.ts";
 import { addOrg } from "./org.ts";
 import { addPerson } from "./person.ts";
 import { addPrompt } from "./prompt.ts";
 import { addProvider } from "./provider.ts";
 import { addRegrade } from "./regrade.ts";
+import { addReport } from "./report.ts";
 import { addRestore } from "./restore.ts";
+import { addRun } from "./run.ts";
+import { addRuns } from "./runs.ts";
 import { addServe, type ServeParts } from "./serve.ts";
-import { sayError, toMessage } from "./terminal.ts";
+import { exitOf, exits, print, sayFailure, toFailure } from "./terminal.ts";
+import { addTrust } from "./trust.ts";
+import { addWorker } from "./worker.ts";
+import { addWorkers } from "./workers.ts";
 
 /** Every command with its options. */
 export function createProgram(env: Record<string, string | undefined>, parts: Partial<ServeParts> = {}): Command {
@@ -33,36 +42,52 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: (text) => process.stdout.write(text), writeErr: (text) => process.stderr.write(text) })
     .exitOverride();
-  const configOf = (): Config => {
-    const { data } = program.opts<{ data?: string }>();
-    // These two belong to clients such as evald gate and curl, not to the service.
-    const { EVALD_URL: _, EVALD_KEY: __, ...settings } = env;
-    return readConfig(data === undefined ? settings : { ...settings, EVALD_DATA_DIR: data });
+  const dataOf = () => program.opts<{ data?: string }>().data;
+  /** `given`: settings that options set. */
+  const configOf = (given: Record<string, string> = {}): Config => {
+    const data = dataOf();
+    // These belong to clients such as evald run and curl, not to the service.
+    const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
+    return readConfig({ ...settings, ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) });
   };
-  const { agents = allAgents(env), ...rest } = parts;
-  addServe(program, configOf, { agents, ...rest });
+  const standby = agentStandby(env, () => configOf().dataDir);
+  const { agents = allAgents(env, standby), ...rest } = parts;
+  const place = { configOf, agents, env, hasData: () => dataOf() !== undefined };
+  const useApi = createUseApi(place);
+  const ready = parts.agents === undefined ? standby : undefined;
+  const ownParts = { agents, ...(ready && { standby: ready }), ...rest };
+  addServe(program, configOf, ownParts);
+  addWorker(program, configOf, ownParts);
+  addWorkers(program, configOf);
   addEval(program, configOf, agents);
-  addGate(program, configOf, agents, env);
+  addRun(program, useApi);
+  addGate(program, useApi);
+  addReport(program, useApi);
+  addRuns(program, useApi);
+  addOpen(program, place, useApi);
   addOrg(program, configOf);
   addKey(program, configOf);
   addPerson(program, configOf);
-  addPrompt(program, configOf);
-  addProvider(program, configOf);
-  addArchive(program, configOf);
+  addPrompt(program, useApi);
+  addProvider(program, useApi);
+  addTrust(program, useApi);
+  addArchive(program, useApi);
   addModel(program, configOf);
+  addDestination(program, useApi);
   addAgents(program, configOf, agents, env);
   addBackup(program, configOf);
   addRestore(program, configOf);
-  addRegrade(program, configOf);
-  addExport(program, configOf);
+  addRegrade(program, useApi);
+  addExport(program, configOf, useApi);
   addImport(program, configOf);
   addDoctor(program, configOf, env);
+  addCompletion(program);
   for (const each of [program, ...program.commands])
     if (each.commands.length > 0) each.helpCommand("help [command]", "Show help for a command");
   return program;
 }
 
-/** Runs the command line and returns the exit code: 0, 1 for a failure, 2 for a usage error or an invalid setting. */
+/** Runs the command line and returns one of `exits`. */
 export async function runProgram(
   argv: string[],
   env: Record<string, string | undefined>,
@@ -73,10 +98,17 @@ export async function runProgram(
     await program.parseAsync(argv, { from: "user" });
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-
+    const json = argv.includes("--json");
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return 0;
+      // Commander has written its message to stderr.
+      const detail = error.message.replace(/^error: /, "");
+      if (json) print(JSON.stringify({ error: "bad_request", detail }, null, 2));
+      return exits.usage;
+    }
+    const { error: code, detail } = toFailure(error);
     const remedy = diskFault(error) === "full" ? ". Free some space in the data directory, or make it writable." : "";
-    sayError(`${toMessage(error)}${remedy}`);
-    return error instanceof ConfigError ? 2 : 1;
+    sayFailure({ error: code, detail: detail + remedy }, json);
+    return exitOf(error);
   }
 }

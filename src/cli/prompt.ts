@@ -1,133 +1,223 @@
-import { Value } from "@sinclair/typebox/value";
-import { type Command, InvalidArgumentError } from "commander";
-import type { Config } from "../config/config.ts";
-import { Limits, limitNames } from "../config/limits.ts";
-import { invalidInput } from "../schema.ts";
-import { orgOf, print, say, table, wholeNumber, withData } from "./terminal.ts";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { badRequest } from "../errors.ts";
+import type { Prompt, PromptPatch } from "../prompts/schema.ts";
+import { findPromptId } from "./api.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addFields, type FieldOptions, toFields } from "./prompt-fields.ts";
+import { print, say, sayRest, table, wholeNumber } from "./terminal.ts";
 
-type CreateOptions = {
-  org?: string;
-  text: string;
-  title?: string;
-  goal?: string;
-  provider?: string;
-  url?: string[];
-  agent?: string;
-  model?: string;
-  frequency?: string;
-  runs?: number;
-  limit?: Limits;
-  tag?: string[];
-  json?: boolean;
-};
-
-/** Adds `prompt create`, `prompt list` and `prompt archive`. */
-export function addPrompt(program: Command, configOf: () => Config): void {
+type Options = Place & { json?: boolean };
+/** Adds the commands about prompts. */
+export function addPrompt(program: Command, useApi: UseApi): void {
   const prompt = program.command("prompt").description("Manage prompts: the tasks that agents work on");
-  prompt
+  addCreate(prompt, useApi);
+  addList(prompt, useApi);
+  addShow(prompt, useApi);
+  addEdit(prompt, useApi);
+  addSchedule(prompt, useApi);
+  addBaseline(prompt, useApi);
+  addStatus(prompt, useApi, {
+    name: "archive",
+    description: "Archive a prompt: it can no longer be run, and its reports are kept",
+    done: "Archived",
+    status: "archived",
+  });
+  addStatus(prompt, useApi, {
+    name: "unarchive",
+    description: "Make an archived prompt active again",
+    done: "Unarchived",
+    status: "active",
+  });
+}
+
+const exampleId = "0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11";
+
+function addList(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("list")
+    .description("List prompts, newest first")
+    .option("--archived", "Include archived prompts")
+    .option("--tag <tag>", "Only prompts with this tag")
+    .option("--limit <n>", "Maximum number of prompts to list", wholeNumber(1, 1000), 100)
+    .option("--json", "Print the list as JSON");
+  addPlace(command)
+    .addHelpText("after", "\nExample:\n  evald prompt list --archived")
+    .action(
+      async ({ archived, tag, limit, json, ...place }: Options & { archived?: boolean; tag?: string; limit: number }) =>
+        await useApi(place, async (api) => {
+          const found = await api.listPrompts({ limit, tag, includeArchived: archived ? "1" : undefined });
+          const items = await Promise.all(found.items.map(({ id }) => api.getPrompt(id)));
+          const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
+          print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
+          sayRest(found);
+        }),
+    );
+}
+
+function addSchedule(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("schedule <frequency>")
+    .description("Schedule all prompts with a tag: hourly, daily, weekly, monthly, a cron expression, or none")
+    .requiredOption("--tag <tag>", "Tag of the prompts")
+    .option("--json", "Print the result as JSON");
+  addPlace(command)
+    .addHelpText("after", '\nExample:\n  evald prompt schedule "0 3 * * *" --tag nightly')
+    .action(
+      async (given: string, { tag, json, ...place }: Options & { tag: string }) =>
+        await useApi(place, async (api) => {
+          const done = await api.scheduleTag({ tag, frequency: given === "none" ? null : given });
+          for (const { promptId, detail } of done.problems) say(`Skipped ${promptId}: ${detail}`);
+          print(json ? JSON.stringify(done) : `Scheduled ${done.scheduled}, skipped ${done.skipped}.`);
+        }),
+    );
+}
+
+function addShow(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("show <prompt>")
+    .description("Show a prompt, by ID or title")
+    .option("--json", "Print the prompt as JSON");
+  addPlace(command)
+    .addHelpText("after", '\nExample:\n  evald prompt show "First query" --json')
+    .action(
+      async (name: string, { json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const shown = await api.getPrompt(await findPromptId(api, name, { archived: true }));
+          print(json ? JSON.stringify(shown, null, 2) : table(toRows(shown)));
+        }),
+    );
+}
+
+/** The fields of a prompt that are set, with their values as text. */
+const toRows = (shown: Prompt): string[][] =>
+  Object.entries(shown)
+    .filter(([, value]) => value !== null && value !== false && !(Array.isArray(value) && value.length === 0))
+    .map(([field, value]) => [field, typeof value === "string" ? value : JSON.stringify(value)]);
+
+function addBaseline(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("baseline <prompt> [eval-request]")
+    .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline")
+    .option("--json", "Print the prompt as JSON");
+  addPlace(command)
+    .addHelpText("after", `\nExample:\n  evald prompt baseline ${exampleId} 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f`)
+    .action(
+      async (name: string, evalRequest: string | undefined, { json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const id = await findPromptId(api, name);
+          const changed = await api.updatePrompt(id, { baselineRequestId: evalRequest ?? null });
+          say(
+            evalRequest === undefined
+              ? "Unpinned the baseline. The latest published runs are used instead."
+              : "Pinned the baseline.",
+          );
+          for (const warning of changed.warnings) say(`Warning: ${warning}`);
+          print(json ? JSON.stringify(changed) : id);
+        }),
+    );
+}
+
+type StatusCommand = { name: string; description: string; done: string; status: "archived" | "active" };
+
+function addStatus(prompt: Command, useApi: UseApi, { name, description, done, status }: StatusCommand): void {
+  const command = prompt
+    .command(`${name} <prompt>`)
+    .description(description)
+    .option("--json", "Print the prompt as JSON");
+  addPlace(command)
+    .addHelpText("after", `\nExample:\n  evald prompt ${name} ${exampleId}`)
+    .action(
+      async (named: string, { json, ...place }: Options) =>
+        await useApi(place, async (api) => {
+          const id = await findPromptId(api, named, { archived: true });
+          const changed = await api.updatePrompt(id, { status });
+          say(`${done} prompt ${id}.`);
+          print(json ? JSON.stringify(changed) : id);
+        }),
+    );
+}
+
+function addCreate(prompt: Command, useApi: UseApi): void {
+  const command = prompt
     .command("create")
     .description("Create a prompt and print its ID to stdout")
-    .requiredOption("--text <text>", "Task for the agent; {{name}} is a template variable")
-    .option("--title <title>", "Title shown in lists and reports")
-    .option("--goal <goal>", "What must be true when the agent is done")
-    .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
-    .option("--url <url>", "Start URL (repeatable)", (url: string, previous: string[]) => [...previous, url], [])
-    .option(
-      "--tag <tag>",
-      "Tag to group prompts by (repeatable)",
-      (tag: string, previous: string[]) => [...previous, tag],
-      [],
-    )
-    .option("--agent <id>", "Agent, such as codex; list coding agents with evald agent list")
-    .option("--model <id>", "Model of the agent, such as openai/gpt-5")
-    .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
-    .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
-    .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
-    .option("--org <name>", "Organization (required if there are several)")
+    .requiredOption("--text <text>", "Task for the agent; {{name}} is a template variable");
+  addPlace(addFields(command))
     .option("--json", "Print the prompt as JSON")
     .addHelpText(
       "after",
-      '\nExample:\n  evald prompt create --title "First query" --url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
+      '\nExample:\n  evald prompt create --title "First query" --start-url https://docs.acme.example \\\n    --text "Run a query with the CLI." --goal "A query was run and its rows were printed."',
     )
     .action(
-      ({ org, text, title, goal, provider, url, agent, model, frequency, runs, limit, tag, json }: CreateOptions) => {
-        const made = withData(configOf(), (service) =>
-          service.prompts.createPrompt(orgOf(service, org), {
-            text,
-            title,
-            endGoal: goal,
-            targetProviderId: provider,
-            additionalUrls: url?.map((each) => ({ url: each })) ?? null,
-            agent,
-            model,
-            frequency,
-            runsPerEval: runs,
-            limits: limit,
-            tags: tag,
-          }),
-        );
-        say(`Created prompt ${made.id}. Run it with POST /api/v1/prompts/${made.id}/run and {"urlMap": {}}.`);
-        if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
-        print(json ? JSON.stringify(made) : made.id);
-      },
+      async ({ org, url, json, text, ...given }: Options & FieldOptions & { text: string }) =>
+        await useApi({ org, url }, async (api) => {
+          const made = await api.createPrompt({ text, ...toFields(given) });
+          say(`Created prompt ${made.id}. Run it with: evald run ${made.id}`);
+          for (const warning of made.warnings) say(`Warning: ${warning}`);
+          if (made.nextRunsAt) say(`Next scheduled runs: ${made.nextRunsAt.join(", ")}`);
+          print(json ? JSON.stringify(made) : made.id);
+        }),
     );
-  prompt
-    .command("list")
-    .description("List prompts, newest first")
-    .option("--org <name>", "Organization (required if there are several)")
-    .option("--archived", "Include archived prompts")
-    .option("--tag <tag>", "Only prompts with this tag")
-    .option("--json", "Print the list as JSON")
-    .addHelpText("after", "\nExample:\n  evald prompt list --archived")
-    .action(({ org, archived, tag, json }: { org?: string; archived?: boolean; tag?: string; json?: boolean }) => {
-      const items = withData(configOf(), (service) => {
-        const own = orgOf(service, org);
-        const page = { limit: 1000, offset: 0, includeArchived: archived ?? false, tag };
-        return service.prompts.listPrompts(own, page).items.map(({ id }) => service.prompts.getPrompt(own, id));
-      });
-      const rows = items.map((p) => [p.id, p.status, p.title ?? p.text.slice(0, 60), p.nextRunsAt?.[0] ?? ""]);
-      print(json ? JSON.stringify(items) : table([["ID", "STATUS", "TITLE", "NEXT RUN"], ...rows]));
-    });
-  prompt
-    .command("baseline <id> [eval-request]")
-    .description("Pin an evaluation as the baseline of a prompt; without an evaluation, unpin the baseline")
-    .option("--org <name>", "Organization (required if there are several)")
-    .addHelpText(
-      "after",
-      "\nExample:\n  evald prompt baseline 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11 0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
-    )
-    .action((id: string, evalRequest: string | undefined, { org }: { org?: string }) => {
-      const patch = { baselineRequestId: evalRequest ?? null };
-      const { warnings } = withData(configOf(), (service) =>
-        service.prompts.updatePrompt(orgOf(service, org), id, patch),
-      );
-      say(
-        evalRequest === undefined
-          ? "Unpinned the baseline. The latest published runs are used instead."
-          : "Pinned the baseline.",
-      );
-      for (const warning of warnings) say(`Warning: ${warning}`);
-      print(id);
-    });
-  prompt
-    .command("archive <id>")
-    .description("Archive a prompt: it can no longer be run, and its reports are kept")
-    .option("--org <name>", "Organization (required if there are several)")
-    .addHelpText("after", "\nExample:\n  evald prompt archive 0199f3a1-5d7c-7b1e-9c55-3f6a2f0d8e11")
-    .action((id: string, { org }: { org?: string }) => {
-      withData(configOf(), (service) => service.prompts.updatePrompt(orgOf(service, org), id, { status: "archived" }));
-      say(`Archived prompt ${id}.`);
-      print(id);
-    });
 }
 
-/** Parses `toolCalls=80` and adds it to the limits given before. */
-function toLimits(text: string, previous: Limits = {}): Limits {
-  const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
-  if (!limitNames.some((known) => known === name))
-    throw new InvalidArgumentError(`Must be NAME=NUMBER, such as toolCalls=80. Limits: ${limitNames.join(", ")}.`);
-  const limits = { ...previous, [name]: Number(number) };
-  const error = Value.Errors(Limits, limits).First();
-  if (error) throw new InvalidArgumentError(`${name} ${invalidInput(error, "limit").problem}.`);
-  return limits;
+/** Optional fields that `--clear` removes. */
+const clearable = {
+  title: "title",
+  goal: "endGoal",
+  wording: "wordings",
+  provider: "targetProviderId",
+  "start-url": "additionalUrls",
+  agent: "agent",
+  model: "model",
+  frequency: "frequency",
+  runs: "runsPerEval",
+  limit: "limits",
+  "success-bar": "successBar",
+  tag: "tags",
+  "worker-label": "workerLabels",
+} as const;
+type Clearable = keyof typeof clearable;
+/** Those that are never null. */
+const lists = new Set<Clearable>(["tag", "worker-label"]);
+
+function addEdit(prompt: Command, useApi: UseApi): void {
+  const command = prompt
+    .command("edit <prompt>")
+    .description("Change a prompt; options that are not given keep their values")
+    .option("--text <text>", "Task for the agent; {{name}} is a template variable");
+  addPlace(addFields(command))
+    .addOption(
+      new Option("--clear <option>", "Remove the value of an option (repeatable)")
+        .choices(Object.keys(clearable))
+        .argParser((name: string, previous: Clearable[] = []) => {
+          if (!(name in clearable))
+            throw new InvalidArgumentError(`Must be one of ${Object.keys(clearable).join(", ")}.`);
+          return [...previous, name as Clearable];
+        }),
+    )
+    .option("--pause", "Stop its schedule; it can still be run by hand")
+    .option("--resume", "Resume its schedule")
+    .option("--json", "Print the prompt as JSON")
+    .addHelpText(
+      "after",
+      `\nExamples:\n  evald prompt edit "First query" --frequency daily --runs 5\n  evald prompt edit ${exampleId} --clear frequency`,
+    )
+    .action(
+      async (name: string, { org, url, json, clear = [], pause, resume, text, ...given }: Options & EditOptions) => {
+        if (pause && resume) throw badRequest("Pass either --pause or --resume.");
+        const cleared = Object.fromEntries(clear.map((each) => [clearable[each], lists.has(each) ? [] : null]));
+        const status = pause ? "paused" : resume ? "active" : undefined;
+        const patch: PromptPatch = { text, status, ...toFields(given), ...cleared };
+        if (Object.values(patch).every((value) => value === undefined))
+          throw badRequest("Nothing to change. Pass an option, such as --title.");
+        await useApi({ org, url }, async (api) => {
+          const changed = await api.updatePrompt(await findPromptId(api, name), patch);
+          say(`Changed prompt ${changed.id}.`);
+          for (const warning of changed.warnings) say(`Warning: ${warning}`);
+          print(json ? JSON.stringify(changed) : changed.id);
+        });
+      },
+    );
 }
+
+type EditOptions = FieldOptions & { clear?: Clearable[]; pause?: boolean; resume?: boolean };

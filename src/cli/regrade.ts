@@ -1,14 +1,12 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Command } from "commander";
-import type { Config } from "../config/config.ts";
-import { tx } from "../db/open.ts";
 
 import { type Regrade, RegradeRequest } from "../regrades/schema.ts";
 import { invalidInput } from "../schema.ts";
-import { orgOf, print, say, wholeNumber, withData } from "./terminal.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { print, say, wholeNumber } from "./terminal.ts";
 
-type Options = {
-  org?: string;
+type Options = Place & {
   prompt?: string;
   since: string;
   until?: string;
@@ -21,13 +19,12 @@ type Options = {
 };
 
 /** Adds `regrade`: queues a regrade of stored sessions, which the service does now or at its next start. */
-export function addRegrade(program: Command, configOf: () => Config): void {
-  program
+export function addRegrade(program: Command, useApi: UseApi): void {
+  const regrade = program
     .command("regrade")
     .description("Regrade stored sessions with another methodology or judge, without running agents again")
     .requiredOption("--since <date>", "Only reports created at or after this time, such as 2026-11-01")
     .option("--until <date>", "Only reports created before this time")
-    .option("--org <name>", "Organization (required if there are several)")
     .option("--prompt <id>", "Only reports of this prompt")
     .option(
       "--methodology <id>",
@@ -41,21 +38,22 @@ export function addRegrade(program: Command, configOf: () => Config): void {
     )
     .option("--max-usd <amount>", "Maximum total cost of the judge; required with --judge", Number)
     .option("--dry-run", "Show what would be regraded without doing it")
-    .option("--json", "Print the result as JSON")
+    .option("--json", "Print the result as JSON");
+  addPlace(regrade)
     .addHelpText(
       "after",
       `
 Examples:
-  evald regrade --since 2026-11-01 --methodology 2
+  evald regrade --since 2026-11-01 --methodology 3
   evald regrade --since 2026-11-01 --judge openai/gpt-5 --repeats 3 --max-usd 20 --dry-run`,
     )
-    .action(({ org, prompt: promptId, json, ...options }: Options) => {
-      const made = withData(configOf(), (service) => {
-        checkRequest({ ...options, promptId });
-        return tx(service.deps.db, (t) => service.regrades.accept(t, orgOf(service, org), { ...options, promptId }));
+    .action(async ({ org, url, prompt: promptId, json, ...options }: Options) => {
+      checkRequest({ ...options, promptId });
+      await useApi({ org, url }, async (api) => {
+        const made = await api.requestRegrade({ ...options, promptId });
+        say(toSummary(made));
+        print(json ? JSON.stringify(made) : (made.regradeId ?? "dry run"));
       });
-      say(toSummary(made));
-      print(json ? JSON.stringify(made) : (made.regradeId ?? "dry run"));
     });
 }
 

@@ -1,44 +1,72 @@
 import { lookup } from "node:dns/promises";
 import type { Command } from "commander";
+import type { Logger } from "pino";
+import { version } from "../../package.json" with { type: "json" };
 import { createApp } from "../app.tsx";
 import type { Peer } from "../auth/address.ts";
 import type { Config } from "../config/config.ts";
 import { secretsIn } from "../config/model-settings.ts";
+import type { Address } from "../config/telemetry-settings.ts";
+import { redisSecrets } from "../config/worker-settings.ts";
 import { closeDb, lockData, openDb } from "../db/open.ts";
+import { isLocked } from "../db/write-lock.ts";
 import { maxRequestBodySize } from "../http/body.ts";
 import { createLog, flushed } from "../log.ts";
 import { toIso } from "../schema.ts";
 import { createService } from "../service.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import { announce } from "./running.ts";
 import { say, toAllowRule, toMessage, toOwnUrl, upgradeProgress } from "./terminal.ts";
 import { welcome } from "./welcome.ts";
 
 /** Adds `serve`: runs the service in this process until SIGTERM or SIGINT. */
-export function addServe(program: Command, configOf: () => Config, parts: ServeParts): void {
+export function addServe(program: Command, configOf: ConfigOf, parts: ServeParts): void {
   program
     .command("serve")
     .description("Run the service: API, web pages and job runner")
-    .addHelpText("after", "\nExamples:\n  evald serve\n  EVALD_PORT=8080 evald serve --data /var/lib/evald")
-    .action(() => serve(configOf(), parts));
+    .option("--port <n>", "Port to listen on; 0 picks a free one (default: EVALD_PORT, else 3000)")
+    .option("--host <address>", "Address to listen on (default: EVALD_HOST, else 127.0.0.1)")
+    .addHelpText("after", "\nExamples:\n  evald serve\n  evald serve --port 8080 --data /var/lib/evald")
+    .action(({ port, host }: { port?: string; host?: string }) =>
+      serve(
+        configOf({
+          ...(port !== undefined && { EVALD_PORT: port }),
+          ...(host !== undefined && { EVALD_HOST: host }),
+        }),
+        parts,
+      ),
+    );
 }
+
+type ConfigOf = (settings?: Record<string, string>) => Config;
 
 /** EX_IOERR of sysexits.h. */
 const exitBrokenDisk = 74;
 
 /** Parts that a test build replaces. */
-export type ServeParts = Pick<Parameters<typeof createService>[0], "agents" | "leaseMs" | "gradeWith">;
+export type ServeParts = Pick<
+  Parameters<typeof createService>[0],
+  "agents" | "standby" | "leaseMs" | "threadProgram"
+> & {
+  /** Silence in ms after which a worker, or the service of a worker, counts as gone. */
+  goneMs?: number;
+};
 
 async function serve(config: Config, parts: ServeParts): Promise<void> {
-  await checkHost(config.host);
+  await checkHost(config.host, "EVALD_HOST");
+  if (config.telemetry.metrics) await checkHost(config.telemetry.metrics.host, "EVALD_METRICS_ADDRESS");
   const lock = lockData(config.dataDir, { pid: process.pid, since: toIso(Date.now()) });
   const db = openDb(config.dataDir, { onProgress: upgradeProgress() });
-  const log = createLog(config, secretsIn(config.modelPlaces));
+  const log = createLog(config, [...secretsIn(config.modelPlaces), ...redisSecrets(config.workers)]);
   let ownUrl = "";
   const baseUrl = () => config.baseUrl ?? ownUrl;
+  const workers = await connectWorkers(config, log, parts);
   const service = createService({
     db,
     config,
     log,
     ...parts,
+    ...(workers && { workers, agents: workers.agents, standby: undefined }),
     baseUrl,
     // Runs may read the service's public pages. They hold no API key, so everything else stays closed to them.
     alsoAllow: () => [toAllowRule(ownUrl)],
@@ -48,8 +76,13 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
       setTimeout(() => process.exit(exitBrokenDisk), 500);
     },
   });
-  const server = listen(createApp(service).handle, config);
+  const server = listen(createApp(service).handle, config, workers && service.answerModelCall);
   ownUrl = toOwnUrl({ host: config.host, port: server.port ?? 0 });
+  const metricsServer =
+    service.telemetry.metrics &&
+    config.telemetry.metrics &&
+    listenForMetrics(service.telemetry.metrics, config.telemetry.metrics);
+  const withdraw = announce(config.dataDir, baseUrl());
 
   const flushLastUsed = (all: boolean) => {
     try {
@@ -59,9 +92,10 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
       log.error({ err: error }, "could not store when API keys were last used");
     }
   };
-  const flush = setInterval(() => flushLastUsed(false), 60_000);
+  const flush = setInterval(() => isLocked(db) || flushLastUsed(false), 60_000);
   await service.start();
   service.upkeep.start();
+  service.prepare();
 
   let stopping = false;
   const stop = async (signal: string) => {
@@ -71,8 +105,9 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
     log.info({ signal, graceMs: config.drainMs }, "stopping");
     clearInterval(flush);
     await Promise.all([service.upkeep.stop(), service.stop(config.drainMs)]);
-    await server.stop(true);
+    await Promise.all([server.stop(true), metricsServer?.stop(true)]);
     flushLastUsed(true);
+    withdraw();
     closeDb(db);
     lock.release();
     await flushed(log);
@@ -84,42 +119,82 @@ async function serve(config: Config, parts: ServeParts): Promise<void> {
   // After the handlers: a supervisor that waits for this line may send a signal at once.
   say(`listening on ${ownUrl}`);
   if (baseUrl() !== ownUrl) say(`public URL ${baseUrl()}`);
+  if (metricsServer) say(`metrics on ${new URL("/metrics", metricsServer.url)}`);
 
   if (config.welcome) await welcome(service, ownUrl);
 }
 
+/** null: agents run on this machine. Loaded only if needed. */
+async function connectWorkers(config: Config, log: Logger, { agents, goneMs }: ServeParts) {
+  const { redisUrl: url, waitMs } = config.workers;
+  if (url === null) return null;
+  const { openWorkerPlace } = await import("../places/worker-place.ts");
+  return openWorkerPlace({ url, waitMs, version, agents, log, goneMs, newId: () => crypto.randomUUID() });
+}
+
 type Handle = (request: Request, peer?: Peer) => Response | Promise<Response>;
 
-function listen(handle: Handle, { host, port }: Config) {
+/** Maximum size of a model call. */
+const maxCallBytes = 32 * 1024 * 1024;
+
+/** `answerCall`: answers the model calls of workers. */
+function listen(
+  handle: Handle,
+  { host, port, basePath }: Config,
+  answerCall: ((request: Request) => Promise<Response>) | null,
+) {
+  const gatewayPath = `${basePath}/gateway/`;
+  const isCall = ({ url }: Request) => url.startsWith(gatewayPath, url.indexOf("/", 8));
+  const answer = (request: Request, server: Server) => {
+    if (!answerCall || !isCall(request)) return handle(request, () => server.requestIP(request)?.address);
+    // A model may be silent for long.
+    server.timeout(request, 0);
+    const url = new URL(request.url);
+    url.pathname = url.pathname.slice(gatewayPath.length - 1);
+    return answerCall(new Request(url, request));
+  };
+  return open(
+    { hostname: host, port, fetch: answer, maxRequestBodySize: answerCall ? maxCallBytes : maxRequestBodySize },
+    ["EVALD_HOST", "EVALD_PORT"],
+  );
+}
+
+const listenForMetrics = ({ answer }: Metrics, { host, port }: Address) =>
+  open({ hostname: host, port, fetch: answer, maxRequestBodySize }, ["EVALD_METRICS_ADDRESS", "EVALD_METRICS_ADDRESS"]);
+
+type Listening = {
+  hostname: string;
+  port: number;
+  fetch: (request: Request, server: Server) => ReturnType<Handle>;
+  maxRequestBodySize: number;
+};
+type Server = Bun.Server<undefined>;
+
+/** Throws a sentence that names the setting of the host or the port. */
+function open(options: Listening, [hostSetting, portSetting]: [host: string, port: string]) {
+  const { hostname, port } = options;
   try {
-    return Bun.serve({
-      hostname: host,
-      port,
-      fetch: (request, server) => handle(request, () => server.requestIP(request)?.address),
-      maxRequestBodySize,
-      reusePort: false,
-      idleTimeout: 60,
-    });
+    return Bun.serve({ ...options, reusePort: false, idleTimeout: 60 });
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : undefined;
     if (code === "EADDRINUSE")
-      throw new Error(`Port ${port} of ${host} is in use. Set EVALD_PORT to a free port, or to 0 to pick one.`);
+      throw new Error(`Port ${port} of ${hostname} is in use. Set ${portSetting} to a free port, or to 0 to pick one.`);
     if (code === "EACCES")
-      throw new Error(`This user may not listen on port ${port}. Set EVALD_PORT to a port above 1023.`);
-    throw badHost(host, toMessage(error));
+      throw new Error(`This user may not listen on port ${port}. Set ${portSetting} to a port above 1023.`);
+    throw badHost(hostname, toMessage(error), hostSetting);
   }
 }
 
 /** Throws if a host name does not resolve. Bun.serve reports that with errors that differ between machines. */
-async function checkHost(host: string): Promise<void> {
+async function checkHost(host: string, setting: string): Promise<void> {
   try {
     await lookup(host.replace(/^\[|\]$/g, ""));
   } catch {
-    throw badHost(host, "the name does not resolve");
+    throw badHost(host, "the name does not resolve", setting);
   }
 }
 
-const badHost = (host: string, reason: string) =>
+const badHost = (host: string, reason: string, setting: string) =>
   new Error(
-    `Cannot listen on EVALD_HOST ${JSON.stringify(host)}: ${reason}. Use 127.0.0.1, or 0.0.0.0 for all addresses of this machine.`,
+    `Cannot listen on ${setting} ${JSON.stringify(host)}: ${reason}. Use 127.0.0.1, or 0.0.0.0 for all addresses of this machine.`,
   );

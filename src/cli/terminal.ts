@@ -1,13 +1,15 @@
 import { InvalidArgumentError } from "commander";
 import pino from "pino";
-import { allAgents } from "../agents/all.ts";
+import { agentStandby, allAgents } from "../agents/all.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import type { Config } from "../config/config.ts";
 import { closeDb, type DataLock, lockData, openDb } from "../db/open.ts";
 import type { OrgId } from "../deps.ts";
-import { AppError, badRequest, conflict } from "../errors.ts";
+import { AppError, badRequest, ConfigError, conflict, errorStatus } from "../errors.ts";
+import type { Paged } from "../http/paging.ts";
 import { toIso } from "../schema.ts";
 import { createService, type Service } from "../service.ts";
+import { findRunning } from "./running.ts";
 
 /** Control characters, which pages and commands could use to manipulate the terminal. */
 const controlCharacters = /(?![\n\t])\p{Cc}/gu;
@@ -35,18 +37,41 @@ export const print = (text: string): void => {
 /** Writes an error to stderr, in commander's style. */
 export const sayError = (message: string): void => say(`error: ${message}`);
 
+/** Exit codes of every command. `failed`: the result doesn't meet the requirement. `error`: the command could not do its work or tell. */
+export const exits = { passed: 0, failed: 1, usage: 2, error: 3 } as const;
+
+/** The exit code of a command that failed: 2 for what the user can correct in the call, 3 for everything else. */
+export function exitOf(error: unknown): number {
+  const isUsageError = error instanceof ConfigError || (error instanceof AppError && errorStatus[error.code] < 429);
+  return isUsageError ? exits.usage : exits.error;
+}
+
+/** Reports a failure on stderr and, with `--json`, also on stdout, in the format of an API error. */
+export function sayFailure({ error, detail }: { error: string; detail: string }, json = false): void {
+  sayError(detail);
+  if (json) print(JSON.stringify({ error, detail }, null, 2));
+}
+
+/** An error as code and message. */
+export const toFailure = (error: unknown): { error: string; detail: string } => ({
+  error: error instanceof AppError ? error.code : error instanceof ConfigError ? "bad_request" : "internal",
+  detail: toMessage(error),
+});
+
 /** The message of an error, for people. */
 export const toMessage = (error: unknown): string =>
   error instanceof AppError ? error.detail : error instanceof Error ? error.message : String(error);
 
-export const outdatedService =
-  "The running service is older than this command. Restart the service with this version first.";
+const outdatedService = "The running service is older than this command. Restart the service with this version first.";
 
 /** The URL at which this machine reaches a service that listens on `host`, which may be a wildcard address. */
 export function toOwnUrl({ host, port }: Pick<Config, "host" | "port">): string {
   const name = host.includes(":") && !host.startsWith("[") ? `[${host}]` : host;
   return `http://${name === "0.0.0.0" ? "127.0.0.1" : name === "[::]" ? "[::1]" : name}:${port}`;
 }
+
+/** The URL of the service in links that commands print: the configured one, that of the running service, or the default. */
+export const linkBase = (config: Config): string => config.baseUrl ?? findRunning(config.dataDir) ?? toOwnUrl(config);
 
 /** A rule that lets runs reach exactly the host and port of a URL. */
 export function toAllowRule(url: string): AllowRule {
@@ -65,10 +90,12 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
       onProgress: upgradeProgress(),
     });
     try {
-      const baseUrl = () => config.baseUrl ?? toOwnUrl(config);
-      return work(
-        createService({ db, config, log: pino({ level: "silent" }), agents: allAgents(process.env), baseUrl }),
+      const baseUrl = () => linkBase(config);
+      const agents = allAgents(
+        process.env,
+        agentStandby(process.env, () => config.dataDir),
       );
+      return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
     } finally {
       closeDb(db);
     }
@@ -78,7 +105,7 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
 }
 
 /** Takes the lock before a migration: the tables must not change under a running service. */
-function lockToMigrate(dataDir: string): DataLock {
+export function lockToMigrate(dataDir: string): DataLock {
   try {
     return lockData(dataDir, { pid: process.pid, since: toIso(Date.now()) });
   } catch (error) {
@@ -98,6 +125,13 @@ export function orgOf({ orgs }: Service, name: string | undefined): OrgId {
       `There are several organizations. Choose one with --org: ${all.map((org) => org.name).join(", ")}`,
     );
   return only.id;
+}
+
+/** Parses `name=value` and adds it to the pairs given before. */
+export function pair(value: string, all: Record<string, string> = {}): Record<string, string> {
+  const at = value.indexOf("=");
+  if (at < 1) throw new InvalidArgumentError("Must be NAME=VALUE.");
+  return { ...all, [value.slice(0, at)]: value.slice(at + 1) };
 }
 
 /** Parses a whole number. */
@@ -131,4 +165,9 @@ export function table(rows: string[][]): string {
         .trimEnd(),
     )
     .join("\n");
+}
+
+/** Says how many items of a list are not shown. */
+export function sayRest({ items, total }: Paged<unknown>): void {
+  if (total > items.length) say(`Showing ${items.length} of ${total}. Show more with --limit.`);
 }

@@ -2,12 +2,13 @@ import { type Static, Type } from "@sinclair/typebox";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
+import type { RunRow } from "../reports/run-rows.ts";
 import { Id } from "../schema.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
 import { byWeight, mergeFriction, readFriction } from "./friction.ts";
 import { createSideBySide } from "./side-by-side.ts";
 import { createSides, type Side, type SideParts, type SideQuery } from "./sides.ts";
-import { judgeTogether } from "./together.ts";
+import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url, onPath } = FrictionPoint.properties;
 const seen = Type.Object({ runs: Type.Integer(), of: Type.Integer() });
@@ -69,8 +70,8 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
     };
   }
 
-  function compare(before: Side, after: Side, level?: number): Comparison {
-    const { comparability, judged } = judgeTogether([before, after], [], level);
+  function compare(before: Side, after: Side, terms: Terms): Comparison {
+    const { comparability, judged } = judgeTogether([before, after], [], terms);
     const { verdict = null, evidence = noEvidence("at least two reports are needed") } = judged ?? {};
     return {
       base: toName(before),
@@ -86,7 +87,7 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
     compareReports: createSideBySide(parts.reports, sides),
 
     /** Runs of the head are excluded from the base. Throws not_found, and bad_request for a side without runs. */
-    compareSides(org: OrgId, base: SideQuery, head: SideQuery): Comparison {
+    compareSides(org: OrgId, base: SideQuery, head: SideQuery, terms: Terms = {}): Comparison {
       const after = sideOf(org, head);
       const isBaseline = base.of.length === 1 && base.of[0] === "baseline";
       const before = isBaseline ? baselineOf(org, after) : sideOf(org, base);
@@ -95,20 +96,21 @@ export function createCompare({ db }: Pick<Deps, "db">, parts: SideParts) {
       const runs = before.runs.filter(({ runId }) => !ids.has(runId));
       if (runs.length === 0 && before.runs.length > 0)
         throw badRequest("Invalid base: all of its runs also belong to the head. Choose other runs, or baseline.");
-      return compare({ ...before, runs }, after);
+      return compare({ ...before, runs }, after, terms);
     },
 
-    /** Compares the runs of evaluations with those of others and with `runIds`; `level`: the p below which a change is significant. */
+    /** Compares the runs of evaluations that `keeps` accepts with those of others and with `runIds`. */
     compareEvals(
       org: OrgId,
       { evalRequestIds = [], runIds = [] }: { evalRequestIds?: string[]; runIds?: string[] },
       headIds: string[],
-      level?: number,
+      { keeps = () => true, ...terms }: Terms & { keeps?: (run: RunRow) => boolean } = {},
     ): Comparison {
+      const kept = (side: Side): Side => ({ ...side, runs: side.runs.filter(keeps) });
       const evals = sideOfEvals(org, evalRequestIds);
       const others = sideOfRuns(org, "the baseline", runIds);
       const base = { ...(evalRequestIds.length > 0 ? evals : others), runs: [...evals.runs, ...others.runs] };
-      return compare(base, sideOfEvals(org, headIds), level);
+      return compare(kept(base), kept(sideOfEvals(org, headIds)), terms);
     },
   };
 }

@@ -3,7 +3,9 @@ import type { OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { type Baselines, isAlike } from "../reports/baseline.ts";
 import { comparedScope } from "../reports/differences.ts";
+import type { Seen } from "../reports/run-rows.ts";
 import { toIso } from "../schema.ts";
+import { changePoints } from "../stats/change-points.ts";
 import { minRuns } from "../stats/power.ts";
 import type { Compare, Comparison } from "./compare.ts";
 
@@ -27,22 +29,72 @@ export type Latest = {
   outcome: (typeof reports.$inferSelect)["outcome"];
   at: string;
   points: ScorePoint[];
-  /** The verdict on the last of `points` against the one before; null: not enough runs. */
-  change: { verdict: NonNullable<Comparison["verdict"]>; delta: number } | null;
+  /** null: not enough runs. */
+  change: LatestChange | null;
 };
+
+/**
+ * The newest significant change of a prompt's scores: of the last two evaluations, else the newest change of their level,
+ * as in trends; without either, the verdict on the last two evaluations. `at`: of the first report after it. `slugs`: a
+ * report before and one after it, to compare.
+ */
+export type LatestChange = {
+  verdict: NonNullable<Comparison["verdict"]>;
+  delta: number;
+  at: string;
+  slugs: [before: string, after: string];
+};
+
+/** Reports of the comparable evaluation before an evaluation, and of itself; null if one of them is not among the points. */
+export function findStep(latest: Latest | null, evalRequestId: string): [before: string, after: string] | null {
+  const at = latest?.points.findIndex((point) => point.evalRequestId === evalRequestId) ?? -1;
+  const [before, after] = at < 1 ? [] : (latest?.points.slice(at - 1, at + 1) ?? []);
+  return before && after ? [before.slug, after.slug] : null;
+}
+
+type Point = ScorePoint & { scores: number[] };
+
+/** The newest change of the level of the scores, between two evaluations. */
+function lastLevel(points: Point[]): LatestChange | null {
+  const values = points.flatMap((point, i) => point.scores.map((score) => ({ score, i })));
+  const last = changePoints(values.map(({ score }) => score)).at(-1);
+  if (!last) return null;
+  // If runs of one evaluation are on both sides, it counts as after the change.
+  const at = Math.max(1, values[last.index]?.i ?? 1);
+  const [before, after] = [points[at - 1], points[at]];
+  const delta = last.to - last.from;
+  const verdict = delta > 0 ? "improved" : "regressed";
+  return before && after ? { verdict, delta, at: after.at, slugs: [before.slug, after.slug] } : null;
+}
 
 /** The current scores of prompts. */
 export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }: Pick<Compare, "compareEvals">) {
   /** Cached results, by the evaluations and how many of their runs count: comparing is slow, and the result never changes. */
-  const kept = new Map<string, Latest["change"]>();
+  const kept = new Map<string, LatestChange | null>();
 
-  function changeOf(org: OrgId, before: ScorePoint | undefined, after: ScorePoint | undefined): Latest["change"] {
+  /** The change between the last two evaluations. */
+  function lastStep(
+    org: OrgId,
+    { agent, model }: Pick<Seen, "agent" | "model">,
+    before: ScorePoint | undefined,
+    after: ScorePoint | undefined,
+  ): LatestChange | null {
     if (!before || !after || Math.min(before.runs, after.runs) < minRuns) return null;
-    const key = [before, after].map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`).join(" ");
+    const { verdict, evidence } = compareEvals(org, { evalRequestIds: [before.evalRequestId] }, [after.evalRequestId], {
+      // A run without a report names the model that was requested.
+      keeps: (run) => run.agent === agent && (run.report === null || run.model === model),
+    });
+    return verdict && { verdict, delta: evidence.delta?.value ?? 0, at: after.at, slugs: [before.slug, after.slug] };
+  }
+
+  /** `points`: oldest first, at least the last two. */
+  function changeOf(org: OrgId, of: Pick<Seen, "agent" | "model">, points: Point[]): LatestChange | null {
+    const key = [...points.map(({ evalRequestId, runs }) => `${evalRequestId} ${runs}`), of.agent, of.model].join(" ");
     const known = kept.get(key);
     if (known !== undefined) return known;
-    const { verdict, evidence } = compareEvals(org, { evalRequestIds: [before.evalRequestId] }, [after.evalRequestId]);
-    const found: Latest["change"] = verdict && { verdict, delta: evidence.delta?.value ?? 0 };
+    const step = lastStep(org, of, points.at(-2), points.at(-1));
+    const isClear = step?.verdict === "improved" || step?.verdict === "regressed";
+    const found = isClear ? step : (lastLevel(points) ?? step);
     if (kept.size >= maxKept) kept.clear();
     kept.set(key, found);
     return found;
@@ -52,8 +104,11 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
     /** null: the prompt has no published live report. */
     findLatest(org: OrgId, promptId: string): Latest | null {
       const found = rows.seen(org, promptId, looked, { limit: looked });
-      const [last] = found;
-      if (!last) return null;
+      const [newest] = found;
+      if (!newest) return null;
+      // Of several agents, the first one of the prompt.
+      const isFirst = (run: Seen) => run.evalRequestId === newest.evalRequestId && run.agentIndex === 0;
+      const last = found.find(isFirst) ?? newest;
       const sameKind = found.filter((run) =>
         isAlike(run, { ...last, scope: comparedScope({ scope: last.scope, judge: last.methodology.judge }) }),
       );
@@ -64,10 +119,10 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
           if (!newest || scored.length === 0) return [];
           const score = scored.reduce((sum, each) => sum + each, 0) / scored.length;
           const { slug, createdAt } = newest;
-          return { evalRequestId, slug, score, runs: scored.length, at: toIso(createdAt) };
+          return { evalRequestId, slug, score, scores: scored.reverse(), runs: scored.length, at: toIso(createdAt) };
         },
       );
-      const shown = points.slice(0, maxPoints).reverse();
+      const all = points.toReversed();
       const { slug, score, scope, grade, outcome, createdAt } = last;
       return {
         slug,
@@ -76,8 +131,8 @@ export function createLatest({ rows }: Pick<Baselines, "rows">, { compareEvals }
         grade,
         outcome,
         at: toIso(createdAt),
-        points: shown,
-        change: changeOf(org, shown.at(-2), shown.at(-1)),
+        points: all.slice(-maxPoints).map(({ scores: _, ...point }) => point),
+        change: changeOf(org, last, all),
       };
     },
   };

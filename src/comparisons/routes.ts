@@ -3,6 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import { Elysia } from "elysia";
 import { badRequest } from "../errors.ts";
 import { errors, type OrgOf, operation } from "../http/operation.ts";
+import { OneOf } from "../schema.ts";
 import { type Compare, Comparison } from "./compare.ts";
 import { ReportsComparison } from "./side-by-side.ts";
 import type { SideQuery } from "./sides.ts";
@@ -18,6 +19,9 @@ const sideQuery = (side: "base" | "head", description: string) => ({
     }),
   ),
 });
+const acrossAgents = Type.Optional(
+  OneOf(["1"], "1: compare even if agent, version, model or context differ; otherwise the verdict is not_comparable"),
+);
 const CompareQuery = Type.Object({
   ...sideQuery(
     "base",
@@ -27,6 +31,7 @@ const CompareQuery = Type.Object({
     "head",
     "The other side, in the same form; if both sides have the same 6 or more prompts, results are paired by prompt",
   ),
+  acrossAgents,
 });
 
 function toSlugs(text: string): string[] {
@@ -57,7 +62,9 @@ export const comparisonRoutes = (compare: Compare, orgOf: OrgOf) =>
       "/api/v1/compare",
       ({ request, query }) => {
         const sides = query as Record<string, string | undefined>;
-        return compare.compareSides(orgOf(request), toSide(sides, "base"), toSide(sides, "head"));
+        return compare.compareSides(orgOf(request), toSide(sides, "base"), toSide(sides, "head"), {
+          acrossAgents: query.acrossAgents === "1",
+        });
       },
       {
         query: CompareQuery,
@@ -74,10 +81,12 @@ export const comparisonRoutes = (compare: Compare, orgOf: OrgOf) =>
     )
     .get(
       "/api/v1/compare/reports",
-      ({ request, query }) => compare.compareReports(orgOf(request), toSlugs(query.slugs)),
+      ({ request, query }) =>
+        compare.compareReports(orgOf(request), toSlugs(query.slugs), { acrossAgents: query.acrossAgents === "1" }),
       {
         query: Type.Object({
           slugs: Type.String({ maxLength: 2000, description: "2 to 10 report slugs, separated by commas" }),
+          acrossAgents,
         }),
         ...operation("Reports", "compareReports", "Compare 2 to 10 reports side by side", {
           200: ReportsComparison,

@@ -1,17 +1,18 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { inReportOrder } from "../config/weights.ts";
 import type { OrgId } from "../deps.ts";
 import { badRequest } from "../errors.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { comparandOf } from "../reports/baseline.ts";
-import { differencesOf, differenceWords } from "../reports/differences.ts";
+import { differencesOf } from "../reports/differences.ts";
 import type { Reports } from "../reports/reports.ts";
-import { type Report, RunReport } from "../reports/schema.ts";
+import { type Report, RunAgent, RunReport } from "../reports/schema.ts";
 import { Id, Nullable, Time } from "../schema.ts";
 import { EvalResult, metricNames, resultOf } from "../stats/repeats.ts";
 import { Evidence, noEvidence, VerdictWord } from "./evidence.ts";
 import { mergeFriction } from "./friction.ts";
 import type { Sides } from "./sides.ts";
-import { judgeTogether } from "./together.ts";
+import { judgeTogether, type Terms } from "./together.ts";
 
 const { fingerprint, severity, category, title, url } = FrictionPoint.properties;
 const FrictionName = { fingerprint, severity, category, title, url };
@@ -23,6 +24,7 @@ export const ReportsComparison = Type.Object({
     Type.Object({
       slug: Type.String(),
       evalRequestId: Id,
+      agent: RunAgent,
       score: RunReport.properties.score,
       scope: RunReport.properties.scope,
       grade: RunReport.properties.grade,
@@ -44,33 +46,44 @@ export const ReportsComparison = Type.Object({
   verdict: VerdictWord,
   evidence: Type.Object({
     ...Evidence.properties,
-    sides: Type.Array(Type.Object({ evalRequestId: Id, ...EvalResult.properties })),
+    sides: Type.Array(Type.Object({ evalRequestId: Id, agent: Type.String(), ...EvalResult.properties })),
   }),
 });
 export type ReportsComparison = Static<typeof ReportsComparison>;
 
 /** Reports by their slugs. If they belong to two evaluations with repeats, the verdict compares all runs of both. */
 export const createSideBySide =
-  (ofReports: Pick<Reports, "getReport">, { sideOfEvals }: Pick<Sides, "sideOfEvals">) =>
+  (ofReports: Pick<Reports, "getReport">, { sideOfEvals, agentIndexOf }: Pick<Sides, "sideOfEvals" | "agentIndexOf">) =>
   /** Throws not_found for an unknown slug, and bad_request for a duplicate. */
-  (org: OrgId, slugs: string[]): ReportsComparison => {
+  (org: OrgId, slugs: string[], terms: Terms = {}): ReportsComparison => {
     const twice = slugs.find((slug, i) => slugs.indexOf(slug) !== i);
     if (twice !== undefined) throw badRequest(`Invalid slugs: ${twice} is listed twice. List each report once.`);
     const compared = slugs.map((slug) => ofReports.getReport(org, slug));
-    const evaluations = [...new Set(compared.map(({ run }) => run.evalRequestId))].sort();
-    const sides = evaluations.map((id) => sideOfEvals(org, [id]));
-    const own = differencesOf(compared.map((report) => [comparandOf(report)])).map(differenceWords);
+    // One side for each agent of an evaluation: its runs with other agents don't count.
+    const groups = Map.groupBy(
+      compared.map(({ run, agent }) => ({
+        evalRequestId: run.evalRequestId,
+        agentIndex: agentIndexOf(org, run.runId),
+        agent: agent.id,
+      })),
+      ({ evalRequestId, agentIndex }) => `${evalRequestId} ${String(agentIndex).padStart(3, "0")}`,
+    );
+    const evaluations = [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([, [first]]) => first ?? []);
+    const sides = evaluations.map(({ evalRequestId, agentIndex }) => sideOfEvals(org, [evalRequestId], agentIndex));
+    const own = differencesOf(compared.map((report) => [comparandOf(report)]));
     // The verdict covers all runs of both evaluations, which may differ in more than the selected reports do.
-    const { judged, comparability } = judgeTogether(sides, own);
+    const { judged, comparability } = judgeTogether(sides, own, terms);
     const summaries = sides.map((side, i) => ({
-      evalRequestId: evaluations[i] as string,
+      evalRequestId: evaluations[i]?.evalRequestId ?? "",
+      agent: evaluations[i]?.agent ?? "",
       ...resultOf(side.runs, side.unfinished),
     }));
-    const nothing = `a verdict needs reports of two evaluations, but these belong to ${sides.length}`;
+    const nothing = `a verdict needs reports of two evaluations or agents, but these belong to ${sides.length}`;
     return {
       reports: compared.map((report) => ({
         slug: report.slug,
         evalRequestId: report.run.evalRequestId,
+        agent: report.agent,
         score: report.score,
         scope: report.scope,
         grade: report.grade,
@@ -78,7 +91,7 @@ export const createSideBySide =
         coverage: report.coverage,
         createdAt: report.createdAt,
       })),
-      dimensions: [...new Set(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name)))].map(
+      dimensions: inReportOrder(compared.flatMap(({ dimensions }) => dimensions.map(({ name }) => name))).map(
         (name) => ({
           name,
           scores: compared.map(({ dimensions }) => dimensions.find((each) => each.name === name)?.score ?? null),

@@ -28,10 +28,11 @@ export type SideParts = { reports: Pick<Reports, "getReport">; baselines: Baseli
 export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, baselines }: SideParts) {
   const { rows, findBaseline } = baselines;
 
-  const sideOfEvals = (org: OrgId, ids: string[]): Side => ({
+  /** `agentIndex`: only the runs of one agent. */
+  const sideOfEvals = (org: OrgId, ids: string[], agentIndex?: number): Side => ({
     name: ids.join(", "),
-    unfinished: rows.countUnfinished(org, ids),
-    runs: rows.ofEvals(org, ids),
+    unfinished: rows.countUnfinished(org, ids, agentIndex),
+    runs: rows.ofEvals(org, ids).filter((run) => agentIndex === undefined || run.agentIndex === agentIndex),
   });
 
   /** The last ten published runs of the prompt's most recent variant. */
@@ -84,6 +85,7 @@ export function createSides({ db }: Pick<Deps, "db">, { reports: ofReports, base
   return {
     sideOf,
     sideOfEvals,
+    agentIndexOf: rows.agentIndexOf,
     baselineOf,
     sideOfRuns: (org: OrgId, name: string, ids: string[]): Side => ({
       name,

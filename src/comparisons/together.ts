@@ -1,18 +1,28 @@
-import { differencesOf, differenceWords } from "../reports/differences.ts";
+import { type Difference, differencesOf, differenceWords, isOfAgents } from "../reports/differences.ts";
 import type { Side } from "./sides.ts";
 import { judgeSides } from "./verdict.ts";
 
+/** How sides are compared. */
+export type Terms = {
+  /** Compare sides with different agents, versions, models or contexts. Default: these are not comparable. */
+  acrossAgents?: boolean;
+  /** The p below which a change is significant. */
+  level?: number;
+};
+
 /**
  * Whether sides can be compared and, for two sides, whether the later one is better. Used for reports, evaluations,
- * prompts and gates. `known`: differences that were found before; `level`: the p below which a change is significant.
+ * prompts and gates. `known`: differences that were found before.
  */
-export function judgeTogether(sides: Side[], known: string[] = [], level?: number) {
+export function judgeTogether(sides: Side[], known: Difference[], { acrossAgents = false, level }: Terms) {
   const [before, after] = sides;
   const isPair = before && after && sides.length === 2;
   const graded = sides.map(({ runs }) => runs.filter(({ report }) => report !== null));
-  const differences = known.length > 0 || !isPair ? known : differencesOf(graded).map(differenceWords);
+  const found = known.length > 0 || !isPair ? known : differencesOf(graded);
+  const differences = found.map(differenceWords);
+  const blocking = found.filter((each) => !(acrossAgents && isOfAgents(each))).map(differenceWords);
   return {
     comparability: { same: differences.length === 0, differences },
-    judged: isPair ? judgeSides(before, after, differences, level) : null,
+    judged: isPair ? judgeSides(before, after, blocking, level) : null,
   };
 }

@@ -6,6 +6,7 @@ import { ReportsComparison } from "./side-by-side.ts";
 const { reason, method, delta, p } = ReportsComparison.properties.evidence.properties;
 const BriefComparison = Type.Object({
   ...ReportsComparison.properties,
+  reports: Type.Array(Type.Object({ ...ReportsComparison.properties.reports.items.properties, agent: Undescribed })),
   evidence: Type.Object({ reason, method, delta, p, sides: Type.Array(Undescribed) }),
 });
 
@@ -14,12 +15,15 @@ export const comparisonTools = (compare: Compare): Tool[] => [
     name: "compare_reports",
     title: "Compare reports",
     description:
-      "Compare 2 to 10 reports side by side: scores, dimensions, metrics, shared and unshared friction points, and whether they are comparable. For a statistical verdict, pass reports of two evaluations with 4 or more runs each (see runs of request_eval); one slug per evaluation is enough, all of its runs count.",
-    input: Type.Object({ slugs: Type.Array(slugArgument, { minItems: 2, maxItems: 10 }) }),
+      "Compare 2 to 10 reports side by side: scores, dimensions, metrics, shared and unshared friction points, and whether they are comparable. For a statistical verdict, pass one slug from each of two evaluations with at least 4 runs (see request_eval).",
+    input: Type.Object({
+      slugs: Type.Array(slugArgument, { minItems: 2, maxItems: 10 }),
+      acrossAgents: Type.Optional(Type.Boolean({ description: "Compare different agents, versions or models" })),
+    }),
     output: BriefComparison,
     annotations: readOnly,
-    run({ slugs }, { caller }) {
-      const { friction, ...rest } = compare.compareReports(caller.org, slugs);
+    run({ slugs, acrossAgents }, { caller }) {
+      const { friction, ...rest } = compare.compareReports(caller.org, slugs, { acrossAgents });
       const fit = fitting([...friction.shared, ...friction.only]).length;
       const shared = friction.shared.slice(0, fit);
       const only = friction.only.slice(0, fit - shared.length);

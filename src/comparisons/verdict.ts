@@ -1,3 +1,4 @@
+import { inReportOrder } from "../config/weights.ts";
 import type { Estimate } from "../stats/estimates.ts";
 import { holm } from "../stats/hypothesis-tests.ts";
 import { minRuns, runsToShow } from "../stats/power.ts";
@@ -51,10 +52,10 @@ export function judgeSides(
     verdict,
     evidence: { ...none, ...more, reason },
   });
+  if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
   const isExact = sides.every(({ runs }) => runs.length > 0 && runs.every((run) => run.isExact));
   if (!isExact && sides.some(({ runs, unfinished }) => runs.length + unfinished === 1))
     return without(null, "a single run per side is not enough to tell a change from chance");
-  if (differences.length > 0) return without("not_comparable", `these differ: ${differences.join("; ")}`);
   const open = sides.find(({ unfinished }) => unfinished > 0);
   if (open)
     return without(
@@ -205,10 +206,9 @@ function changesOf<T extends string>(
 const dimensionOf = ({ dimensions }: SideRun, name: string) =>
   dimensions.find((each) => each.name === name)?.score ?? null;
 
-const dimensionNames = (pairs: Pair[]): string[] => [
-  ...new Set(
+const dimensionNames = (pairs: Pair[]): string[] =>
+  inReportOrder(
     pairs.flatMap(({ before, after }) =>
       [...before, ...after].flatMap(({ dimensions }) => dimensions.map(({ name }) => name)),
     ),
-  ),
-];
+  );

@@ -1,5 +1,6 @@
 import { ConfigError } from "../errors.ts";
 import { type AllowRule, allowRule, allowSyntax } from "./allow-rules.ts";
+import { corsSetting } from "./cors-setting.ts";
 import { type CustomAgent, customAgentsSetting } from "./custom-agents.ts";
 import {
   type ModelPlace,
@@ -12,7 +13,9 @@ import {
   secretSetting,
 } from "./model-settings.ts";
 import { type PeopleSettings, peopleSettings, readPeopleSettings } from "./people-settings.ts";
+import { readTelemetrySettings, type TelemetrySettings, telemetrySettings } from "./telemetry-settings.ts";
 import { type OwnWeights, weightsSetting } from "./weights.ts";
+import { readWorkerSettings, type WorkerSettings, workerSettings } from "./worker-settings.ts";
 
 const logFormats = ["auto", "text", "json"] as const;
 const logLevels = ["silent", "fatal", "error", "warn", "info", "debug", "trace"] as const;
@@ -66,6 +69,7 @@ const settings = {
     "1: a proxy in front of the service sets X-Forwarded-For, and its last address is the client's; 0: ignore the header",
     flag,
   ),
+  EVALD_CORS_ORIGINS: setting(...corsSetting),
   EVALD_CONCURRENCY: setting("4", "Maximum concurrent runs", integer(1, 64)),
   EVALD_RUN_TIMEOUT_SECONDS: setting("1800", "Maximum duration of a run, in seconds", integer(1, 86_400)),
   EVALD_IDLE_TIMEOUT_SECONDS: setting(
@@ -86,7 +90,7 @@ const settings = {
   EVALD_RUNS_PER_HOST: setting("4", "Maximum concurrent runs against the same host", integer(1, 64)),
   EVALD_KEEP_SESSIONS_DAYS: setting(
     "90",
-    "Days to keep session events; reports are kept forever; 0: keep events forever too",
+    "Days to keep session events and deliveries of notifications; reports are kept forever; 0: keep all forever",
     integer(0, 36_500),
   ),
   EVALD_MAX_PAGES: setting("25", "Maximum pages the explorer reads while looking for the goal", integer(1, 1000)),
@@ -101,7 +105,7 @@ const settings = {
   EVALD_MAX_COST_USD: setting("2", "Maximum model cost per run, in USD; 0: unlimited", usd),
   EVALD_MAX_TOOL_CALLS: setting("200", "Maximum tool calls per run", integer(1, 100_000)),
   EVALD_MAX_UPLOAD_MB: setting("50", "Maximum data an agent may upload per run, in MiB", integer(1, 100_000)),
-  EVALD_WORKSPACE_MB: setting("1024", "Disk space for the files of a run, in MiB", integer(1, 1_000_000)),
+  EVALD_WORKSPACE_MB: setting("1024", "Maximum size of the workspace of a run, in MiB", integer(1, 1_000_000)),
   EVALD_ALLOW_PRIVATE: setting("", `Private hosts that runs may reach: ${allowSyntax}`, (value) =>
     items(value).map(allowRule),
   ),
@@ -142,6 +146,8 @@ const settings = {
     items(value.toLowerCase()).map((item) => (/^(\*\.)?[a-z0-9_-][a-z0-9._-]*$/.test(item) ? item : bad(hostsSyntax))),
   ),
   ...peopleSettings,
+  ...telemetrySettings,
+  ...workerSettings,
   EVALD_DRAIN_SECONDS: setting("30", "Shutdown grace period for active runs, in seconds", integer(0, 3600)),
   EVALD_LOG_LEVEL: setting("info", `Minimum log level: ${logLevels.join(", ")}`, oneOf(logLevels)),
   EVALD_LOG_FORMAT: setting(
@@ -193,6 +199,8 @@ export type Config = Readonly<{
   maxToolCalls: number;
   maxBytesOut: number;
   workspaceBytes: number;
+  /** Origins whose pages may use the API. */
+  corsOrigins: readonly string[];
   allowPrivate: readonly AllowRule[];
   /** `provider/model`; null: none. */
   agentModel: string | null;
@@ -208,6 +216,8 @@ export type Config = Readonly<{
   modelPlaces: Readonly<Record<ModelProvider, ModelPlace>>;
   egressAllow: readonly string[];
   people: PeopleSettings;
+  telemetry: TelemetrySettings;
+  workers: WorkerSettings;
   drainMs: number;
   logLevel: (typeof logLevels)[number];
   logFormat: (typeof logFormats)[number];
@@ -256,6 +266,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     maxToolCalls: read("EVALD_MAX_TOOL_CALLS", settings.EVALD_MAX_TOOL_CALLS),
     maxBytesOut: read("EVALD_MAX_UPLOAD_MB", settings.EVALD_MAX_UPLOAD_MB) * 1024 * 1024,
     workspaceBytes: read("EVALD_WORKSPACE_MB", settings.EVALD_WORKSPACE_MB) * 1024 * 1024,
+    corsOrigins: read("EVALD_CORS_ORIGINS", settings.EVALD_CORS_ORIGINS),
     allowPrivate: read("EVALD_ALLOW_PRIVATE", settings.EVALD_ALLOW_PRIVATE),
     agentModel: read("EVALD_AGENT_MODEL", settings.EVALD_AGENT_MODEL),
     judgeModels: read("EVALD_JUDGE_MODEL", settings.EVALD_JUDGE_MODEL),
@@ -266,6 +277,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     modelPlaces: readModelPlaces(env),
     egressAllow: read("EVALD_EGRESS_ALLOW", settings.EVALD_EGRESS_ALLOW),
     people: readPeopleSettings((name) => read(name, settings[name] as Setting<never>)),
+    telemetry: readTelemetrySettings((name) => read(name, settings[name] as Setting<never>)),
+    workers: readWorkerSettings((name) => read(name, settings[name] as Setting<never>)),
     drainMs: read("EVALD_DRAIN_SECONDS", settings.EVALD_DRAIN_SECONDS) * 1000,
     logLevel: read("EVALD_LOG_LEVEL", settings.EVALD_LOG_LEVEL),
     logFormat: read("EVALD_LOG_FORMAT", settings.EVALD_LOG_FORMAT),

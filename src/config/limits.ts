@@ -20,7 +20,7 @@ export const Limits = Type.Object(
     toolCalls: whole(1, "Maximum tool calls"),
     requests: whole(1, "Maximum HTTP requests, including those of commands"),
     bytesOut: whole(1, "Maximum bytes uploaded: request bodies, and everything sent through tunnels"),
-    workspaceBytes: whole(mib, "Disk space for the agent's working directory, in bytes"),
+    workspaceBytes: whole(mib, "Maximum size of the workspace, in bytes"),
     memoryBytes: whole(128 * mib, "Memory limit of the agent's process, and of each of its commands, in bytes"),
   },
   { description: "Limits of one run; the server's settings are the default and the maximum" },

@@ -1,4 +1,6 @@
+import { isBusy } from "./fault.ts";
 import { type Db, refusePromise, type Tx, tx } from "./open.ts";
+import { maxWaitMs, untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 /** Runs `work` in a durable transaction, possibly shared with others, and resolves once it is on disk. Throws what `work` throws. */
 export type Commit = <T>(work: (tx: Tx) => T) => Promise<T>;
@@ -8,9 +10,12 @@ type Waiting = { work: (tx: Tx) => unknown; resolve: (value: unknown) => void; r
 /**
  * Group commit: all work of one event loop turn shares one transaction, so that many callers wait for one disk write
  * instead of one each. Each work has its own savepoint, so a throw rolls back only that work. A failed commit fails all.
+ * While another process is writing, work waits up to 5 seconds without blocking this thread.
  */
 export function createCommit(db: Db): Commit {
   let waiting: Waiting[] = [];
+  /** When another process was first found writing, by the monotonic clock. */
+  let lockedSince: number | null = null;
   const client = db.$client;
   const savepoint = client.query("savepoint work");
   const release = client.query("release work");
@@ -37,9 +42,19 @@ export function createCommit(db: Db): Commit {
     waiting = [];
     try {
       const [only] = batch;
-      if (only && batch.length === 1) only.resolve(tx(db, only.work));
-      else for (const answer of tx(db, (t) => batch.map((each) => attempt(each, t)))) answer();
+      if (only && batch.length === 1) only.resolve(withoutWaiting(db, () => tx(db, only.work)));
+      else
+        for (const answer of withoutWaiting(db, () => tx(db, (t) => batch.map((each) => attempt(each, t))))) answer();
+      lockedSince = null;
     } catch (error) {
+      const now = performance.now();
+      lockedSince ??= now;
+      if (isBusy(error) && now - lockedSince < maxWaitMs) {
+        waiting = [...batch, ...waiting];
+        void untilUnlocked(db).then(commitAll);
+        return;
+      }
+      lockedSince = null;
       for (const { reject } of batch) reject(error);
     }
   }

@@ -1,7 +1,10 @@
 import { dirname } from "node:path";
 import type { Logger } from "pino";
-import { type DiskFault, diskFault, nameFault } from "./fault.ts";
+import { codeOf, type DiskFault, diskFault, nameFault } from "./fault.ts";
 import type { Db } from "./open.ts";
+import { checkFiles, rescueWal } from "./open-files.ts";
+
+const checkEveryMs = 1000;
 
 type Options = {
   db: Db;
@@ -23,11 +26,37 @@ export function createDiskHealth({ db, log, halt, onBroken = () => {} }: Options
     broken = error instanceof Error ? error.message : String(error);
     log.fatal({ err: error }, "the database disk has failed; shutting down");
     halt();
+    // Before reading: a checkpoint needs a connection that may write.
+    if (codeOf(error) === "SQLITE_IOERR_VNODE") rescue();
     // Running work may read but not write: a second write could damage good data.
     db.$client.run("pragma query_only = on");
     onBroken(error);
     return fault;
   }
 
-  return { onError, broken: (): string | null => broken };
+  function rescue(): void {
+    try {
+      if (rescueWal(db.$client)) log.warn("moved the rows of the deleted WAL into the database");
+    } catch (error) {
+      log.error({ err: error }, "could not move the rows of the deleted WAL into the database");
+    }
+  }
+
+  let watch: ReturnType<typeof setInterval> | undefined;
+
+  return {
+    onError,
+    broken: (): string | null => broken,
+    /** Checks once a second that the files of the database still exist. */
+    start(): void {
+      watch = setInterval(() => {
+        try {
+          if (broken === null) checkFiles(db.$client);
+        } catch (error) {
+          onError(error);
+        }
+      }, checkEveryMs);
+    },
+    stop: (): void => clearInterval(watch),
+  };
 }

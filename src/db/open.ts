@@ -6,6 +6,8 @@ import { readMigrationFiles } from "drizzle-orm/migrator";
 import { sql } from "drizzle-orm/sql";
 import { AppError } from "../errors.ts";
 import { codeOf, diskFault, isBusy, isReadOnly, nameFault } from "./fault.ts";
+import { checkFiles, noteFiles } from "./open-files.ts";
+import { maxWaitMs } from "./write-lock.ts";
 
 export type Db = BunSQLiteDatabase & { $client: Database };
 /** A transaction in progress. */
@@ -32,8 +34,16 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   const path = dataDir === ":memory:" ? dataDir : join(dataDir, "evald.db");
   if (dataDir !== ":memory:") makePrivate(path);
   const client = opened(path, "Restore a backup", () => new Database(path, { create: true }));
-  client.run("pragma busy_timeout = 5000");
+  client.run(`pragma busy_timeout = ${maxWaitMs}`);
   opened(path, "Restore a backup", () => changeToWal(client));
+  const db = configure(client);
+  opened(path, "Restore a backup", () => migrate(db, options));
+  if (dataDir !== ":memory:") noteFiles(client);
+  return db;
+}
+
+/** Sets the pragmas of a connection that writes. */
+export function configure(client: Database): Db {
   client.run("pragma synchronous = FULL");
   client.run("pragma foreign_keys = ON");
   client.run("pragma trusted_schema = OFF");
@@ -42,9 +52,7 @@ export function openDb(dataDir: string, options: OpenOptions = {}): Db {
   client.run("pragma temp_store = MEMORY");
   // In KiB. With the default 2 MiB most reads go to the operating system, which takes twice as long.
   client.run("pragma cache_size = -32768");
-  const db = drizzle({ client });
-  opened(path, "Restore a backup", () => migrate(db, options));
-  return db;
+  return drizzle({ client });
 }
 
 /** Opens a database of this version for reading, beside the connection that writes. */
@@ -111,6 +119,8 @@ function migrate(db: Db, { mayMigrate = () => {}, onProgress = () => {} }: OpenO
       }
       t.run(sql`insert into __drizzle_migrations (hash, created_at) values (${hash}, ${folderMillis})`);
     }
+    // Analyzes tables with new indexes. Beside those with statistics, the planner considers them far too selective.
+    if (isUpgrade) t.run(sql`pragma optimize(0x10002)`);
   });
 }
 
@@ -187,11 +197,37 @@ export function closeDb(db: Db): void {
  * commit at its first await and could not be rolled back, so a returned promise is refused, and rolled back, with a TypeError.
  */
 export function tx<T>(db: Db, work: (tx: Tx) => T): T {
+  const client = db.$client;
   try {
-    return db.transaction((inner) => refusePromise(work(inner)), { behavior: "immediate" });
+    if (client.inTransaction) return db.transaction((inner) => refusePromise(work(inner)));
+    const { inner, begin, commit, rollback } = controlsOf(db);
+    begin.run();
+    try {
+      const result = refusePromise(work(inner));
+      commit.run();
+      checkFiles(client);
+      return result;
+    } finally {
+      // After some errors, such as a full disk, SQLite has rolled back already.
+      if (client.inTransaction) rollback.run();
+    }
   } catch (error) {
-    throw nameFault(error, dirname(db.$client.filename));
+    throw nameFault(error, dirname(client.filename));
   }
+}
+
+type Statement = ReturnType<Database["prepare"]>;
+const controls = new WeakMap<Database, { inner: Tx; begin: Statement; commit: Statement; rollback: Statement }>();
+
+/** The statements of transactions, prepared once: Drizzle and Bun build functions and objects for each transaction. */
+function controlsOf(db: Db) {
+  const client = db.$client;
+  const known = controls.get(client);
+  if (known) return known;
+  const [begin, commit, rollback] = ["begin immediate", "commit", "rollback"].map((text) => client.prepare(text));
+  const made = { inner: db.transaction((inner) => inner), begin, commit, rollback } as never;
+  controls.set(client, made);
+  return made;
 }
 
 /** The result of a transaction callback. Throws a TypeError for a promise. */

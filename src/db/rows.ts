@@ -1,32 +1,8 @@
-import { Column, type GetColumnData, getTableColumns, sql } from "drizzle-orm";
-import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { and, eq, getTableColumns, gte, lt, sql } from "drizzle-orm";
+import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "./open.ts";
-
-/** The row type of these columns. */
-type RowOf<T extends Record<string, Column>> = { [K in keyof T]: GetColumnData<T[K]> };
-
-/**
- * Reads rows of a prepared query from `.values()`, by position: the columns must be selected in this order, starting at
- * `from`. Drizzle's own mapping takes longer than SQLite itself.
- */
-export function rowReader<T extends Record<string, Column>>(columns: T): (values: unknown[], from: number) => RowOf<T> {
-  const fields = Object.entries(columns).map(([name, column]) => ({
-    name,
-    decode:
-      column.mapFromDriverValue === Column.prototype.mapFromDriverValue
-        ? null
-        : (value: unknown) => column.mapFromDriverValue(value),
-  }));
-  return (values, from) => {
-    const row: Record<string, unknown> = {};
-    for (let i = 0; i < fields.length; i++) {
-      const { name, decode } = fields[i] as (typeof fields)[number];
-      const value = values[from + i];
-      row[name] = decode === null || value === null ? value : decode(value);
-    }
-    return row as RowOf<T>;
-  };
-}
+import { prepared } from "./prepared.ts";
+import { orgs } from "./tables.ts";
 
 /**
  * A prepared insert with values for all columns. It joins a transaction in progress, since there is only one connection. Building the
@@ -42,7 +18,7 @@ export function preparedInsert<T extends SQLiteTable>(db: Db, table: T): (row: T
         : sql.placeholder(name),
     ]),
   ) as T["$inferInsert"];
-  const query = db.insert(table).values(values).prepare();
+  const query = prepared(db.insert(table).values(values));
   return (row) => {
     query.run(row);
   };
@@ -55,3 +31,11 @@ export function firstIdOf(atMs: number): string {
     .padStart(12, "0");
   return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-000000000000`;
 }
+
+/** Condition on an ID: made at or after the first moment and before the second. */
+export const madeWithin = (id: SQLiteColumn, [from, to]: [fromMs: number, toMs: number]) =>
+  and(gte(id, firstIdOf(from)), lt(id, firstIdOf(to)));
+
+/** The time zone of an organization. */
+export const timeZoneOf = (db: Db, org: string): string =>
+  db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";

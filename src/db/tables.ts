@@ -25,7 +25,9 @@ import type {
   LostPoints,
   Metrics,
   Recommendation,
+  Scope,
   Visit,
+  Wordings,
 } from "../grading/grade.ts";
 import { frictionCategories, frictionStates, phases, scopes, severities } from "../grading/kinds.ts";
 import type { Life } from "../stats/lifecycle.ts";
@@ -36,17 +38,31 @@ export const reportStatuses = ["published", "draft", "archived"] as const;
 export const triggers = ["schedule", "api", "mcp", "web", "cli"] as const;
 /** Statuses of a regrade. */
 export const regradeStatuses = ["pending", "running", "completed", "failed", "cancelled"] as const;
+/** Jobs that share a runner. A delivery must neither wait for runs nor keep them waiting. */
+export const jobPools = ["runs", "deliveries"] as const;
 const jobStates = ["queued", "running", "done", "failed", "cancelled"] as const;
+/** `worker`: no connected worker has what a run needs; `slot`: every worker that has is busy. */
+export const waitingReasons = ["worker", "slot"] as const;
 /** How an attempt ended. `retried`: will be retried; `released`: shutdown; `lost`: its process crashed. */
 export const attemptOutcomes = ["done", "failed", "retried", "released", "lost", "cancelled"] as const;
 /** Outcome of a due slot. `missed`: the service was down; `skipped_overlap`: earlier runs were still active; `failed`: the runs could not be requested. */
 export const slotOutcomes = ["ran", "missed", "skipped_overlap", "failed"] as const;
 
 /** Roles of people in an organization, highest first. */
-export const roles = ["owner", "admin", "member"] as const;
+export const roles = ["owner", "admin", "member", "viewer"] as const;
 const invitationStatuses = ["pending", "accepted", "rejected", "canceled"] as const;
 
 export type Role = (typeof roles)[number];
+
+export const destinationKinds = ["webhook", "slack", "email"] as const;
+export const disableReasons = ["request", "gone", "failing"] as const;
+export const deliveryStatuses = ["pending", "delivered", "failed"] as const;
+/** Why a delivery failed for good. `exhausted`: all tries failed; `interrupted`: the service crashed too often during them. */
+export const deliveryFailures = ["exhausted", "gone", "disabled", "interrupted"] as const;
+
+/** `regressed`: reported again after it was resolved. */
+export const fieldStates = ["open", "regressed", "resolved", "dismissed"] as const;
+
 export const gateStatuses = ["running", "passed", "failed", "error"] as const;
 
 export type ReportStatus = (typeof reportStatuses)[number];
@@ -57,6 +73,8 @@ export type RunTask = {
   title: string | null;
   text: string;
   endGoal: string | null;
+  /** Other wordings of the end goal. */
+  wordings?: string[];
   startUrls: string[];
   productUrl: string | null;
   declaredChecks: DeclaredCheck[];
@@ -64,15 +82,32 @@ export type RunTask = {
   reviewBeforePublishing: boolean;
   /** The limits of the prompt. */
   limits: Limits | null;
+  /** Labels that the worker must have. */
+  workerLabels?: string[];
   /** What the request chose in place of the prompt's agent and model. */
   chosen?: { agent?: string; model?: string };
 };
+
+/** What an active run waits for. `failsAt`: in epoch milliseconds; null: it waits without limit. */
+export type WaitingFor = {
+  what: (typeof waitingReasons)[number];
+  agent: string;
+  sandbox: boolean;
+  labels: readonly string[];
+  failsAt: number | null;
+};
+
+/** An agent of a prompt that names several. `model` null: the default. */
+export type PromptAgent = { agent: string; model: string | null };
 
 /** A grade with the IDs of its friction points and recommended fixes. */
 export type StoredGrade = Omit<Grade, "frictions" | "recommendations" | "exposure"> & {
   frictions: (Friction & { id: string })[];
   recommendations: (Omit<Recommendation, "frictions"> & { id: string; frictionIds: string[] })[];
 };
+
+/** The lowest score with which a run succeeds whose goal was not tested, and the scope that it must have. */
+export type SuccessBar = { scope: Exclude<Scope, "goal">; minScore: number };
 
 /** A URL that a prompt adds to its provider's; unknown keys are kept and returned. */
 export type AdditionalUrl = { url: string; [key: string]: unknown };
@@ -101,6 +136,8 @@ export const orgs = sqliteTable(
     maxUsdARun: real("max_usd_a_run"),
     /** Models that judge its sessions, best first; null: the configured ones. */
     judgeModels: json<string[]>("judge_models"),
+    /** Secret part of the URL of its results page, which is shown without signing in; null: there is none. */
+    resultsToken: text("results_token").unique(),
     createdAt: at("created_at").notNull(),
   },
   (t) => [check("orgs_name", sql`length(${t.name}) between 1 and 200`)],
@@ -123,8 +160,50 @@ export const apiKeys = sqliteTable(
     expiresAt: at("expires_at"),
     revokedAt: at("revoked_at"),
     lastUsedAt: at("last_used_at"),
+    /** The person who created it; null: the operator, or a version of evald that didn't record it. */
+    createdBy: text("created_by"),
+    /** The trust whose job exchanged an ID token for it; null: created by hand. */
+    trustId: text("trust_id"),
+    /** For clients that were not written for evald. */
+    isCompatible: yes("is_compatible").notNull().default(false),
   },
   (t) => [index("api_keys_newest").on(t.orgId, t.id), check("api_keys_hash", sql`length(${t.hash}) = 32`)],
+);
+
+export const ciProviders = ["github", "gitlab"] as const;
+
+/** CI jobs that may exchange an ID token for an API key. */
+export const trusts = sqliteTable(
+  "trusts",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    provider: text({ enum: ciProviders }).notNull(),
+    issuer: text().notNull(),
+    repository: text().notNull(),
+    /** Of the repository: names are given away, IDs never. null: that of the first job. */
+    repositoryId: text("repository_id"),
+    /** May end with `*`. null: any. */
+    ref: text(),
+    environment: text(),
+    /** Of the keys that it gives. */
+    scopes: json<string[]>("scopes").notNull(),
+    minutes: integer().notNull(),
+    createdAt: at("created_at").notNull(),
+    /** The person who created it; null: the operator. */
+    createdBy: text("created_by"),
+  },
+  (t) => [
+    index("trusts_of_org").on(t.orgId, t.id),
+    foreignKey({ name: "trusts_org", columns: [t.orgId], foreignColumns: [orgs.id] }),
+  ],
+);
+
+/** ID tokens that were exchanged, until they expire: each works once. */
+export const usedTokens = sqliteTable(
+  "used_tokens",
+  { issuer: text().notNull(), jti: text().notNull(), expiresAt: at("expires_at").notNull() },
+  (t) => [primaryKey({ columns: [t.issuer, t.jti] }), index("used_tokens_expiry").on(t.expiresAt)],
 );
 
 /** People can be members of several organizations. `email` is in lower case. */
@@ -272,6 +351,8 @@ export const prompts = sqliteTable(
     title: text(),
     text: text().notNull(),
     endGoal: text("end_goal"),
+    /** Other wordings of the end goal. */
+    wordings: json<string[]>("wordings"),
     status: text({ enum: promptStatuses }).notNull(),
     frequency: text(),
     runsPerEval: integer("runs_per_eval"),
@@ -284,13 +365,22 @@ export const prompts = sqliteTable(
     workspace: json<WorkspaceSetup>("workspace"),
     agent: text(),
     model: text(),
+    /** At least two, of which `agent` and `model` are the first; null: only those. */
+    agents: json<PromptAgent[]>("agents"),
     limits: json<Limits>("limits"),
     reviewBeforePublishing: yes("review_before_publishing").notNull(),
     /** Its docs never change, so any change of its score comes from the agent. */
     isCanary: yes("is_canary").notNull().default(false),
     tags: json<string[]>("tags").notNull().default([]),
-    /** Whether its badge is shown without signing in. */
-    hasPublicBadge: yes("has_public_badge").notNull().default(false),
+    /** Requests over REST supersede unfinished runs of the same preview unless they say otherwise. */
+    supersedesByDefault: yes("supersedes_by_default").notNull().default(false),
+    /** Scores with which runs succeed whose goal was not tested; null: none. */
+    successBar: json<SuccessBar>("success_bar"),
+    isOnResultsPage: yes("is_on_results_page").notNull().default(false),
+    /** Labels of the workers that may run it. */
+    workerLabels: json<string[]>("worker_labels").notNull().default([]),
+    /** Secret part of the URL of its badge, which is shown without signing in; null: there is none. */
+    badgeToken: text("badge_token").unique(),
     /** The evaluation that a person pinned as the baseline; null: the last published runs. */
     baselineRequestId: text("baseline_request_id"),
     createdAt: at("created_at").notNull(),
@@ -356,6 +446,10 @@ export const evalRequests = sqliteTable(
   ],
 );
 
+/** Milliseconds that a run took; -1 if it has not ended. Without commas, which drizzle-kit splits indexes at. */
+export const durationOf = ({ completedAt, startedAt }: { completedAt: AnySQLiteColumn; startedAt: AnySQLiteColumn }) =>
+  sql<number>`case when ${completedAt} > ${startedAt} then ${completedAt} - ${startedAt} else -1 end`;
+
 /** IDs are UUIDv7 of `createdAt`, so lists can be sorted by ID alone. */
 export const runs = sqliteTable(
   "runs",
@@ -370,13 +464,19 @@ export const runs = sqliteTable(
     task: json<RunTask>("task").notNull(),
     agent: text().notNull(),
     agentVersion: text("agent_version"),
+    /** Digest of what its workspace held when the agent started; null: nothing. */
+    contextDigest: text("context_digest"),
     model: text(),
+    /** Position of its agent among those of the evaluation. */
+    agentIndex: integer("agent_index").notNull().default(0),
     attempt: integer().notNull(),
     failureCause: text("failure_cause", { enum: endCauses }),
     failureDetail: text("failure_detail"),
     createdAt: at("created_at").notNull(),
     startedAt: at("started_at"),
     completedAt: at("completed_at"),
+    /** Why its agent has not started, although the run is active; null: it has. */
+    waitingFor: json<WaitingFor>("waiting_for"),
     /** Budget reserved for it while it is active; null: none. */
     reservedUsd: real("reserved_usd"),
     idempotencyKey: text("idempotency_key"),
@@ -393,6 +493,8 @@ export const runs = sqliteTable(
     // Partial, because almost all runs are completed.
     index("runs_without_report").on(t.orgId, t.status, t.id).where(sql`${t.status} in ('failed', 'superseded')`),
     index("runs_by_eval_request").on(t.orgId, t.evalRequestId, t.id),
+    /** All filters of lists, so that only listed rows are read. */
+    index("runs_by_duration").on(t.orgId, durationOf(t), t.id, t.promptId, t.agent, t.status),
     index("runs_by_idempotency_key").on(t.orgId, t.idempotencyKey).where(sql`${t.idempotencyKey} is not null`),
     foreignKey({ name: "runs_prompt", columns: [t.orgId, t.promptId], foreignColumns: [prompts.orgId, prompts.id] }),
     foreignKey({
@@ -504,20 +606,39 @@ export const reports = sqliteTable(
     metrics: json<Metrics>("metrics").notNull(),
     dimensions: json<Dimension[]>("dimensions").notNull(),
     lost: json<LostPoints>("lost"),
+    wordings: json<Wordings>("wordings"),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     judge: json<NonNullable<Grade["judge"]>>("judge"),
+    context: json<NonNullable<Grade["context"]>>("context"),
     /** The grading that this row, its friction points and recommended fixes show; null: it was graded once. */
     gradingId: text("grading_id"),
     /** A person selected it, so a newer one doesn't replace it. */
     gradingPinned: yes("grading_pinned").notNull().default(false),
+    /** Those of its run, which a trigger copies: lists are filtered by them without reading runs. */
+    agent: text(),
+    agentVersion: text("agent_version"),
     createdAt: at("created_at").notNull(),
   },
   (t) => [
     unique("reports_of_org").on(t.orgId, t.id),
     index("reports_by_status").on(t.orgId, t.status, t.runId),
-    index("reports_by_prompt").on(t.orgId, t.promptId, t.status, t.runId),
-    /** All filters of lists, so that counting needs only the index. */
-    index("reports_filtered").on(t.orgId, t.id, t.promptId, t.scope, t.score, t.outcome, t.status, t.createdAt),
+    /** These have all filters of lists, so that selecting and counting need only the index. */
+    index("reports_by_prompt").on(
+      ...([t.orgId, t.promptId, t.status, t.runId, t.scope, t.score, t.outcome, t.createdAt] as const),
+      ...[t.agent, t.agentVersion],
+    ),
+    index("reports_by_agent").on(
+      ...([t.orgId, t.agent, t.id, t.promptId, t.scope, t.score, t.outcome, t.status, t.createdAt] as const),
+      t.agentVersion,
+    ),
+    index("reports_filtered").on(
+      ...([t.orgId, t.id, t.promptId, t.scope, t.score, t.outcome, t.status, t.createdAt] as const),
+      ...[t.agent, t.agentVersion],
+    ),
+    index("reports_by_score").on(
+      ...([t.orgId, t.score, t.id, t.promptId, t.scope, t.outcome, t.status, t.createdAt] as const),
+      ...[t.agent, t.agentVersion],
+    ),
     foreignKey({ name: "reports_run", columns: [t.orgId, t.runId], foreignColumns: [runs.orgId, runs.id] }),
     check("reports_status", oneOf(t.status, reportStatuses)),
     check("reports_outcome", oneOf(t.outcome, outcomes)),
@@ -688,6 +809,7 @@ export const recommendations = sqliteTable(
     frictionIds: json<string[]>("friction_ids").notNull(),
     expectedGain: real("expected_gain"),
     gain: json<{ low: number; high: number }>("gain"),
+    lostPoints: real("lost_points"),
     evidence: json<Evidence>("evidence"),
   },
   (t) => [
@@ -762,6 +884,7 @@ export const frictionLifecycles = sqliteTable(
       columns: [t.orgId, t.reportId],
       foreignColumns: [reports.orgId, reports.id],
     }),
+    index("friction_lifecycles_by_fingerprint").on(t.orgId, t.fingerprint),
     check("friction_lifecycles_state", oneOf(t.state, frictionStates)),
     check("friction_lifecycles_severity", oneOf(t.severity, severities)),
   ],
@@ -800,7 +923,89 @@ export const fixes = sqliteTable(
   ],
 );
 
-/** Published live results per day, one row per agent, version, model and methodology. Lists are in order of completion. */
+/** Dismissed friction points. A dismissal also applies to later reports, until it is undone. */
+export const dismissals = sqliteTable(
+  "dismissals",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    fingerprints: json<string[]>("fingerprints").notNull(),
+    /** Title of the friction point when it was dismissed. */
+    title: text().notNull(),
+    reason: text().notNull(),
+    dismissedBy: text("dismissed_by").notNull(),
+    createdAt: at("created_at").notNull(),
+    withdrawnBy: text("withdrawn_by"),
+    withdrawnAt: at("withdrawn_at"),
+  },
+  (t) => [
+    index("dismissals_of_org").on(t.orgId, t.id),
+    foreignKey({ name: "dismissals_org", columns: [t.orgId], foreignColumns: [orgs.id] }),
+    check("dismissals_withdrawn", sql`(${t.withdrawnBy} is null) = (${t.withdrawnAt} is null)`),
+  ],
+);
+
+/** Friction that agents outside of runs reported, one row per place and category. */
+export const fieldFriction = sqliteTable(
+  "field_friction",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    /** Its own first, then those that friction of a run at the same place may have. */
+    fingerprints: json<string[]>("fingerprints").notNull(),
+    fingerprint: text().notNull(),
+    category: text({ enum: frictionCategories }).notNull(),
+    /** A URL, or the name of a command or function. */
+    place: text().notNull(),
+    title: text().notNull(),
+    /** Number of reports; only the newest are kept. */
+    reports: integer().notNull(),
+    firstReportedAt: at("first_reported_at").notNull(),
+    lastReportedAt: at("last_reported_at").notNull(),
+    state: text({ enum: fieldStates }).notNull(),
+    /** Why a person resolved or dismissed it, who, and when it was last changed. */
+    reason: text(),
+    changedBy: text("changed_by"),
+    changedAt: at("changed_at"),
+  },
+  (t) => [
+    unique("field_friction_of_org").on(t.orgId, t.id),
+    index("field_friction_by_fingerprint").on(t.orgId, t.fingerprint),
+    index("field_friction_by_state").on(t.orgId, t.state, t.lastReportedAt),
+    check("field_friction_state", oneOf(t.state, fieldStates)),
+    check("field_friction_category", oneOf(t.category, frictionCategories)),
+    check("field_friction_changed", sql`(${t.changedBy} is null) = (${t.changedAt} is null)`),
+  ],
+);
+
+/** What agents wrote about field friction. Secrets are removed before it is stored. */
+export const fieldReports = sqliteTable(
+  "field_reports",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    frictionId: text("friction_id").notNull(),
+    tried: text().notNull(),
+    happened: text().notNull(),
+    agent: text(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    index("field_reports_of_friction").on(t.orgId, t.frictionId, t.id),
+    foreignKey({
+      name: "field_reports_friction",
+      columns: [t.orgId, t.frictionId],
+      foreignColumns: [fieldFriction.orgId, fieldFriction.id],
+    }),
+  ],
+);
+
+/**
+ * Published live results per day in UTC, one row per agent, version, context, model, methodology and scope. The lists have
+ * one entry per run, in order of request, so that a row can be split at the midnight of any time zone.
+ */
 export const scoreDays = sqliteTable(
   "score_days",
   {
@@ -811,20 +1016,24 @@ export const scoreDays = sqliteTable(
     agent: text().notNull(),
     /** Empty if there is none. */
     version: text().notNull(),
+    /** Empty if there is none. */
+    contextDigest: text("context_digest").notNull().default(""),
     model: text().notNull(),
     methodology: json<Grade["methodology"]>("methodology").notNull(),
     /** The scope of its scores: different scopes are separate series. */
     scope: text({ enum: scopes }).notNull().default("docs_only"),
-    /** When the last of its runs was requested. */
-    lastAt: at("last_at").notNull(),
-    succeeded: integer().notNull(),
-    judged: integer().notNull(),
-    scores: json<number[]>("scores").notNull(),
-    seconds: json<number[]>("seconds").notNull(),
-    costsUsd: json<number[]>("costs_usd").notNull(),
+    /** When each run was requested, in ms since the start of the day. */
+    times: json<number[]>("times").notNull(),
+    scores: json<(number | null)[]>("scores").notNull(),
+    seconds: json<(number | null)[]>("seconds").notNull(),
+    costsUsd: json<(number | null)[]>("costs_usd").notNull(),
+    /** 1: the goal was met, 0: it was not, null: it was not judged. */
+    met: json<(0 | 1 | null)[]>("met").notNull(),
   },
   (t) => [
-    primaryKey({ columns: [t.orgId, t.promptId, t.day, t.agent, t.version, t.model, t.methodology, t.scope] }),
+    primaryKey({
+      columns: [t.orgId, t.promptId, t.day, t.agent, t.version, t.contextDigest, t.model, t.methodology, t.scope],
+    }),
     foreignKey({
       name: "score_days_prompt",
       columns: [t.orgId, t.promptId],
@@ -839,7 +1048,7 @@ export const pageMonths = sqliteTable(
   {
     orgId: text("org_id").notNull(),
     promptId: text("prompt_id").notNull(),
-    /** Start of the month, in UTC. */
+    /** The calendar month of the run in the time zone of the organization, as the start of that month in UTC. */
     month: at("month").notNull(),
     agent: text().notNull(),
     page: text().notNull(),
@@ -925,6 +1134,15 @@ export type GateTarget = {
   model: string | null;
 };
 
+/** The decision of a gate for one agent. `model`: as requested. */
+type GateAgent = {
+  agent: string;
+  model: string | null;
+  status: "passed" | "failed" | "error";
+  reason: string;
+  comparison: object | null;
+};
+
 /** Comparisons of two evaluations, or of one with the runs of a baseline, for CI. */
 export const gates = sqliteTable(
   "gates",
@@ -950,6 +1168,8 @@ export const gates = sqliteTable(
     status: text({ enum: gateStatuses }).notNull(),
     reason: text(),
     comparison: json<object>("comparison"),
+    /** The decision for each agent of prompts with several; null: one agent, or no decision yet. */
+    agents: json<GateAgent[]>("agents"),
     /** Cost of its runs at the time of the decision; null: unknown. */
     spentUsd: real("spent_usd"),
     createdAt: at("created_at").notNull(),
@@ -983,13 +1203,14 @@ export const jobs = sqliteTable(
   "jobs",
   {
     id: text().primaryKey(),
+    pool: text({ enum: jobPools }).notNull().default("runs"),
     kind: text().notNull(),
     subject: text().notNull(),
     /** The organization, and the first host that it requests: limits apply to these. */
     orgId: text("org_id").notNull(),
     host: text().notNull(),
     state: text({ enum: jobStates }).notNull(),
-    /** 0: immediately, whatever the clock says. */
+    /** 0: immediately, even if the clock is set back. */
     availableAt: at("available_at").notNull(),
     /** Number of starts. */
     attempt: integer().notNull(),
@@ -1009,7 +1230,7 @@ export const jobs = sqliteTable(
   },
   (t) => [
     unique("jobs_subject").on(t.kind, t.subject),
-    index("jobs_claim").on(t.orgId, t.host, t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
+    index("jobs_claim").on(t.pool, t.orgId, t.host, t.availableAt, t.id).where(sql`${t.state} = 'queued'`),
     index("jobs_waiting").on(t.availableAt).where(sql`${t.state} = 'queued' and ${t.availableAt} > 0`),
     index("jobs_running").on(t.leaseUntil).where(sql`${t.state} = 'running'`),
     index("jobs_started").on(t.orgId, t.startedAt).where(sql`${t.startedAt} is not null`),
@@ -1037,5 +1258,118 @@ export const attempts = sqliteTable(
     primaryKey({ columns: [t.jobId, t.attempt] }),
     check("attempts_outcome", oneOf(t.outcome, attemptOutcomes)),
     check("attempts_completed_at", sql`(${t.outcome} is null) = (${t.completedAt} is null)`),
+  ],
+);
+
+/** Where an organization is notified: a webhook, a Slack channel, or the inboxes of members. */
+export const destinations = sqliteTable(
+  "destinations",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    kind: text({ enum: destinationKinds }).notNull(),
+    name: text().notNull(),
+    /** Of a webhook its URL, of Slack only the origin, since the rest is secret; null: email. */
+    url: text(),
+    /** The signing secrets and headers of a webhook or the URL of Slack, encrypted as model keys are; null: email. */
+    sealed: blob({ mode: "buffer" }),
+    /** Email addresses of members; null: those of all owners. */
+    recipients: json<string[]>("recipients"),
+    events: json<string[]>("events").notNull(),
+    disabledAt: at("disabled_at"),
+    disableReason: text("disable_reason", { enum: disableReasons }),
+    /** The first failed try since the last success; null: the last try succeeded. */
+    failingSince: at("failing_since"),
+    /** Until then deliveries are also signed with the previous secret. */
+    overlapUntil: at("overlap_until"),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [
+    unique("destinations_of_org").on(t.orgId, t.id),
+    check("destinations_kind", oneOf(t.kind, destinationKinds)),
+    check(
+      "destinations_address",
+      sql`(${t.kind} = 'email') = (${t.url} is null) and (${t.url} is null) = (${t.sealed} is null)`,
+    ),
+    check("destinations_disabled", sql`(${t.disabledAt} is null) = (${t.disableReason} is null)`),
+    check("destinations_disable_reason", oneOf(t.disableReason, disableReasons)),
+  ],
+);
+
+/** The outbox: one row per event that a destination wants, written in the transaction of what happened. */
+export const notifications = sqliteTable(
+  "notifications",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id")
+      .notNull()
+      .references(() => orgs.id),
+    type: text().notNull(),
+    /** Of an event that is sent once, such as a budget in a month. */
+    onceKey: text("once_key"),
+    data: json<Record<string, unknown>>("data").notNull(),
+    createdAt: at("created_at").notNull(),
+  },
+  (t) => [unique("notifications_of_org").on(t.orgId, t.id), unique("notifications_once").on(t.orgId, t.onceKey)],
+);
+
+/** A notification to a destination, with one job. A replay is a delivery of its own. */
+export const deliveries = sqliteTable(
+  "deliveries",
+  {
+    id: text().primaryKey(),
+    orgId: text("org_id").notNull(),
+    notificationId: text("notification_id").notNull(),
+    destinationId: text("destination_id").notNull(),
+    status: text({ enum: deliveryStatuses }).notNull(),
+    failure: text({ enum: deliveryFailures }),
+    createdAt: at("created_at").notNull(),
+    completedAt: at("completed_at"),
+  },
+  (t) => [
+    unique("deliveries_of_org").on(t.orgId, t.id),
+    index("deliveries_by_destination").on(t.orgId, t.destinationId, t.id),
+    index("deliveries_by_notification").on(t.orgId, t.notificationId),
+    foreignKey({
+      name: "deliveries_notification",
+      columns: [t.orgId, t.notificationId],
+      foreignColumns: [notifications.orgId, notifications.id],
+    }),
+    foreignKey({
+      name: "deliveries_destination",
+      columns: [t.orgId, t.destinationId],
+      foreignColumns: [destinations.orgId, destinations.id],
+    }),
+    check("deliveries_status", oneOf(t.status, deliveryStatuses)),
+    check("deliveries_completed", sql`(${t.status} = 'pending') = (${t.completedAt} is null)`),
+    check("deliveries_failure", sql`(${t.status} = 'failed') = (${t.failure} is not null)`),
+  ],
+);
+
+/** The tries of a delivery. */
+export const deliveryTries = sqliteTable(
+  "delivery_tries",
+  {
+    orgId: text("org_id").notNull(),
+    deliveryId: text("delivery_id").notNull(),
+    attempt: integer().notNull(),
+    at: at("at").notNull(),
+    ms: integer().notNull(),
+    /** HTTP status; null: no response. */
+    status: integer(),
+    /** Start of the response body; null: none. */
+    body: text(),
+    /** Why there was no response, or why nothing was sent. */
+    error: text(),
+  },
+  (t) => [
+    primaryKey({ columns: [t.deliveryId, t.attempt] }),
+    foreignKey({
+      name: "delivery_tries_delivery",
+      columns: [t.orgId, t.deliveryId],
+      foreignColumns: [deliveries.orgId, deliveries.id],
+    }),
   ],
 );

@@ -23,3 +23,18 @@ export function keptWhileUnchanged<T>({ $client }: Db, most: number): (key: stri
     return made;
   };
 }
+
+const shared = new WeakMap<Db["$client"], (key: string, make: () => unknown) => unknown>();
+
+/** Results over many reports to keep per database. The largest take some 100 KB. */
+const mostShared = 100;
+
+/**
+ * A result that is computed from the database, and computed again only once the database has changed. `question`: all that it depends on
+ * besides the database. The result is shared: do not modify it.
+ */
+export function whileUnchanged<T>(db: Db, question: readonly unknown[], make: () => T): T {
+  const kept = shared.get(db.$client) ?? keptWhileUnchanged<unknown>(db, mostShared);
+  shared.set(db.$client, kept);
+  return kept(JSON.stringify(question), make) as T;
+}

@@ -1,22 +1,54 @@
 import { statSync } from "node:fs";
-import { and, eq, gt, inArray, lt, min, sql } from "drizzle-orm";
+import { and, eq, gt, inArray, isNull, lt, min, ne, notExists, sql } from "drizzle-orm";
 import type { Logger } from "pino";
 import type { Config } from "../config/config.ts";
 import { createPoll } from "../poll.ts";
-import { type Db, tx } from "./open.ts";
+import { type Db, type Tx, tx } from "./open.ts";
+import { prepared } from "./prepared.ts";
 import { firstIdOf } from "./rows.ts";
-import { artefacts, runs, sessionEvents } from "./tables.ts";
+import {
+  artefacts,
+  attempts,
+  deliveries,
+  deliveryTries,
+  jobs,
+  notifications,
+  runs,
+  sessionEvents,
+  signInFailures,
+  signIns,
+  usedTokens,
+} from "./tables.ts";
+import { untilUnlocked, withoutWaiting } from "./write-lock.ts";
 
 const everyMs = 60_000;
 const optimizeEveryMs = 24 * 3600_000;
 const maxWalBytes = 64 * 1024 * 1024;
 /** Events deleted per transaction, which takes milliseconds. */
 const batchRows = 50;
+/** Expired rows deleted per table and pass. */
+const expiredRows = 1_000;
+/** ID tokens of CI jobs are accepted this long after they expire, and failed sign-in attempts count this long. */
+const graceMs = 15 * 60_000;
+
+/** Deletes up to a batch of deliveries made before the ID `end` and ended before `before`, epoch ms. Returns their number. */
+function dropBatchOfDeliveries(t: Tx, end: string, before: number): number {
+  const ended = and(lt(deliveries.id, end), lt(deliveries.completedAt, before));
+  const first = t.select({ id: deliveries.id }).from(deliveries).where(ended).orderBy(deliveries.id).limit(batchRows);
+  const old = first.all().map(({ id }) => id);
+  const ofOld = and(eq(jobs.kind, "delivery"), inArray(jobs.subject, old));
+  const oldJobs = t.select({ id: jobs.id }).from(jobs).where(ofOld);
+  t.delete(deliveryTries).where(inArray(deliveryTries.deliveryId, old)).run();
+  t.delete(attempts).where(inArray(attempts.jobId, oldJobs)).run();
+  t.delete(jobs).where(ofOld).run();
+  t.delete(deliveries).where(inArray(deliveries.id, old)).run();
+  return old.length;
+}
 
 type Parts = { db: Db; config: Config; log: Logger; now: () => number };
 type Options = { onError?: (error: unknown) => void };
 
-/** Database maintenance: deletes events of old sessions, updates planner statistics, truncates a long WAL. */
+/** Database maintenance: deletes events of old sessions and what has expired, updates planner statistics, truncates a long WAL. */
 export function createUpkeep({ db, config, log, now }: Parts, { onError }: Options) {
   let isStopping = false;
   let optimizedAt = now();
@@ -27,23 +59,23 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     .where(eq(sessionEvents.runId, sql.placeholder("run")))
     .orderBy(sessionEvents.attempt, sessionEvents.seq)
     .limit(batchRows);
-  const dropBatch = db
-    .delete(sessionEvents)
-    .where(inArray(sql`rowid`, batch))
-    .returning({ seq: sessionEvents.seq })
-    .prepare();
+  const dropBatch = prepared(
+    db.delete(sessionEvents).where(inArray(sql`rowid`, batch)).returning({ seq: sessionEvents.seq }),
+  );
 
   /** The first run after another one, made before the id `end`, that still has events. */
-  const next = db
-    .select({ run: min(sessionEvents.runId) })
-    .from(sessionEvents)
-    .where(and(gt(sessionEvents.runId, sql.placeholder("after")), lt(sessionEvents.runId, sql.placeholder("end"))))
-    .prepare();
-  const ended = db
-    .select({ id: runs.id })
-    .from(runs)
-    .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before"))))
-    .prepare();
+  const next = prepared(
+    db
+      .select({ run: min(sessionEvents.runId) })
+      .from(sessionEvents)
+      .where(and(gt(sessionEvents.runId, sql.placeholder("after")), lt(sessionEvents.runId, sql.placeholder("end")))),
+  );
+  const ended = prepared(
+    db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.id, sql.placeholder("run")), lt(runs.completedAt, sql.placeholder("before")))),
+  );
 
   /** Deletes in batches, with pauses as long as the batches in between. */
   async function dropSessions(): Promise<void> {
@@ -66,6 +98,48 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
     if (dropped > 0) log.info({ sessions: dropped }, "deleted events of old sessions");
   }
 
+  /** Deletes expired sign-ins, old counts of failed attempts, and the records of used ID tokens that have expired. */
+  function dropExpired(): void {
+    const at = now();
+    for (const [table, isOver] of [
+      [signIns, lt(signIns.expiresAt, new Date(at))],
+      [signInFailures, lt(signInFailures.since, at - graceMs)],
+      [usedTokens, lt(usedTokens.expiresAt, at - graceMs)],
+    ] as const) {
+      const expired = db.select({ rowid: sql`rowid` }).from(table).where(isOver).limit(expiredRows);
+      // Most passes find nothing, and need no transaction.
+      if (expired.get()) tx(db, (t) => t.delete(table).where(inArray(sql`rowid`, expired)).run());
+    }
+  }
+
+  /** Deletes old deliveries that have ended, and the notifications without any. Keys of those that are sent once stay, without their data. */
+  async function dropDeliveries(): Promise<void> {
+    if (config.keepSessionsMs === null) return;
+    const before = now() - config.keepSessionsMs;
+    const end = firstIdOf(before);
+    let dropped = 0;
+    for (let rows = batchRows; rows === batchRows && !isStopping; dropped += rows) {
+      const began = performance.now();
+      rows = tx(db, (t) => dropBatchOfDeliveries(t, end, before));
+      await Bun.sleep(performance.now() - began);
+    }
+    tx(db, (t) => {
+      const sent = t
+        .select({ id: deliveries.id })
+        .from(deliveries)
+        .where(and(eq(deliveries.orgId, notifications.orgId), eq(deliveries.notificationId, notifications.id)));
+      const unused = and(lt(notifications.id, end), notExists(sent));
+      t.delete(notifications)
+        .where(and(unused, isNull(notifications.onceKey)))
+        .run();
+      t.update(notifications)
+        .set({ data: {} })
+        .where(and(unused, ne(notifications.data, {})))
+        .run();
+    });
+    if (dropped > 0) log.info({ deliveries: dropped }, "deleted old deliveries");
+  }
+
   function optimize(): void {
     // A clock set back must not delay maintenance.
     if (Math.abs(now() - optimizedAt) < optimizeEveryMs) return;
@@ -76,18 +150,14 @@ export function createUpkeep({ db, config, log, now }: Parts, { onError }: Optio
   /** Truncates the WAL. If readers block it, it retries later instead of blocking the service. */
   function cutWal(): void {
     if ((statSync(`${db.$client.filename}-wal`, { throwIfNoEntry: false })?.size ?? 0) <= maxWalBytes) return;
-    db.$client.run("pragma busy_timeout = 0");
-    try {
-      db.$client.run("pragma wal_checkpoint(truncate)");
-    } finally {
-      db.$client.run("pragma busy_timeout = 5000");
-    }
+    withoutWaiting(db, () => db.$client.run("pragma wal_checkpoint(truncate)"));
   }
 
   /** Runs the maintenance that is due. Never throws: failures are logged and retried. */
   async function runOnce(): Promise<void> {
-    for (const work of [dropSessions, optimize, cutWal]) {
+    for (const work of [dropSessions, dropDeliveries, dropExpired, optimize, cutWal]) {
       try {
+        await untilUnlocked(db);
         await work();
       } catch (error) {
         onError?.(error);

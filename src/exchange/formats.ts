@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNull, ne, or, type SQL, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
 import { dimensionNames } from "../config/weights.ts";
 import { frictionPoints, prompts, reports, runs } from "../db/tables.ts";
@@ -6,18 +6,25 @@ import type { Deps } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { line } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
+import { shownUrlMap } from "../net/mapping.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { Report } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
 import { inSpan, type Span } from "./span.ts";
 
 const pageRows = 200;
+/** Runs counted at once. */
+const countedRows = 2000;
 
 /** The lowest score that passes, and the scope that it must have. */
 export type Bar = { minScore: number; scope: Scope };
 
 /** Exports reports as CSV, JUnit XML and Markdown. */
-export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMarkdown: (report: Report) => string) {
+export function createFormats(
+  { db }: Pick<Deps, "db">,
+  ofReports: Pick<Reports, "getReport">,
+  toMarkdown: (report: Report) => string,
+) {
   const selected = () =>
     db
       .select({
@@ -52,7 +59,7 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
       const { metrics: m, methodology } = report;
       yield toCsv([
         ...[report.slug, toIso(report.createdAt), report.status, run.promptId, title],
-        ...[run.id, run.evalRequestId, run.agent, run.agentVersion, run.model, JSON.stringify(run.urlMap)],
+        ...[run.id, run.evalRequestId, run.agent, run.agentVersion, run.model, JSON.stringify(shownUrlMap(run.urlMap))],
         ...[report.outcome, report.score, report.scope, report.grade, report.coverage],
         ...[methodology.id, methodology.hash, methodology.judge],
         ...[m.timeSeconds, m.costUsd, m.errors, m.toolCalls, m.interruptions, frictions],
@@ -68,22 +75,34 @@ export function createFormats({ db }: Pick<Deps, "db">, ofReports: Reports, toMa
     const counts = or(isNull(reports.status), ne(reports.status, "archived"));
     const isMissed = sql`(${reports.outcome} = 'goal_not_met')`;
     const isOther = bar === null ? sql`false` : sql`(not ${isMissed} and ${reports.scope} <> ${bar.scope})`;
-    const isError = sql`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
-    const isFailure = sql`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
-    const suites = db
-      .select({
-        promptId: runs.promptId,
-        tests: count(),
-        errors: sql<number>`sum(${isError})`,
-        failures: sql<number>`sum(${isFailure})`,
-      })
+    const isError = sql<number>`(${runs.status} = 'failed' or ${reports.score} is null or ${isOther})`;
+    const isFailure = sql<
+      number | null
+    >`(not ${isError} and (${isMissed} or ${reports.score} < ${bar?.minScore ?? 0}))`;
+    const ofCase = db
+      .select({ id: runs.id, promptId: runs.promptId, error: isError, failure: isFailure })
       .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
-      .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), counts))
-      .groupBy(runs.promptId)
-      .orderBy(asc(runs.promptId))
-      .all();
-    for (const { promptId, tests, errors, failures } of suites) {
+      .leftJoin(reports, eq(reports.runId, runs.id));
+    const suites = new Map<string, { tests: number; errors: number; failures: number }>();
+    for (let after = "", rows = countedRows; rows === countedRows; ) {
+      const page = ofCase
+        .where(and(inSpan(span), inArray(runs.status, ["completed", "failed"]), counts, gt(runs.id, after)))
+        .orderBy(asc(runs.id))
+        .limit(countedRows)
+        .all();
+      for (const { promptId, error, failure } of page) {
+        const suite = suites.get(promptId) ?? { tests: 0, errors: 0, failures: 0 };
+        suites.set(promptId, suite);
+        suite.tests++;
+        suite.errors += error;
+        suite.failures += failure ?? 0;
+      }
+      rows = page.length;
+      after = page.at(-1)?.id ?? after;
+      // Nothing to send yet: the heads of the suites come first.
+      yield "";
+    }
+    for (const [promptId, { tests, errors, failures }] of [...suites].sort(([a], [b]) => (a < b ? -1 : 1))) {
       const prompt = db
         .select({ title: prompts.title, text: prompts.text })
         .from(prompts)

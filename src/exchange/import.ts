@@ -1,13 +1,14 @@
-import { eq, getTableColumns, getTableName } from "drizzle-orm";
+import { getTableColumns, getTableName } from "drizzle-orm";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { codeOf } from "../db/fault.ts";
 import { tx } from "../db/open.ts";
-import { preparedInsert } from "../db/rows.ts";
-import { orgs, type prompts } from "../db/tables.ts";
+import { preparedInsert, timeZoneOf } from "../db/rows.ts";
+import type { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict } from "../errors.ts";
 import { frequencyProblem, nextSlot } from "../jobs/schedule.ts";
 import { templateVarsOf } from "../prompts/template.ts";
+import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import type { CountReport } from "../reports/counts.ts";
 import { type Line, linesOf } from "./lines.ts";
 import { columnsOf, findReserved, labelOf, type RowType, rowTypes, shapes } from "./rows.ts";
@@ -72,7 +73,9 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
   function toStored(org: OrgId, type: RowType, row: Row, timeZone: string): Record<string, unknown> {
     const missing = columnsOf(type).map(([name, { default: value }]) => [name, row[name] ?? value ?? null]);
     const stored = { ...Object.fromEntries(missing), orgId: org };
-    if (type === "run") return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null };
+    if (type === "run")
+      return { ...stored, idempotencyKey: null, idempotencyHash: null, reservedUsd: null, waitingFor: null };
+    if (type === "report") return { ...stored, agent: null, agentVersion: null };
     if (type === "artefact" || type === "archive") return { ...stored, data: Buffer.from(String(row.data), "base64") };
     if (type !== "prompt") return stored;
     const { id, frequency, status } = row as unknown as typeof prompts.$inferSelect;
@@ -83,7 +86,7 @@ export function createImports({ db, now }: Pick<Deps, "db" | "now">, count: Coun
   return {
     /** Imports a file, or only validates it. Throws bad_request or conflict with the line number; a rejected file stores nothing. */
     importFile(org: OrgId, file: string, { check = false } = {}): Imported {
-      const timeZone = db.select({ zone: orgs.timeZone }).from(orgs).where(eq(orgs.id, org)).get()?.zone ?? "UTC";
+      const timeZone = timeZoneOf(db, org);
       const first = add(org, bundlesOf(file), () => {});
       if (check) return first;
       let batch: Bundle[] = [];
@@ -199,7 +202,9 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
   };
   if (type === "prompt") {
     needs("provider", row.targetProviderId ?? null);
-    needs("archive", (row.workspace as { archive?: string } | null | undefined)?.archive ?? null);
+    const { archive = null, skills } = (row.workspace ?? {}) as WorkspaceSetup;
+    needs("archive", archive);
+    needs("archive", skills?.archive ?? null);
     const problem = typeof row.frequency === "string" ? frequencyProblem(row.frequency) : null;
     if (problem !== null) throw bad(`frequency: ${problem}`);
     const vars = templateVarsOf(String(row.text), (row.endGoal ?? null) as string | null);
@@ -219,6 +224,7 @@ function checkReferences({ n, type, row }: Line, seen: Set<string>): void {
       needs("prompt", target.promptId);
       for (const id of [target.headRequestId, target.baseRequestId ?? null]) needs("eval_request", id);
     }
+  if (type === "field_report") needs("field_friction", row.frictionId);
   if (type === "fix") for (const id of [row.beforeId, row.afterId]) needs("eval_request", id);
   if (type === "run") {
     needs("eval_request", row.evalRequestId);

@@ -1,6 +1,7 @@
 import { and, asc, eq, exists, gt, gte, inArray, isNull, lt, lte, notExists, or, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { Db } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import {
   archives,
   evalRequests,
@@ -17,8 +18,10 @@ import type { Deps } from "../deps.ts";
 import { type RowType, shapes } from "./rows.ts";
 import { inSpan, type Span } from "./span.ts";
 
-/** Rows per page. */
-const pageRows = 200;
+/** Rows per page. An archive may have 5 MiB, an event 32 KiB. An export holds a page in memory for as long as its client takes to read it. */
+const pageRows = { archive: 1, event: 16, other: 200 };
+const pageRowsOf = (type: RowType): number =>
+  type === "archive" || type === "event" ? pageRows[type] : pageRows.other;
 
 type Row = Record<string, unknown>;
 type ExportedRow = [type: RowType, row: Row];
@@ -28,7 +31,7 @@ function* paged(type: RowType, read: (last: Row) => Row[], first: Row = { id: ""
   for (let last = first; ; ) {
     const page = read(last);
     for (const row of page) yield [type, row];
-    if (page.length < pageRows) return;
+    if (page.length < pageRowsOf(type)) return;
     last = page.at(-1) as Row;
   }
 }
@@ -50,6 +53,11 @@ const usedBy =
             .where(eq(prompts.id, promptId)),
         );
 
+/** Rows that belong to no prompt are not in the export of one. */
+const ofAllPrompts = ({ promptId }: Span) => (promptId === null ? undefined : sql`false`);
+
+const afterPrompts = ["eval_request", "fix", "dismissal", "field_friction", "field_report", "gate", "regrade"] as const;
+
 /** Reads all rows of an export, in the order in which an import needs them, a page at a time. */
 export function createRowReader({ db }: Pick<Deps, "db">) {
   const runsOf = (evalRequestId: SQLiteColumn, more: SQL | undefined) =>
@@ -66,9 +74,16 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
   /** Tables exported in the order of their ids, with the filter for each. */
   const chosen = {
     provider: usedBy(db, providers.id, prompts.targetProviderId),
-    archive: usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.archive')`),
+    archive: (span: Span) =>
+      or(
+        usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.archive')`)(span),
+        usedBy(db, archives.id, sql`json_extract(${prompts.workspace}, '$.skills.archive')`)(span),
+      ),
     prompt: ({ promptId }: Span) => (promptId === null ? undefined : eq(prompts.id, promptId)),
     eval_request: (span: Span) => isExported(span, evalRequests.id),
+    dismissal: ofAllPrompts,
+    field_friction: ofAllPrompts,
+    field_report: ofAllPrompts,
     fix: (span: Span) => and(isExported(span, fixes.beforeId), isExported(span, fixes.afterId)),
     gate: (span: Span) =>
       and(
@@ -101,7 +116,7 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
         .from(table)
         .where(and(where, gt(table.id, String(id))))
         .orderBy(asc(table.id))
-        .limit(pageRows)
+        .limit(pageRowsOf(type))
         .all(),
     );
   }
@@ -116,7 +131,7 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
         .from(namedPages)
         .where(and(own, sql`(${promptId}, ${page}) > (${last.promptId}, ${last.page})`))
         .orderBy(asc(promptId), asc(page))
-        .limit(pageRows)
+        .limit(pageRowsOf("named_page"))
         .all();
     return paged("named_page", read, { promptId: "", page: "" });
   }
@@ -125,25 +140,27 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
   const id = sql.placeholder("id");
   const ownOf = (type: "artefact" | "report" | (typeof ofReport)[number]) => {
     const { table, of, order } = shapes[type];
-    const made = db
-      .select()
-      .from(table as SQLiteTable)
-      .where(eq(of, id))
-      .orderBy(...order.map((column) => asc(column)))
-      .prepare();
+    const made = prepared(
+      db
+        .select()
+        .from(table as SQLiteTable)
+        .where(eq(of, id))
+        .orderBy(...order.map((column) => asc(column))),
+    );
     return (owner: unknown): ExportedRow[] => made.all({ id: owner }).map((row) => [type, row]);
   };
   const ofReport = ["reach", "friction_point", "recommendation", "grading"] as const;
   const [artefactsOf, reportOf] = [ownOf("artefact"), ownOf("report")];
   const partsOf = ofReport.map(ownOf);
   const { runId, attempt, seq } = sessionEvents;
-  const nextEvents = db
-    .select()
-    .from(sessionEvents)
-    .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
-    .orderBy(asc(attempt), asc(seq))
-    .limit(pageRows)
-    .prepare();
+  const nextEvents = prepared(
+    db
+      .select()
+      .from(sessionEvents)
+      .where(and(eq(runId, id), sql`(${attempt}, ${seq}) > (${sql.placeholder("attempt")}, ${sql.placeholder("seq")})`))
+      .orderBy(asc(attempt), asc(seq))
+      .limit(pageRowsOf("event")),
+  );
 
   /** A report with everything that belongs to it, read in one transaction. */
   const reportParts = db.$client.transaction((run: unknown): ExportedRow[] =>
@@ -155,10 +172,7 @@ export function createRowReader({ db }: Pick<Deps, "db">) {
     yield* listed("archive", span);
     yield* listed("prompt", span);
     yield* namedOf(span);
-    yield* listed("eval_request", span);
-    yield* listed("fix", span);
-    yield* listed("gate", span);
-    yield* listed("regrade", span);
+    for (const type of afterPrompts) yield* listed(type, span);
     for (const run of listed("run", span)) {
       yield run;
       const { id } = run[1];

@@ -1,29 +1,40 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { limitPerOrg } from "../http/limit-per-org.ts";
 import { errors, type OrgOf, operation } from "../http/operation.ts";
 import type { Exports } from "./export.ts";
+import type { ExportPieces } from "./export-thread.ts";
 import { exportQuery, mediaOf } from "./schema.ts";
 
-/** Size of a sent chunk. */
-const pieceChars = 64 * 1024;
+/** Exports of one organization in progress. One to a slow client holds up to a few MiB, a large archive even more. */
+const maxPerOrg = 10;
 
 type Parts = { exports: Exports; onError: (error: unknown) => void };
 
-export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) =>
-  new Elysia({ name: "exchange" }).get(
+export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) => {
+  const enter = limitPerOrg(maxPerOrg, "exports");
+  return new Elysia({ name: "exchange" }).get(
     "/api/v1/export",
     ({ request, query }) => {
       const { type, ending } = mediaOf[query.format ?? "jsonl"];
       const disposition = `attachment; filename="evald-export.${ending}"`;
-      return new Response(toStream(exports.exportOrg(orgOf(request), query), onError), {
-        headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
-      });
+      const org = orgOf(request);
+      const leave = enter(org);
+      try {
+        const pieces = exports.streamOrg(org, query);
+        return new Response(toStream(pieces, leave, onError), {
+          headers: { "content-type": type, "content-disposition": disposition, "cache-control": "no-store" },
+        });
+      } catch (error) {
+        leave();
+        throw error;
+      }
     },
     {
       query: Type.Object(exportQuery),
-      ...operation("Reports", "export", "Export runs, sessions and reports as a file", errors(400, 404), {
+      ...operation("Reports", "export", "Export runs, sessions and reports as a file", errors(400, 404, 429), {
         responses: {
-          ...operation("", "", "", errors(400, 404)).detail.responses,
+          ...operation("", "", "", errors(400, 404, 429)).detail.responses,
           200: {
             description: "The file, streamed. A truncated file lacks its last line.",
             content: Object.fromEntries(
@@ -34,38 +45,40 @@ export const exchangeRoutes = ({ exports, onError }: Parts, orgOf: OrgOf) =>
       }),
     },
   );
+};
 
-/** Reads on only as the client consumes, so a slow client uses no memory and a disconnected one stops the export. */
-function toStream(pieces: Iterable<string>, onError: (error: unknown) => void): ReadableStream<Uint8Array> {
-  const iterator = pieces[Symbol.iterator]();
-  const encoder = new TextEncoder();
-  /** The next part of the file; null at its end. */
-  function read(): string | null {
-    let text = "";
-    while (text.length < pieceChars) {
-      const next = iterator.next();
-      if (next.done) return text === "" ? null : text;
-      text += next.value;
-    }
-    return text;
-  }
+/**
+ * Reads on only as the client consumes, so a slow client uses no memory and a disconnected one stops the export. `onEnd` is called when
+ * the export has ended.
+ */
+function toStream(
+  pieces: ExportPieces,
+  onEnd: () => void,
+  onError: (error: unknown) => void,
+): ReadableStream<Uint8Array> {
+  let isGone = false;
   return new ReadableStream(
     {
       async pull(controller) {
-        // Yield to other requests: a fast client would otherwise block the event loop.
-        await new Promise(setImmediate);
         try {
-          const text = read();
-          if (text === null) controller.close();
-          else controller.enqueue(encoder.encode(text));
+          let next: Uint8Array | null;
+          do next = await pieces.next();
+          while (next?.length === 0 && !isGone);
+          if (isGone) return;
+          if (next !== null) return controller.enqueue(next);
+          onEnd();
+          controller.close();
         } catch (error) {
+          onEnd();
           // The response has started, so nobody else sees the error.
           onError(error);
           throw error;
         }
       },
       cancel() {
-        iterator.return?.();
+        isGone = true;
+        onEnd();
+        pieces.close();
       },
     },
     { highWaterMark: 0 },

@@ -9,8 +9,11 @@ import { Limits } from "../config/limits.ts";
 import {
   archives,
   artefacts,
+  dismissals,
   evalRequests,
   exposures,
+  fieldFriction,
+  fieldReports,
   fixes,
   frictionPoints,
   gateStatuses,
@@ -28,9 +31,11 @@ import {
   sessionEvents,
 } from "../db/tables.ts";
 import { FrictionPoint } from "../friction/schema.ts";
-import { AdditionalUrl, DeclaredCheck, Tags, WorkspaceSetup } from "../prompts/schema.ts";
+import { PromptAgents, WorkerLabels } from "../prompts/agent-schema.ts";
+import { AdditionalUrl, DeclaredCheck, SuccessBar, Tags } from "../prompts/schema.ts";
+import { WorkspaceSetup } from "../prompts/workspace-schema.ts";
 import { artefactName, maxArtefactBytes } from "../reports/artefacts.ts";
-import { Advice, Graded } from "../reports/grade-schema.ts";
+import { Advice, Evidence, Graded } from "../reports/grade-schema.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
 /** Version of the file format. Newer versions are rejected; older ones may lack nullable columns and columns with a default. */
@@ -47,26 +52,38 @@ const task = Type.Object({
   title: Nullable(Type.String()),
   text: Type.String(),
   endGoal: Nullable(Type.String()),
+  wordings: Type.Optional(Type.Array(Type.String())),
   startUrls: Type.Array(Type.String()),
   productUrl: Nullable(Type.String()),
   declaredChecks: Type.Array(DeclaredCheck),
   workspace: Type.Optional(WorkspaceSetup),
   reviewBeforePublishing: Type.Boolean(),
   limits: Nullable(Limits),
+  workerLabels: Type.Optional(WorkerLabels),
 });
 /** Fields of an event's type; they must not override the service's own event fields. */
 const reserved = ["seq", "at", "tMs", "type", "source"];
 const data = Type.Object({}, { additionalProperties: true });
-const { id: _, seenIn: __, state: ___, ...friction } = FrictionPoint.properties;
+const { id: _, seenIn: __, state: ___, dismissed: ____, ...friction } = FrictionPoint.properties;
 const count = Type.Integer({ minimum: 0 });
 const visit = Type.Object({
   ...{ page: Type.String(), url: Type.String(), reads: count, misses: count, guesses: count, errors: count },
   found: Type.Partial(Type.Record(OneOf(provenances), count)),
 });
-const { gain, evidence } = Advice;
+const { gain, lostPoints } = Advice;
+/** Exports of earlier versions lack some fields. */
+const evidence = Nullable(
+  Type.Object({
+    ...Evidence.properties,
+    text: Type.Optional(Evidence.properties.text),
+    steps: Type.Optional(Evidence.properties.steps),
+  }),
+);
 const recommended = { priority: Type.Integer({ minimum: 1 }), frictionIds: Type.Array(uuid, { minItems: 1 }) };
 const grade = Type.Object({
   ...Graded.properties,
+  wordings: Type.Optional(Graded.properties.wordings),
+  context: Type.Optional(Graded.properties.context),
   frictions: Type.Array(
     Type.Object({
       ...friction,
@@ -83,7 +100,7 @@ const grade = Type.Object({
       action: Type.String(),
       url: Nullable(Type.String()),
       expectedGain: Nullable(Type.Number()),
-      ...Advice,
+      ...{ gain, evidence, lostPoints: Type.Optional(lostPoints) },
     }),
   ),
 });
@@ -128,19 +145,30 @@ export const shapes = {
     table: prompts,
     without: ["orgId", "nextSlotAt"],
     more: {
+      wordings: Type.Array(Type.String({ minLength: 1, maxLength: 300 }), { maxItems: 5 }),
       additionalUrls: Type.Array(AdditionalUrl, { maxItems: 100 }),
       runsPerEval: Type.Integer({ minimum: 1, maximum: 50 }),
       templateVars: Type.Array(Type.String()),
       templateDefaults: texts,
       declaredChecks: Type.Array(DeclaredCheck, { maxItems: 50 }),
       tags: Tags,
+      successBar: SuccessBar,
+      workerLabels: WorkerLabels,
       workspace: WorkspaceSetup,
+      agents: PromptAgents,
       limits: Limits,
     },
   },
   named_page: { table: namedPages, without: ["orgId"], more: {} },
   eval_request: { table: evalRequests, without: ["orgId"], more: {} },
   fix: { table: fixes, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
+  dismissal: { table: dismissals, without: ["orgId"], more: { fingerprints: Type.Array(print, { minItems: 1 }) } },
+  field_friction: {
+    table: fieldFriction,
+    without: ["orgId"],
+    more: { fingerprint: print, fingerprints: Type.Array(print, { minItems: 1, maxItems: 100 }) },
+  },
+  field_report: { table: fieldReports, without: ["orgId"], more: {} },
   gate: {
     table: gates,
     without: ["orgId"],
@@ -154,6 +182,13 @@ export const shapes = {
         }),
       ),
       comparison: Comparison,
+      agents: Type.Array(
+        Type.Object({
+          ...{ agent: Type.String(), model: Nullable(Type.String()), reason: Type.String() },
+          status: OneOf(["passed", "failed", "error"]),
+          comparison: Nullable(Comparison),
+        }),
+      ),
       status: OneOf(gateStatuses.filter(isEnd)),
     },
   },
@@ -165,7 +200,7 @@ export const shapes = {
   },
   run: {
     table: runs,
-    without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd"],
+    without: ["orgId", "idempotencyKey", "idempotencyHash", "reservedUsd", "waitingFor"],
     more: { urlMap: texts, templateArgs: texts, task, status: OneOf(runStatuses.filter(isEnd)) },
   },
   event: { table: sessionEvents, without: ["orgId"], more: { data } },
@@ -184,7 +219,7 @@ export const shapes = {
     table: reports,
     of: reports.runId,
     order: [reports.id],
-    without: ["orgId"],
+    without: ["orgId", "agent", "agentVersion"],
     more: {
       ...Graded.properties,
       slug: Type.String({ pattern: "^[a-z0-9]+(-[a-z0-9]+)*-[0-9a-f]{8}$", maxLength: 100 }),

@@ -1,7 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { scopes } from "../grading/kinds.ts";
 import { reportFilter } from "../reports/schema.ts";
-import { Moment, OneOf } from "../schema.ts";
+import { Moment, OneOf, Score } from "../schema.ts";
 
 export const exportFormats = ["jsonl", "csv", "junit", "markdown"] as const;
 export type ExportFormat = (typeof exportFormats)[number];
@@ -27,13 +27,7 @@ export const exportQuery = {
   scope: Type.Optional(
     OneOf(scopes, "With minScore: what the score must be of; other reports are errors. Default: goal"),
   ),
-  minScore: Type.Optional(
-    Type.Integer({
-      minimum: 0,
-      maximum: 100,
-      description: "With format junit: reports with a lower score are failures",
-    }),
-  ),
+  minScore: Type.Optional(Score("With format junit: reports with a lower score are failures")),
 };
 const ExportQuery = Type.Object(exportQuery);
 export type ExportFilter = Static<typeof ExportQuery>;

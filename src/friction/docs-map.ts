@@ -1,11 +1,13 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, gte, lt, ne, sql } from "drizzle-orm";
-import type { Db, Tx } from "../db/open.ts";
-import { frictionLifecycles, frictionPoints, namedPages, pageMonths, type runs } from "../db/tables.ts";
+import type { Db } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
+import { timeZoneOf } from "../db/rows.ts";
+import { frictionLifecycles, frictionPoints, namedPages, pageMonths } from "../db/tables.ts";
+import { whileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import type { Listed } from "../grading/grade.ts";
 import { Moment, OneOf, Time, toInstant, toIso } from "../schema.ts";
-import type { Counted } from "./lifecycle-rows.ts";
+import { monthOf } from "./page-counts.ts";
 import { FrictionThing, type Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
@@ -58,78 +60,14 @@ export const DocsMap = Type.Object(
 );
 export type DocsMap = Static<typeof DocsMap>;
 
-function startOfMonth(at: number): number {
-  const date = new Date(at);
-  return Date.UTC(date.getUTCFullYear(), date.getUTCMonth(), 1);
-}
-
 const monthsAfter = (month: number, n: number) => {
   const date = new Date(month);
   return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + n, 1);
 };
 
-const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
-
-type Numbers = Omit<typeof pageMonths.$inferInsert, "orgId" | "promptId" | "month" | "agent" | "page" | "url">;
-
-/** Aggregates what agents did with each page, per month. Called in the transaction that publishes or withdraws a report. */
-export function createPageCounts({ db }: { db: Db }) {
-  const numbers = {
-    runs: 0,
-    reads: 0,
-    misses: 0,
-    guesses: 0,
-    errors: 0,
-    given: 0,
-    llmsTxt: 0,
-    sitemap: 0,
-    link: 0,
-    search: 0,
-    guessed: 0,
-  };
-  const names = Object.keys(numbers) as (keyof Numbers)[];
-  const added = Object.fromEntries(
-    names.map((name) => [name, sql`${pageMonths[name]} + ${sql.raw(`excluded."${pageMonths[name].name}"`)}`]),
-  );
-  const keyNames = ["orgId", "promptId", "month", "agent", "page", "url"] as const;
-  const add = db
-    .insert(pageMonths)
-    .values(
-      Object.fromEntries(
-        [...keyNames, ...names].map((name) => [name, sql.placeholder(name)]),
-      ) as unknown as typeof pageMonths.$inferInsert,
-    )
-    .onConflictDoUpdate({
-      target: [pageMonths.orgId, pageMonths.promptId, pageMonths.month, pageMonths.agent, pageMonths.page],
-      set: added,
-    })
-    .prepare();
-
-  return function countPages(_: Tx, { run, exposure }: Counted, by: 1 | -1): void {
-    if (!exposure || !isLive(run)) return;
-    const key = { orgId: run.orgId, promptId: run.promptId, month: startOfMonth(run.createdAt), agent: run.agent };
-    add.run({ ...key, page: "", url: "", ...numbers, runs: by });
-    for (const { page, url, reads, misses, guesses, errors, found } of exposure.visits) {
-      const { "llms.txt": llmsTxt = 0, given = 0, sitemap = 0, link = 0, search = 0, guessed = 0 } = found;
-      const all = { reads, misses, guesses, errors, given, llmsTxt, sitemap, link, search, guessed };
-      const signed = Object.fromEntries(Object.entries(all).map(([name, n]) => [name, by * n]));
-      add.run({ ...key, page, url, ...signed, runs: reads > 0 ? by : 0 });
-    }
-  };
-}
-
-/** Records which pages were linked or listed in a run, regardless of its report. */
-export function namePages(t: Tx, run: typeof runs.$inferSelect, listed: Listed[]): void {
-  if (!isLive(run)) return;
-  const columns = { "llms.txt": "llmsTxtAt", sitemap: "sitemapAt", link: "linkAt" } as const;
-  for (const { page, url, by } of listed) {
-    const seen = { [columns[by]]: run.createdAt };
-    t.insert(namedPages)
-      .values({ orgId: run.orgId, promptId: run.promptId, page, url, ...seen })
-      .onConflictDoUpdate({ target: [namedPages.orgId, namedPages.promptId, namedPages.page], set: seen })
-      .run();
-  }
-}
+/** Epoch milliseconds at which a month begins in a time zone. */
+const startOf = (month: number, timeZone: string) =>
+  toInstant("month", new Date(month).toISOString().slice(0, 10), timeZone);
 
 const numberNames = [
   "runs",
@@ -148,13 +86,26 @@ type PageRow = { page: string; url: string } & Record<(typeof numberNames)[numbe
 /** How agents used the docs of a provider, or with one prompt: pages read, never reached and guessed. Throws like `promptsWithin`. */
 export function getDocsMap(deps: Pick<Deps, "db" | "now">, org: OrgId, scope: Scope, query: MapQuery): DocsMap {
   const { db, now } = deps;
-  const { agent, limit = 100 } = query;
-  const last = startOfMonth(query.until === undefined ? now() : toInstant("until", query.until));
-  const since =
-    query.since === undefined ? monthsAfter(last, 1 - monthsShown) : startOfMonth(toInstant("since", query.since));
-  const until = monthsAfter(last, 1);
-  const ids = promptsWithin(deps, org, scope);
-  const rows = pagesOf(db, org, ids, [since, until], agent);
+  const zone = timeZoneOf(db, org);
+  const last = monthOf(query.until === undefined ? now() : toInstant("until", query.until, zone), zone);
+  const first =
+    query.since === undefined
+      ? monthsAfter(last, 1 - monthsShown)
+      : monthOf(toInstant("since", query.since, zone), zone);
+  const { agent, limit } = query;
+  const { promptId, providerId } = scope;
+  const question = ["docs map", org, promptId, providerId, agent, limit, first, last, zone];
+  return whileUnchanged(db, question, () => makeDocsMap(db, org, scope, { agent, limit, first, last, zone }));
+}
+
+/** `first` and `last`: its months. */
+type MadeOf = Pick<MapQuery, "agent" | "limit"> & { first: number; last: number; zone: string };
+
+function makeDocsMap(db: Db, org: OrgId, scope: Scope, { agent, limit = 100, first, last, zone }: MadeOf): DocsMap {
+  const ids = promptsWithin({ db }, org, scope);
+  const end = monthsAfter(last, 1);
+  const [since, until] = [startOf(first, zone), startOf(end, zone)];
+  const rows = pagesOf(db, org, ids, [first, end], agent);
   const read = rows
     .filter(({ page, reads }) => page !== "" && reads > 0)
     .sort((a, b) => b.runs - a.runs || b.reads - a.reads || order(a, b));
@@ -196,20 +147,21 @@ function pagesOf(
   agent: string | undefined,
 ): PageRow[] {
   const sums = Object.fromEntries(numberNames.map((name) => [name, sql<number>`sum(${pageMonths[name]})`]));
-  const ofPrompt = db
-    .select({ page: pageMonths.page, url: sql<string>`max(${pageMonths.url})`, ...sums })
-    .from(pageMonths)
-    .where(
-      and(
-        eq(pageMonths.orgId, org),
-        eq(pageMonths.promptId, promptId),
-        gte(pageMonths.month, since),
-        lt(pageMonths.month, until),
-        agent === undefined ? undefined : eq(pageMonths.agent, agent),
-      ),
-    )
-    .groupBy(pageMonths.page)
-    .prepare();
+  const ofPrompt = prepared(
+    db
+      .select({ page: pageMonths.page, url: sql<string>`max(${pageMonths.url})`, ...sums })
+      .from(pageMonths)
+      .where(
+        and(
+          eq(pageMonths.orgId, org),
+          eq(pageMonths.promptId, promptId),
+          gte(pageMonths.month, since),
+          lt(pageMonths.month, until),
+          agent === undefined ? undefined : eq(pageMonths.agent, agent),
+        ),
+      )
+      .groupBy(pageMonths.page),
+  );
   const pages = new Map<string, PageRow>();
   for (const prompt of promptIds)
     for (const row of ofPrompt.all({ prompt }) as PageRow[]) {
@@ -222,11 +174,12 @@ function pagesOf(
 
 /** Pages that were linked or listed since a moment, and where. */
 function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
-  const ofPrompt = db
-    .select()
-    .from(namedPages)
-    .where(and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId)))
-    .prepare();
+  const ofPrompt = prepared(
+    db
+      .select()
+      .from(namedPages)
+      .where(and(eq(namedPages.orgId, org), eq(namedPages.promptId, promptId))),
+  );
   const named = new Map<string, { page: string; url: string; namedBy: ("llms.txt" | "sitemap" | "link")[] }>();
   for (const prompt of promptIds)
     for (const { page, url, llmsTxtAt, sitemapAt, linkAt } of ofPrompt.all({ prompt })) {
@@ -241,34 +194,36 @@ function namedOf(db: Db, org: OrgId, promptIds: string[], since: number) {
 
 /** The current friction points of live docs pages, without duplicates. */
 function frictionOn(db: Db, org: OrgId, promptIds: string[], pages: Set<string>) {
-  const ofPrompt = db
-    .select({
-      page: frictionLifecycles.page,
-      reportId: frictionLifecycles.reportId,
-      fingerprint: frictionLifecycles.fingerprint,
-      severity: frictionLifecycles.severity,
-      state: frictionLifecycles.state,
-    })
-    .from(frictionLifecycles)
-    .where(
-      and(
-        eq(frictionLifecycles.orgId, org),
-        eq(frictionLifecycles.promptId, promptId),
-        eq(frictionLifecycles.place, ""),
-        ne(frictionLifecycles.state, "fixed"),
+  const ofPrompt = prepared(
+    db
+      .select({
+        page: frictionLifecycles.page,
+        reportId: frictionLifecycles.reportId,
+        fingerprint: frictionLifecycles.fingerprint,
+        severity: frictionLifecycles.severity,
+        state: frictionLifecycles.state,
+      })
+      .from(frictionLifecycles)
+      .where(
+        and(
+          eq(frictionLifecycles.orgId, org),
+          eq(frictionLifecycles.promptId, promptId),
+          eq(frictionLifecycles.place, ""),
+          ne(frictionLifecycles.state, "fixed"),
+        ),
       ),
-    )
-    .prepare();
-  const titleOf = db
-    .select({ title: frictionPoints.title })
-    .from(frictionPoints)
-    .where(
-      and(
-        eq(frictionPoints.reportId, sql.placeholder("reportId")),
-        eq(frictionPoints.fingerprint, sql.placeholder("fingerprint")),
+  );
+  const titleOf = prepared(
+    db
+      .select({ title: frictionPoints.title })
+      .from(frictionPoints)
+      .where(
+        and(
+          eq(frictionPoints.reportId, sql.placeholder("reportId")),
+          eq(frictionPoints.fingerprint, sql.placeholder("fingerprint")),
+        ),
       ),
-    )
-    .prepare();
+  );
   const rows = promptIds.flatMap((prompt) => ofPrompt.all({ prompt })).filter(({ page }) => pages.has(page ?? ""));
   const things = [...new Map(rows.map((row) => [row.fingerprint, row])).values()].map(
     ({ page, reportId, fingerprint, severity, state }) => {

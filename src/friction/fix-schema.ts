@@ -39,6 +39,9 @@ export type Fix = Static<typeof Fix>;
 
 /** The verification of a recommended fix that was marked done. */
 export const Done = Nullable(
-  Type.Pick(Fix, ["id", "status", "reason", "createdAt", "doneBy"], { description: "null: not marked as done" }),
+  Type.Pick(Fix, ["id", "status", "reason", "createdAt", "doneBy"], {
+    title: "FixState",
+    description: "null: not marked as done",
+  }),
 );
 export type Done = Static<typeof Done>;

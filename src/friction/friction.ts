@@ -1,17 +1,31 @@
 import type { frictionPoints } from "../db/tables.ts";
+import { whileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
+import type { Field } from "../field/field.ts";
 import { severities } from "../grading/kinds.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import { columnOf, isDescending, type Sort, sorted } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
 import { standingOf } from "../stats/lifecycle.ts";
-import { placeOf } from "./lifecycle-rows.ts";
+import type { Dismissal, Dismissals } from "./dismissals.ts";
+import { agentsOf, placeOf } from "./lifecycle-rows.ts";
 import { type LifecycleRow, prepareFriction } from "./queries.ts";
 import type { FrictionDetail, FrictionFilter, FrictionPoint, FrictionThing, Scope } from "./schema.ts";
 import { promptsWithin } from "./scope.ts";
 
+export const frictionColumns = ["severity", "runs", "cost", "seen"] as const;
+type SortedFilter = FrictionFilter & { sort?: Sort<(typeof frictionColumns)[number]> };
+
 type PointRow = typeof frictionPoints.$inferSelect;
 type State = FrictionPoint["state"];
+
+type Dismissed = ReturnType<Dismissals["activeByFingerprint"]>;
+const toDismissed = (dismissal: Dismissal | undefined): FrictionPoint["dismissed"] => {
+  if (!dismissal) return null;
+  const { id, reason, dismissedBy, createdAt } = dismissal;
+  return { id, reason, dismissedBy, createdAt };
+};
 
 const toPoint = ({ orgId: _, reportId: __, promptId: ___, position: ____, grounds: _____, ...point }: PointRow) =>
   point;
@@ -22,7 +36,10 @@ const sum = (values: (number | null)[], digits: number) => {
 
 export type FrictionLists = ReturnType<typeof createFriction>;
 
-export function createFriction({ db }: Pick<Deps, "db">) {
+export function createFriction(
+  { db }: Pick<Deps, "db">,
+  { activeByFingerprint, fieldOf }: Pick<Dismissals, "activeByFingerprint"> & Pick<Field, "fieldOf">,
+) {
   const queries = prepareFriction(db);
 
   /**
@@ -46,7 +63,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
   }
 
   /** A friction point according to its newest report, with its status. */
-  function toThings(things: [LifecycleRow, ...LifecycleRow[]][]): FrictionThing[] {
+  function toThings(things: [LifecycleRow, ...LifecycleRow[]][], dismissed: Dismissed): FrictionThing[] {
     return things.flatMap((rows) => {
       const [first] = rows;
       const found = queries.newest.get({ report: first.reportId, fingerprint: first.fingerprint });
@@ -77,43 +94,59 @@ export function createFriction({ db }: Pick<Deps, "db">) {
           ),
         },
         promptIds: rows.map((row) => row.promptId),
+        agents: agentsOf(rows),
+        dismissed: toDismissed(dismissed.get(first.fingerprint)),
       };
     });
   }
 
+  function makeList(org: OrgId, { sort, ...filter }: SortedFilter, { limit, offset }: Page) {
+    const { severity, state, agent, dismissed = "false", ...scope } = filter;
+    const known = activeByFingerprint(org);
+    const wanted = thingsOf(org, scope)
+      .filter((rows) => agent === undefined || agentsOf(rows).includes(agent))
+      .filter(([first]) => known.has(first.fingerprint) === (dismissed === "true"))
+      .map((rows) => ({
+        rows,
+        rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
+        state: stateOf(rows),
+        met: total(rows, "met"),
+      }))
+      .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
+      .filter((thing) => (state ?? thing.state) === thing.state)
+      .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
+    const ordered = sort ? sorted(wanted, sortValues[columnOf(sort)], isDescending(sort)) : wanted;
+    const shown = ordered.slice(offset, offset + limit).map(({ rows }) => rows);
+    return { items: toThings(shown, known), total: wanted.length };
+  }
+
   return {
     /** The friction points of a report, worst first, each with its current status. In a draft, those without a published report are new. */
-    ofReport(id: string, urlMap: Record<string, string>): FrictionPoint[] {
+    ofReport(org: OrgId, id: string, urlMap: Record<string, string>): FrictionPoint[] {
+      const dismissed = activeByFingerprint(org);
       return queries.ofReport.all({ report: id, place: placeOf(urlMap) }).map(({ point, state, met, reached }) => ({
         ...toPoint(point),
         seenIn: { runs: met ?? 1, of: reached ?? 1 },
         state: state ?? "new",
+        dismissed: toDismissed(dismissed.get(point.fingerprint)),
       }));
     },
 
     /**
      * The friction points in the published reports of a prompt or of a provider's prompts, without duplicates, worst
-     * and most frequent first. Those found only on previews come last.
+     * and most frequent first unless sorted. Those found only on previews come last. Dismissed ones only on request.
      */
-    list(org: OrgId, { severity, state, ...scope }: FrictionFilter, { limit, offset }: Page): Paged<FrictionThing> {
-      const wanted = thingsOf(org, scope)
-        .map((rows) => ({
-          rows,
-          rank: severities.indexOf(rows[0].severity) + (rows[0].place === "" ? 0 : severities.length),
-          state: stateOf(rows),
-          met: total(rows, "met"),
-        }))
-        .filter((thing) => (severity ?? thing.rows[0].severity) === thing.rows[0].severity)
-        .filter((thing) => (state ?? thing.state) === thing.state)
-        .sort((a, b) => a.rank - b.rank || b.met - a.met || (a.rows[0].fingerprint < b.rows[0].fingerprint ? -1 : 1));
-      const shown = wanted.slice(offset, offset + limit).map(({ rows }) => rows);
-      return { items: toThings(shown), total: wanted.length };
+    list(org: OrgId, filter: SortedFilter, { limit, offset }: Page): Paged<FrictionThing> {
+      const { severity, state, agent, dismissed, everything, promptId, providerId, sort } = filter;
+      const which = [promptId, providerId, severity, state, agent, dismissed, everything];
+      const question = ["friction", org, ...which, sort, limit, offset];
+      return whileUnchanged(db, question, () => makeList(org, filter, { limit, offset }));
     },
 
     /** A friction point with its evaluations, oldest first. Throws not_found. */
     get(org: OrgId, fingerprint: string, scope: Scope): FrictionDetail {
       const [rows] = thingsOf(org, scope, fingerprint);
-      const [thing] = rows ? toThings([rows]) : [];
+      const [thing] = rows ? toThings([rows], activeByFingerprint(org)) : [];
       if (!rows || !thing) throw notFound(`No friction point has the fingerprint ${fingerprint}.`);
       const lifecycles = rows.flatMap(({ promptId, place }) => {
         const row = queries.life.get({ org, prompt: promptId, place, fingerprint });
@@ -121,6 +154,7 @@ export function createFriction({ db }: Pick<Deps, "db">) {
       });
       return {
         ...thing,
+        field: fieldOf(org, fingerprint),
         prompts: lifecycles.map(({ promptId, life }) => {
           const { state, met, of, missed } = standingOf(life);
           return {
@@ -139,6 +173,22 @@ export function createFriction({ db }: Pick<Deps, "db">) {
     },
   };
 }
+
+type Sortable = { rows: [LifecycleRow, ...LifecycleRow[]]; rank: number; state: State; met: number };
+
+/** The value that each column shows. */
+const sortValues: Record<(typeof frictionColumns)[number], (thing: Sortable) => number | null> = {
+  severity: ({ rows: [first] }) => -severities.indexOf(first.severity),
+  runs: ({ met }) => met,
+  cost: ({ rows, met }) => {
+    const points = sum(
+      rows.map((row) => row.lostPoints),
+      1,
+    );
+    return points === null ? null : points / Math.max(1, met);
+  },
+  seen: ({ rows: [first] }) => first.lastSeenAt,
+};
 
 const total = (rows: LifecycleRow[], name: "met" | "reached") => rows.reduce((all, row) => all + row[name], 0);
 

@@ -1,6 +1,7 @@
 import { and, desc, eq, inArray, ne } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { exposures, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
+import { placesOf } from "../net/mapping.ts";
 import { pageKey } from "../net/page-key.ts";
 import { type Life, standingOf } from "../stats/lifecycle.ts";
 
@@ -19,12 +20,17 @@ export const placeOf = (urlMap: Record<string, string>): string =>
   Object.keys(urlMap).length === 0
     ? ""
     : new Bun.CryptoHasher("sha256")
-        .update(JSON.stringify(Object.entries(urlMap).sort()))
+        .update(JSON.stringify(placesOf(urlMap)))
         .digest("hex")
         .slice(0, 16);
 
 /** Runs of another agent or model don't show what this one would have met. */
 export const agentKey = ({ agent, model }: Counted["run"]) => `${agent} ${model ?? ""}`;
+
+/** The agents that met a friction point. */
+export const agentsOf = (rows: Pick<LifecycleRow, "metBy">[]): string[] => [
+  ...new Set(rows.flatMap(({ metBy }) => metBy.map((key) => key.split(" ")[0] ?? key))),
+];
 
 export const ofPlace = (report: Counted["report"], place: string) =>
   and(

@@ -1,5 +1,6 @@
 import { and, asc, eq, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { evalRequests, frictionLifecycles, frictionPoints } from "../db/tables.ts";
 import { cameBy } from "../grading/exposure.ts";
 import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../stats/lifecycle.ts";
@@ -17,14 +18,23 @@ import {
   write,
 } from "./lifecycle-rows.ts";
 
+/** Called when a friction point of the live docs is new or regressed. */
+export type AnnounceFriction = (
+  t: Tx,
+  what: "friction.opened" | "friction.regressed",
+  counted: Counted,
+  point: PointRow,
+) => void;
+
 /** Maintains the lifecycles of friction points. Called in the transaction that publishes or withdraws a report. */
-export function createLifecycles({ db }: { db: Db }) {
-  const pointsOf = db
-    .select()
-    .from(frictionPoints)
-    .where(eq(frictionPoints.reportId, sql.placeholder("report")))
-    .orderBy(asc(frictionPoints.position))
-    .prepare();
+export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction = () => {}) {
+  const pointsOf = prepared(
+    db
+      .select()
+      .from(frictionPoints)
+      .where(eq(frictionPoints.reportId, sql.placeholder("report")))
+      .orderBy(asc(frictionPoints.position)),
+  );
 
   /** A report starts (`by` 1) or stops (-1) counting. Its status is already stored. */
   return function count(t: Tx, counted: Counted, by: 1 | -1): void {
@@ -69,8 +79,11 @@ export function createLifecycles({ db }: { db: Db }) {
         const counts = { met: 1, reached: 1 + current.passed, firstSeenAt: report.createdAt, metBy: [agent], grounds };
         const row = { ...key, ...newest, ...counts, ...lost, state: state ?? "new", fixedAt, life: current.life };
         t.insert(frictionLifecycles).values(row).run();
+        if (place === "") announce(t, "friction.opened", counted, point);
         return;
       }
+      const isBack = before.state !== "regressed" && standingOf(current.life).state === "regressed";
+      if (isBack && place === "") announce(t, "friction.regressed", counted, point);
       write(t, key, {
         ...(report.createdAt >= before.lastSeenAt ? newest : {}),
         firstSeenAt: Math.min(before.firstSeenAt, report.createdAt),

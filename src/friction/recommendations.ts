@@ -1,5 +1,5 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, desc, eq } from "drizzle-orm";
+import { and, count, desc, eq } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import {
@@ -15,7 +15,7 @@ import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import type { Prompts } from "../prompts/prompts.ts";
-import { Nullable, OneOf, Url } from "../schema.ts";
+import { MappedUrl, Nullable, OneOf } from "../schema.ts";
 import { type Fix, fixStatuses } from "./fix-schema.ts";
 import { createFixes } from "./fixes.ts";
 
@@ -31,7 +31,7 @@ export const DoneInput = Type.Object(
       }),
     ),
     urlMap: Type.Optional(
-      Type.Record(Type.String(), Url, {
+      Type.Record(Type.String(), MappedUrl, {
         description: "URL map of the verification runs; default: that of the run that hit it last",
       }),
     ),
@@ -75,8 +75,8 @@ export function createRecommendations(
 ) {
   const ofFixes = createFixes({ db });
 
-  /** The newest published report with a friction point, live docs first. Throws not_found. */
-  function lastOf(org: OrgId, promptId: string, fingerprint: string) {
+  /** The newest published report with a friction point, live docs first. */
+  function findLast(org: OrgId, promptId: string, fingerprint: string) {
     const rows = db
       .select({ place: frictionLifecycles.place, report: reports, run: runs })
       .from(frictionLifecycles)
@@ -91,7 +91,12 @@ export function createRecommendations(
       )
       .orderBy(desc(frictionLifecycles.lastSeenAt))
       .all();
-    const last = rows.find(({ place }) => place === "") ?? rows[0];
+    return rows.find(({ place }) => place === "") ?? rows[0] ?? null;
+  }
+
+  /** Throws not_found. */
+  function lastOf(org: OrgId, promptId: string, fingerprint: string) {
+    const last = findLast(org, promptId, fingerprint);
     if (!last)
       throw notFound(
         `No published report of prompt ${promptId} has a friction point with the fingerprint ${fingerprint}.`,
@@ -110,7 +115,25 @@ export function createRecommendations(
     return { title: found.title, fingerprints };
   }
 
+  /** As many runs as the evaluation before had, and at least the prompt's `runsPerEval`. */
+  const runsToVerify = (org: OrgId, evalRequestId: string, runsPerEval: number | null): number =>
+    Math.max(
+      db
+        .select({ n: count() })
+        .from(runs)
+        .where(and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId)))
+        .get()?.n ?? 0,
+      runsPerEval ?? 1,
+    );
+
   return {
+    /** The number of runs that `markDone` requests by default; null if no published report has the friction point. */
+    forecastRuns(org: OrgId, promptId: string, fingerprint: string): number | null {
+      const last = findLast(org, promptId, fingerprint);
+      const { runsPerEval } = prompts.getPromptRow(org, promptId);
+      return last && runsToVerify(org, last.run.evalRequestId, runsPerEval);
+    },
+
     /**
      * Marks a recommended fix as done, by the fingerprint of one of its friction points, and requests as many runs as
      * the last evaluation had, to verify it. Throws not_found, conflict while it is being verified, and what requesting
@@ -125,7 +148,6 @@ export function createRecommendations(
       const prompt = prompts.getPromptRow(org, input.promptId);
       const { report, run } = lastOf(org, prompt.id, fingerprint);
       const { title, fingerprints } = adviceOf(report.id, fingerprint);
-      const before = ofFixes.runsOf(org, run.evalRequestId).length;
       const createdAt = now();
       const fix = await commit((t) => {
         const open = ofFixes
@@ -140,7 +162,7 @@ export function createRecommendations(
         const { evalRequestId } = accept(t, org, prompt.id, {
           urlMap: input.urlMap ?? run.urlMap,
           templateArgs: run.templateArgs ?? undefined,
-          runs: Math.max(before, prompt.runsPerEval ?? 1, input.runs ?? 1),
+          runs: Math.max(runsToVerify(org, run.evalRequestId, prompt.runsPerEval), input.runs ?? 1),
           trigger: who.trigger,
         });
         const row = {

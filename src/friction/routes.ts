@@ -5,6 +5,7 @@ import { jsonBody } from "../http/body.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
+import { Dismissal, DismissalInput, type Dismissals } from "./dismissals.ts";
 import { DocsMap, getDocsMap, mapQuery } from "./docs-map.ts";
 import { Fix } from "./fix-schema.ts";
 import type { FrictionLists } from "./friction.ts";
@@ -14,13 +15,14 @@ import { FrictionDetail, FrictionThing, frictionFilter, scopeQuery } from "./sch
 type Parts = {
   friction: FrictionLists;
   recommendations: Recommendations;
+  dismissals: Dismissals;
   deps: Pick<Deps, "db" | "now">;
   /** The requester, as text. */
   nameOf: (request: Request) => string;
 };
 
 /** Friction points over many reports, the docs map, and recommended fixes that were marked done. */
-export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Parts, orgOf: OrgOf) =>
+export const frictionRoutes = ({ friction, recommendations, dismissals, deps, nameOf }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "friction" })
     .get(
       "/api/v1/friction",
@@ -79,6 +81,39 @@ export const frictionRoutes = ({ friction, recommendations, deps, nameOf }: Part
             ...errors(400, 404),
           },
         ),
+      },
+    )
+    .post(
+      "/api/v1/dismissals",
+      ({ request, body, set }) => {
+        set.status = 201;
+        return dismissals.dismiss(orgOf(request), body, nameOf(request));
+      },
+      {
+        ...jsonBody(DismissalInput),
+        ...operation("Friction", "dismissFriction", "Dismiss friction points that are not a problem", {
+          201: Dismissal,
+          ...errors(400, 404, 409, 413),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/dismissals",
+      ({ request, query, set }) => listAnswer(set, dismissals.listDismissals(orgOf(request), pageOf(query))),
+      {
+        query: Type.Object(pageQuery),
+        ...operation("Friction", "listDismissals", "List dismissals, newest first", {
+          200: listOf(Dismissal, "Active dismissals"),
+          ...errors(400),
+        }),
+      },
+    )
+    .delete(
+      "/api/v1/dismissals/:dismissalId",
+      ({ request, params }) => dismissals.withdraw(orgOf(request), params.dismissalId, nameOf(request)),
+      {
+        params: Type.Object({ dismissalId: PathId("ID of the dismissal") }),
+        ...operation("Friction", "undoDismissal", "Undo a dismissal", { 200: Dismissal, ...errors(404) }),
       },
     )
     .get(

@@ -1,6 +1,8 @@
 import { type Static, Type } from "@sinclair/typebox";
+import { FieldFriction } from "../field/schema.ts";
 import { frictionCategories, frictionStates, phases, severities } from "../grading/kinds.ts";
 import { Id, Nullable, OneOf, Time } from "../schema.ts";
+import { Dismissed } from "./dismissals.ts";
 
 export const FrictionPoint = Type.Object(
   {
@@ -25,6 +27,7 @@ export const FrictionPoint = Type.Object(
       { description: "Published runs that hit it, of those that reached its page" },
     ),
     state: OneOf(frictionStates),
+    dismissed: Dismissed,
   },
   { title: "FrictionPoint" },
 );
@@ -44,6 +47,7 @@ export const FrictionThing = Type.Object(
       { description: "Total over all runs that hit it; null: unknown" },
     ),
     promptIds: Type.Array(Id),
+    agents: Type.Array(Type.String(), { description: "Agents whose runs hit it" }),
   },
   { title: "FrictionThing" },
 );
@@ -52,6 +56,9 @@ export type FrictionThing = Static<typeof FrictionThing>;
 export const FrictionDetail = Type.Object(
   {
     ...FrictionThing.properties,
+    field: Type.Array(Type.Pick(FieldFriction, ["id", "title", "reports", "lastReportedAt"]), {
+      description: "Open field friction at the same place: unverified reports of agents outside of runs",
+    }),
     prompts: Type.Array(
       Type.Object({
         promptId: Id,
@@ -79,12 +86,15 @@ export const scopeQuery = {
   providerId: Type.Optional(Type.String({ format: "uuid", description: "All prompts of this provider" })),
 };
 const Scope = Type.Object(scopeQuery);
-export type Scope = Static<typeof Scope>;
+/** `everything`: all prompts of the organization, for pages. */
+export type Scope = Static<typeof Scope> & { everything?: true };
 
 export const frictionFilter = {
   ...scopeQuery,
   severity: Type.Optional(OneOf(severities)),
   state: Type.Optional(OneOf(frictionStates)),
+  agent: Type.Optional(Type.String({ maxLength: 100, description: "Only friction that runs of this agent hit" })),
+  dismissed: Type.Optional(OneOf(["true", "false"], "true: only dismissed friction points; default: all others")),
 };
 const FrictionFilter = Type.Object(frictionFilter);
-export type FrictionFilter = Static<typeof FrictionFilter>;
+export type FrictionFilter = Static<typeof FrictionFilter> & Pick<Scope, "everything">;

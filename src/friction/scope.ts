@@ -5,10 +5,21 @@ import { badRequest, notFound } from "../errors.ts";
 import type { Scope } from "./schema.ts";
 
 /**
- * The IDs of one prompt, or of all prompts of a provider. Query each ID separately: with a list, SQLite's planner may
- * choose a full table scan. Throws bad_request unless exactly one of both is given, and not_found for an unknown ID.
+ * The IDs of one prompt, of all prompts of a provider, or of all. Query each ID separately: with a list, SQLite's planner may
+ * choose a full table scan. Throws bad_request unless exactly one is given, and not_found for an unknown ID.
  */
-export function promptsWithin({ db }: Pick<Deps, "db">, org: OrgId, { promptId, providerId }: Scope): string[] {
+export function promptsWithin(
+  { db }: Pick<Deps, "db">,
+  org: OrgId,
+  { promptId, providerId, everything }: Scope,
+): string[] {
+  if (everything)
+    return db
+      .select({ id: prompts.id })
+      .from(prompts)
+      .where(eq(prompts.orgId, org))
+      .all()
+      .map(({ id }) => id);
   if ((promptId === undefined) === (providerId === undefined))
     throw badRequest("Pass promptId for one prompt, or providerId for all prompts of a provider.");
   const [table, what] = promptId === undefined ? ([providers, "provider"] as const) : ([prompts, "prompt"] as const);

@@ -55,7 +55,7 @@ export function decide(facts: Facts): Decision {
   if (minScore !== null && other !== undefined)
     return {
       status: "error",
-      reason: `minScore applies to scores of scope ${scope}, but the head has scores of scope ${other}; set scope to accept them; ${reason}`,
+      reason: `the minimum score is for runs with ${scoped[scope]}, but those of the head have ${scoped[other]}; set scope to ${other} to accept them; ${reason}`,
     };
   if (minScore !== null && mean < minScore)
     return { status: "failed", reason: `the mean score ${mean} is below the minimum of ${minScore}; ${reason}` };
@@ -65,6 +65,13 @@ export function decide(facts: Facts): Decision {
   const bar = minScore === null ? "" : `the mean score ${mean} meets the minimum of ${minScore}; `;
   return { status: "passed", reason: bar + reason };
 }
+
+/** What a score of each scope tells. */
+const scoped: Record<Scope, string> = {
+  goal: "a tested goal",
+  conduct_only: "a score of their conduct alone",
+  docs_only: "a score of the docs alone",
+};
 
 const inconclusive: Comparison["verdict"][] = [null, "not_comparable", "insufficient_data"];
 

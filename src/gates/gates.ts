@@ -1,12 +1,16 @@
-import { and, count, desc, eq, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, inArray, or, type SQL, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Compare, Comparison } from "../comparisons/compare.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { type GateTarget, gates, prompts, runs, type Trigger } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import type { Sort } from "../http/sorting.ts";
+import { shownUrlMap } from "../net/mapping.ts";
+import type { Outbox } from "../notifications/outbox.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import type { Baselines } from "../reports/baseline.ts";
 import type { Requests } from "../runs/requests.ts";
@@ -15,7 +19,7 @@ import { looks, minRuns, smallestP } from "../stats/power.ts";
 import { createGateProgress } from "./progress.ts";
 import { type Gate, type GateRequest, maxPrompts } from "./schema.ts";
 import { firstStep } from "./steps.ts";
-import { createGateRuns, extendGate, type GateRow, targetsOf } from "./targets.ts";
+import { createGateRuns, decidingIndex, extendGate, type GateAgentGroup, type GateRow, targetsOf } from "./targets.ts";
 
 type Parts = {
   prompts: Prompts;
@@ -23,40 +27,64 @@ type Parts = {
   baselines: Pick<Baselines, "findBaseline">;
   compare: Compare;
   commit: Commit;
+  emit: Outbox["emit"];
   onError?: (error: unknown) => void;
 };
 /** The request for a gate, and who made it. */
 export type GateInput = GateRequest & { trigger: Trigger; idempotencyKey?: string };
+
+export const gateColumns = ["change", "created"] as const;
+export type GateFilter = { promptId?: string; status?: GateRow["status"]; sort?: Sort<(typeof gateColumns)[number]> };
+
+/** Gates without a comparison are last. */
+const change = sql`json_extract(${gates.comparison}, '$.evidence.delta.value')`;
+const orders = {
+  created: [asc(gates.id)],
+  "-created": [desc(gates.id)],
+  change: [sql`${change} asc nulls last`, desc(gates.id)],
+  "-change": [sql`${change} desc nulls last`, desc(gates.id)],
+};
 
 const alpha = 0.05;
 
 export type Gates = ReturnType<typeof createGates>;
 
 /** Gates: a head that runs next to its base, or against its prompts' baseline, until there are enough runs to decide whether it is worse. */
-export function createGates(deps: Deps, { prompts: ofPrompts, requests, baselines, compare, commit, onError }: Parts) {
+export function createGates(
+  deps: Deps,
+  { prompts: ofPrompts, requests, baselines, compare, commit, emit, onError }: Parts,
+) {
   const { db, baseUrl } = deps;
   const gateRuns = createGateRuns(deps, compare);
-  const progress = createGateProgress(deps, { gateRuns, requests, commit, onError });
+  const progress = createGateProgress(deps, { gateRuns, requests, commit, emit, onError });
   const accept = createAccept(deps, { requests, baselines });
 
-  function select(where: SQL | undefined, { limit, offset }: Page): Gate[] {
-    const rows = db.select().from(gates).where(where).orderBy(desc(gates.id)).limit(limit).offset(offset).all();
-    return rows.map(toGate);
+  function select(where: SQL | undefined, { limit, offset }: Page, order = orders["-created"]): Gate[] {
+    const rows = db
+      .select()
+      .from(gates)
+      .where(where)
+      .orderBy(...order);
+    return rows.limit(limit).offset(offset).all().map(toGate);
   }
 
-  const titleOf = db
-    .select({ title: prompts.title })
-    .from(prompts)
-    .where(eq(prompts.id, sql.placeholder("id")))
-    .prepare();
+  const titleOf = prepared(
+    db
+      .select({ title: prompts.title })
+      .from(prompts)
+      .where(eq(prompts.id, sql.placeholder("id"))),
+  );
 
   function toGate(gate: GateRow): Gate {
     const { id, status, reason, adaptive, minScore, scope, budgetUsd } = gate;
-    const { agent, urlMap, templateArgs } = gateRuns.askedOf(gate);
+    const { urlMap, templateArgs } = gateRuns.askedOf(gate);
+    const groups = gateRuns.groupsOf(gate);
+    const deciding = groups[decidingIndex(gate.agents ?? [])] as GateAgentGroup;
     const titles = targetsOf(gate).map(({ promptId }) => titleOf.get({ id: promptId })?.title ?? null);
     return {
       id,
       statusUrl: `${baseUrl()}/api/v1/gates/${id}`,
+      pageUrl: `${baseUrl()}/gates/${id}`,
       prompts: targetsOf(gate).map(({ promptId, headRequestId, baseRequestId }, i) => ({
         id: promptId,
         title: titles[i] ?? null,
@@ -65,7 +93,7 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
       })),
       status,
       reason,
-      urlMap,
+      urlMap: shownUrlMap(urlMap),
       templateArgs,
       runs: gate.runs,
       adaptive,
@@ -74,9 +102,10 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
       budgetUsd,
       spentUsd: gate.completedAt === null ? gateRuns.spentOf(gate) : gate.spentUsd,
       progress: gateRuns.progressOf(gate),
-      head: gateRuns.headOf(gate),
+      head: gateRuns.headOf(gate, deciding),
       comparison: gate.comparison as Comparison | null,
-      warnings: isRuleBased(agent) ? [] : warningsOf(gate, titles),
+      agents: gate.agents as Gate["agents"],
+      warnings: groups.every(({ agent }) => isRuleBased(agent)) ? [] : warningsOf(gate, titles, groups),
       createdAt: toIso(gate.createdAt),
       completedAt: toIso(gate.completedAt),
     };
@@ -117,12 +146,24 @@ export function createGates(deps: Deps, { prompts: ofPrompts, requests, baseline
       return found;
     },
 
-    /** Newest first. */
-    listGates(org: OrgId, { promptId }: { promptId?: string }, page: Page): Paged<Gate> {
+    /** The newest gate with this evaluation on one of its sides; null if there is none. */
+    findOfEval(org: OrgId, evalRequestId: string): string | null {
+      const id = evalRequestId.toLowerCase();
+      const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'headRequestId' = ${id} or value ->> 'baseRequestId' = ${id})`;
+      const isSide = or(eq(gates.headRequestId, id), eq(gates.baseRequestId, id), isOther);
+      const where = and(eq(gates.orgId, org), isSide);
+      return db.select({ id: gates.id }).from(gates).where(where).orderBy(desc(gates.id)).limit(1).get()?.id ?? null;
+    },
+
+    /** Newest first unless sorted. */
+    listGates(org: OrgId, { promptId, status, sort = "-created" }: GateFilter, page: Page): Paged<Gate> {
       const isOther = sql`exists (select 1 from json_each(${gates.others}) where value ->> 'promptId' = ${promptId})`;
       const ofPrompt = promptId === undefined ? undefined : or(eq(gates.promptId, promptId), isOther);
-      const where = and(eq(gates.orgId, org), ofPrompt);
-      return { items: select(where, page), total: db.select({ n: count() }).from(gates).where(where).get()?.n ?? 0 };
+      const where = and(eq(gates.orgId, org), ofPrompt, status && eq(gates.status, status));
+      return {
+        items: select(where, page, orders[sort]),
+        total: db.select({ n: count() }).from(gates).where(where).get()?.n ?? 0,
+      };
     },
   };
 }
@@ -151,6 +192,12 @@ function createAccept(
     return found?.runs.slice(0, isExact ? 1 : undefined).map(({ runId }) => runId) ?? null;
   }
 
+  /** The baselines of all agents. */
+  function baselinesFor(org: OrgId, heads: Run[], minScore: number | null): string[] | null {
+    const found = heads.map((head) => baselineFor(org, head, minScore));
+    return found.every((ids) => ids === null) ? null : found.flatMap((ids) => ids ?? []);
+  }
+
   return (
     t: Tx,
     org: OrgId,
@@ -170,50 +217,46 @@ function createAccept(
     const identity = { ...gate, ...asked };
     const request = (promptId: string, more: { urlMap: Record<string, string>; idempotencyKey?: string }) =>
       requests.accept(t, org, promptId, { templateArgs, trigger, runs: 1, ...more, gate: identity });
-    const runOf = (id: string | undefined) =>
-      t
-        .select()
-        .from(runs)
-        .where(eq(runs.id, id ?? ""))
-        .get() as Run;
+    const runsOf = (ids: string[]) => t.select().from(runs).where(inArray(runs.id, ids)).orderBy(asc(runs.id)).all();
 
     const [firstId = "", ...otherIds] = promptIds;
     const head = request(firstId, { urlMap, idempotencyKey });
     const earlier = and(eq(gates.orgId, org), eq(gates.headRequestId, head.evalRequestId));
     const known = t.select({ id: gates.id }).from(gates).where(earlier).get();
     if (known) return known.id;
-    const targetOf = (promptId: string, { evalRequestId, runIds }: typeof head): GateTarget & { agent: string } => {
-      const run = runOf(runIds[0]);
+    const targetOf = (promptId: string, { evalRequestId, runIds }: typeof head): GateTarget & { agents: Run[] } => {
+      const agents = runsOf(runIds);
       const base = isBeside ? request(promptId, { urlMap: {} }) : null;
       return {
         promptId,
         headRequestId: evalRequestId,
         baseRequestId: base?.evalRequestId ?? null,
-        baseRunIds: isBeside ? null : baselineFor(org, run, minScore),
-        model: run.model,
-        agent: run.agent,
+        baseRunIds: isBeside ? null : baselinesFor(org, agents, minScore),
+        model: agents[0]?.model ?? null,
+        agents,
       };
     };
     const first = targetOf(firstId, head);
     const others = otherIds.map((promptId) => targetOf(promptId, request(promptId, { urlMap })));
-    const odd = others.find(({ agent, model }) => agent !== first.agent || model !== first.model);
+    const odd = others.find(({ agents }) => agentWords(agents) !== agentWords(first.agents));
     if (odd)
       throw badRequest(
-        `Invalid promptIds: all prompts of a gate must use the same agent and model, but ${odd.promptId} uses ${odd.agent} ${odd.model ?? ""} and ${firstId} uses ${first.agent} ${first.model ?? ""}.`,
+        `Invalid promptIds: all prompts of a gate must use the same agents and models, but ${odd.promptId} uses ${agentWords(odd.agents)} and ${firstId} uses ${agentWords(first.agents)}.`,
       );
-    const { agent, ...target } = first;
+    const { agents, ...target } = first;
     const createdAt = now();
     const row: GateRow = {
       ...target,
       ...gate,
       // A rule-based agent always does the same, so more runs add nothing.
-      ...(isRuleBased(agent) ? { runs: 1, adaptive: false } : {}),
+      ...(agents.every(({ agent }) => isRuleBased(agent)) ? { runs: 1, adaptive: false } : {}),
       id: newId(createdAt),
       orgId: org,
-      others: others.length === 0 ? null : others.map(({ agent: _, ...other }) => other),
+      others: others.length === 0 ? null : others.map(({ agents: _, ...other }) => other),
       status: "running",
       reason: null,
       comparison: null,
+      agents: null,
       spentUsd: null,
       createdAt,
       completedAt: null,
@@ -224,12 +267,20 @@ function createAccept(
   };
 }
 
+/** Agents with their models, in words. */
+const agentWords = (runs: Run[]): string =>
+  runs.map(({ agent, model }) => (model === null ? agent : `${agent} with ${model}`)).join(", ");
+
 /** Warns where so few runs cannot show a change: about each prompt that has too few. `titles`: of its prompts, in their order. */
-function warningsOf(gate: GateRow, titles: (string | null)[]): string[] {
+function warningsOf(gate: GateRow, titles: (string | null)[], groups: GateAgentGroup[]): string[] {
   const targets = targetsOf(gate);
-  const sizes = targets.map(({ baseRunIds }) => ({ base: baseRunIds?.length ?? gate.runs, head: gate.runs }));
+  // A baseline contains the runs of all agents.
+  const sizes = targets.map(({ baseRunIds }) => ({
+    base: baseRunIds ? Math.floor(baseRunIds.length / groups.length) : gate.runs,
+    head: gate.runs,
+  }));
   // Without a base there is nothing to compare with, and only minScore counts.
-  if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha) return [];
+  if (sizes.some(({ base }) => base === 0) || smallestP(sizes) < alpha / groups.length) return [];
   const words = (runs: number, what: string) =>
     `${runs} ${runs === 1 ? "run" : "runs"} ${what}: too few for a verdict, so this gate can fail only because of minScore.`;
   const baselines = targets.flatMap(({ promptId, baseRunIds }, i) => {

@@ -1,16 +1,32 @@
 import { and, eq, sql } from "drizzle-orm";
+import type { Comparison } from "../comparisons/compare.ts";
+import type { Verdict } from "../comparisons/evidence.ts";
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
 import { gates } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
+import { cut } from "../notifications/events.ts";
+import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
+import { toPromptEvent } from "../reports/announcements.ts";
 import type { Requests } from "../runs/requests.ts";
+import { toIso } from "../schema.ts";
 import { looks } from "../stats/power.ts";
 import { decide } from "./decision.ts";
-import { nextStep } from "./steps.ts";
-import { basesOf, extendGate, type GateRow, type GateRuns, headsOf } from "./targets.ts";
+import { isClear, nextStep } from "./steps.ts";
+import {
+  basesOf,
+  decidingIndex,
+  extendGate,
+  type GateAgentGroup,
+  type GateRow,
+  type GateRuns,
+  headsOf,
+} from "./targets.ts";
 
+/** Characters of the reason in an event. */
+const maxReason = 2_000;
 /** Interval for checks of gates whose runs have finished. */
 const pollMs = 500;
 
@@ -18,11 +34,24 @@ type Parts = {
   gateRuns: GateRuns;
   requests: Pick<Requests, "addRun" | "onQueued">;
   commit: Commit;
+  emit: Outbox["emit"];
   onError?: (error: unknown) => void;
 };
 
+type Decided = ReturnType<typeof decide> & { group: GateAgentGroup; comparison: Comparison | null };
+
+/** The verdict that says whether more runs are needed: a regression ends the gate, otherwise every agent needs a clear verdict. */
+function openVerdict(decided: Decided[]): Verdict | null {
+  const verdicts = decided.map(({ comparison }) => comparison?.verdict ?? null);
+  if (verdicts.includes("regressed")) return "regressed";
+  return verdicts.find((verdict) => !isClear(verdict)) ?? verdicts[0] ?? null;
+}
+
 /** Advances gates: requests more runs, or decides. */
-export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests, commit, onError }: Parts) {
+export function createGateProgress(
+  { db, now, log, baseUrl }: Deps,
+  { gateRuns, requests, commit, emit, onError }: Parts,
+) {
   const { comparisonOf, lostOf, progressOf, spentOf } = gateRuns;
 
   /** Advances a gate if all of its runs have finished. */
@@ -30,30 +59,54 @@ export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests,
     const { ended, of } = progressOf(gate);
     if (ended < of) return "waiting";
     const [heads, bases] = [headsOf(gate), basesOf(gate)];
-    const done = of / (heads.length + bases.length);
-    const comparison = comparisonOf(gate, done);
+    const groups = gateRuns.groupsOf(gate);
+    const done = of / (groups.length * (heads.length + bases.length));
     const spentUsd = spentOf(gate);
-    const next = nextStep({ ...gate, done, spentUsd, verdict: comparison?.verdict ?? null });
-    const lost = { head: lostOf(gate, heads), base: lostOf(gate, bases) };
-    const head = gateRuns.headOf(gate);
     const { minScore, scope } = gate;
-    const facts = { head, done: done * heads.length, comparison, lost, minScore, scope };
-    const decision = decide({ ...facts, agent: gateRuns.askedOf(gate).agent, scopes: gateRuns.scopesOf(gate) });
-    const isHopeless = decision.isLost && done >= Math.min(looks[0].runs, gate.runs);
+    const decided = groups.map((group) => {
+      const comparison = comparisonOf(gate, done, group, groups.length);
+      const lost = { head: lostOf(gate, heads, group), base: lostOf(gate, bases, group) };
+      const head = gateRuns.headOf(gate, group);
+      const facts = { head, done: done * heads.length, comparison, lost, minScore, scope };
+      return { group, comparison, ...decide({ ...facts, agent: group.agent, scopes: gateRuns.scopesOf(gate, group) }) };
+    });
+    const next = nextStep({ ...gate, done, spentUsd, verdict: openVerdict(decided) });
+    const isHopeless = decided.some(({ isLost }) => isLost) && done >= Math.min(looks[0].runs, gate.runs);
     if (typeof next === "number" && !isHopeless) {
       extendGate(t, requests, gate, done, next);
       return "extended";
     }
     const stop = typeof next === "number" || next.stop === "" ? "" : `; ${next.stop}`;
-    settle(t, gate, { status: decision.status, reason: decision.reason + stop, comparison, spentUsd });
-    return decision.status;
+    const { status, comparison, reason } = decided[decidingIndex(decided)] as Decided;
+    const agents = decided.map(({ group: { agent, model }, ...each }) => ({
+      ...{ agent, model, status: each.status, reason: each.reason, comparison: each.comparison },
+    }));
+    const why = groups.length === 1 ? reason : agents.map((each) => `${each.agent}: ${each.reason}`).join("; ");
+    const end = { status, reason: why + stop, comparison, agents: groups.length === 1 ? null : agents, spentUsd };
+    settle(t, gate, end);
+    return status;
   }
 
-  function settle(t: Tx, { id }: GateRow, end: Pick<GateRow, "status" | "reason" | "comparison" | "spentUsd">): void {
+  function settle(
+    t: Tx,
+    { id, orgId, promptId, others, minScore, createdAt }: GateRow,
+    end: Pick<GateRow, "comparison" | "agents" | "spentUsd"> & {
+      status: Exclude<GateRow["status"], "running">;
+      reason: string;
+    },
+  ): void {
     t.update(gates)
       .set({ ...end, completedAt: now() })
       .where(and(eq(gates.id, id), eq(gates.status, "running")))
       .run();
+    const { status, reason, spentUsd } = end;
+    emit(t, orgId, "gate.decided", () => ({
+      gate: {
+        ...{ id, url: `${baseUrl()}/gates/${id}`, status, minScore, spentUsd },
+        ...{ reason: cut(reason, maxReason), requestedAt: toIso(createdAt) },
+      },
+      prompts: [promptId, ...(others ?? []).map((other) => other.promptId)].map((each) => toPromptEvent(t, each)),
+    }));
   }
 
   /** Advances every gate whose runs have finished. An internal error ends only the gate that caused it. */
@@ -67,7 +120,7 @@ export function createGateProgress({ db, now, log }: Deps, { gateRuns, requests,
         if (isPassing(error)) throw error;
         log.error({ err: error, gate: gate.id }, "gate failed");
         const reason = "internal error; see the server log";
-        const end = { status: "error", reason, comparison: null, spentUsd: spentOf(gate) } as const;
+        const end = { status: "error", reason, comparison: null, agents: null, spentUsd: spentOf(gate) } as const;
         return commit((t) => settle(t, gate, end)).then(() => "error");
       });
       if (status === "extended") requests.onQueued();

@@ -4,6 +4,7 @@ import { jsonBody } from "../http/body.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
+import { triggerOf } from "../runs/trigger.ts";
 import { PathId } from "../schema.ts";
 import type { Gates } from "./gates.ts";
 import { Gate, GateRequest } from "./schema.ts";
@@ -15,7 +16,8 @@ export const gateRoutes = (gates: Gates, orgOf: OrgOf) =>
       async ({ request, body, headers, set }) => {
         set.status = 201;
         const idempotencyKey = headers["idempotency-key"];
-        return await gates.requestGate(orgOf(request, "run"), { ...body, trigger: "api", idempotencyKey });
+        const trigger = triggerOf(request);
+        return await gates.requestGate(orgOf(request, "run"), { ...body, trigger, idempotencyKey });
       },
       {
         headers: Type.Object({

@@ -20,7 +20,7 @@ export const GateRequest = Type.Object(
         maxItems: maxPrompts,
         uniqueItems: true,
         description:
-          "Several prompts that get one verdict; all must use the same agent and model. Pass this, promptId or tag",
+          "Several prompts that get one verdict; all must use the same agents and models. Pass this, promptId or tag",
       }),
     ),
     tag: Type.Optional(
@@ -76,10 +76,19 @@ export const GateRequest = Type.Object(
 );
 export type GateRequest = Static<typeof GateRequest>;
 
+const GateAgent = Type.Object({
+  agent: Type.String(),
+  model: Nullable(Type.String()),
+  status: OneOf(["passed", "failed", "error"]),
+  reason: Type.String(),
+  comparison: Nullable(Comparison),
+});
+
 export const Gate = Type.Object(
   {
     id: Id,
     statusUrl: Url,
+    pageUrl: Url,
     prompts: Type.Array(
       Type.Object({
         id: Id,
@@ -104,6 +113,12 @@ export const Gate = Type.Object(
     progress: Type.Object({ ended: Type.Integer(), of: Type.Integer() }, { description: "Runs on both sides" }),
     head: EvalResult,
     comparison: Nullable(Comparison),
+    agents: Nullable(
+      Type.Array(GateAgent, {
+        description:
+          "If the prompts name several agents: the decision for each. The gate passes if all pass; head and comparison are those of the agent that decided. null: one agent, or still running",
+      }),
+    ),
     warnings: Type.Array(Type.String(), { description: "Reasons why the gate may not detect a change" }),
     createdAt: Time,
     completedAt: Nullable(Time),

@@ -20,12 +20,13 @@ export const levelAt = (done: number, adaptive: boolean): number | undefined =>
   adaptive ? (looks.find(({ runs }) => runs >= done) ?? looks[3]).level : undefined;
 
 const plain: (Verdict | null)[] = ["regressed", "improved", "no_change"];
+export const isClear = (verdict: Verdict | null): boolean => plain.includes(verdict);
 
 /** The next number of runs per side, or why no more are needed. */
 export function nextStep({ runs, adaptive, budgetUsd, done, spentUsd, verdict }: Progress): number | { stop: string } {
   if (done >= runs) return { stop: "" };
   const isLook = adaptive && looks.some((look) => look.runs === done);
-  if (isLook && plain.includes(verdict)) return { stop: `clear after ${done} runs per side` };
+  if (isLook && isClear(verdict)) return { stop: `clear after ${done} runs per side` };
   const wanted = adaptive ? Math.min(runs, looks.find((look) => look.runs > done)?.runs ?? runs) : runs;
   if (budgetUsd === null) return wanted;
   if (spentUsd === null) return { stop: "the cost of the runs is unknown, so the budget cannot be enforced" };

@@ -1,7 +1,7 @@
 import type { Comparison } from "../comparisons/compare.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { metricLabels } from "../reports/labels.ts";
-import { table, text } from "../reports/markdown.ts";
+import { table, text } from "../reports/markdown-text.ts";
 import type { EvalResult } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
@@ -35,6 +35,7 @@ export function gateMarkdown(gate: Gate): string {
     comparison && changes("Metric", comparison.evidence.metrics),
     comparison && friction(comparison),
     how.map((line) => `- ${safe(line)}`).join("\n"),
+    `[View the gate in evald](${gate.pageUrl})`,
   ]
     .filter(Boolean)
     .join("\n\n")

@@ -1,11 +1,13 @@
 import { and, asc, count, desc, eq, inArray, isNotNull, ne, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
 import type { Compare, Comparison } from "../comparisons/compare.ts";
+import { alpha } from "../comparisons/evidence.ts";
 import type { Tx } from "../db/open.ts";
 import { attempts, type GateTarget, type gates, jobs, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
 import { comparedScope } from "../reports/differences.ts";
+import type { RunRow } from "../reports/run-rows.ts";
 import type { Requests } from "../runs/requests.ts";
 import { type EvalResult, resultOf } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
@@ -34,18 +36,23 @@ export const headsOf = (gate: GateRow): string[] => targetsOf(gate).map(({ headR
 /** The evaluations of the base; none if the head is compared with a baseline. */
 export const basesOf = (gate: GateRow): string[] => targetsOf(gate).flatMap(({ baseRequestId }) => baseRequestId ?? []);
 
+/** An agent of the gate's prompts. `model`: as requested. */
+export type GateAgentGroup = { agentIndex: number; agent: string; model: string | null };
+
 export type GateRuns = ReturnType<typeof createGateRuns>;
 
 /** The runs of gates: their progress, cost and results. */
 export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, "compareEvals">) {
-  const ofEvals = ({ orgId }: GateRow, ids: string[]) => and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids));
+  /** `group`: only runs of one agent. */
+  const ofEvals = ({ orgId }: GateRow, ids: string[], group?: GateAgentGroup) =>
+    and(eq(runs.orgId, orgId), inArray(runs.evalRequestId, ids), group && eq(runs.agentIndex, group.agentIndex));
   const ofBoth = (gate: GateRow) => ofEvals(gate, [...headsOf(gate), ...basesOf(gate)]);
 
-  /** The request behind the head's runs: all runs of a gate use one agent. */
-  function askedOf(gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs" | "agent"> {
-    const { urlMap, templateArgs, agent } = runs;
+  /** The request behind the head's runs. */
+  function askedOf(gate: GateRow): Pick<typeof runs.$inferSelect, "urlMap" | "templateArgs"> {
+    const { urlMap, templateArgs } = runs;
     const found = db
-      .select({ urlMap, templateArgs, agent })
+      .select({ urlMap, templateArgs })
       .from(runs)
       .where(ofEvals(gate, headsOf(gate)))
       .get();
@@ -55,6 +62,23 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
 
   return {
     askedOf,
+
+    /** The agents of the gate's prompts, in their order. Each is compared with itself only. */
+    groupsOf(gate: GateRow): GateAgentGroup[] {
+      const rows = db
+        .select({ agentIndex: runs.agentIndex, agent: runs.agent, task: runs.task })
+        .from(runs)
+        .where(ofEvals(gate, [gate.headRequestId]))
+        .orderBy(asc(runs.agentIndex), asc(runs.id))
+        .all();
+      const firsts = [...Map.groupBy(rows, ({ agentIndex }) => agentIndex).values()].flatMap(([first]) => first ?? []);
+      // A finished run names the model that answered.
+      return firsts.map(({ agentIndex, agent, task }) => ({
+        agentIndex,
+        agent,
+        model: firsts.length > 1 ? (task.chosen?.model ?? null) : gate.model,
+      }));
+    },
 
     progressOf(gate: GateRow): Gate["progress"] {
       const found = db
@@ -78,11 +102,11 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
     },
 
     /** The number of a side's runs that ended without a report, and their most common cause; null: none did. */
-    lostOf(gate: GateRow, ids: string[]): { n: number; reason: string | null } {
+    lostOf(gate: GateRow, ids: string[], group: GateAgentGroup): { n: number; reason: string | null } {
       const lost = db
         .select({ failureCause: runs.failureCause, failureDetail: runs.failureDetail, n: count() })
         .from(runs)
-        .where(and(ofEvals(gate, ids), isNotNull(runs.failureCause)))
+        .where(and(ofEvals(gate, ids, group), isNotNull(runs.failureCause)))
         .groupBy(runs.failureCause, runs.failureDetail)
         .orderBy(desc(count()), asc(runs.failureCause), asc(runs.failureDetail))
         .all();
@@ -92,8 +116,8 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       };
     },
 
-    /** The combined results of the head's runs. */
-    headOf(gate: GateRow): EvalResult {
+    /** The combined results of the head's runs with one agent. */
+    headOf(gate: GateRow, group: GateAgentGroup): EvalResult {
       const found = db
         .select({
           failureCause: runs.failureCause,
@@ -107,7 +131,7 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
         })
         .from(runs)
         .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-        .where(ofEvals(gate, headsOf(gate)))
+        .where(ofEvals(gate, headsOf(gate), group))
         .all();
       const ended = found.filter(({ completedAt, failureCause, report }) => completedAt && (failureCause || report));
       return resultOf(
@@ -119,8 +143,8 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
       );
     },
 
-    /** The scopes of the head's scores. */
-    scopesOf(gate: GateRow): Scope[] {
+    /** The scopes of the head's scores with one agent. */
+    scopesOf(gate: GateRow, group: GateAgentGroup): Scope[] {
       const found = db
         .selectDistinct({
           scope: reports.scope,
@@ -128,19 +152,33 @@ export function createGateRuns({ db }: Pick<Deps, "db">, compare: Pick<Compare, 
         })
         .from(runs)
         .innerJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived"), isNotNull(reports.score)))
-        .where(ofEvals(gate, headsOf(gate)))
+        .where(ofEvals(gate, headsOf(gate), group))
         .all();
       return [...new Set(found.map(comparedScope))];
     },
 
-    /** Compares this many runs per side of head and base; null if there is no base. */
-    comparisonOf(gate: GateRow, done: number): Comparison | null {
+    /**
+     * Compares this many runs per side of head and base, made with one of `of` agents; null if there is no base. Several agents
+     * share the level, because one regression is enough to fail.
+     */
+    comparisonOf(gate: GateRow, done: number, group: GateAgentGroup, of: number): Comparison | null {
       const runIds = targetsOf(gate).flatMap(({ baseRunIds }) => baseRunIds ?? []);
       const base = { evalRequestIds: basesOf(gate), runIds };
       if (base.evalRequestIds.length + runIds.length === 0) return null;
-      return compare.compareEvals(gate.orgId as OrgId, base, headsOf(gate), levelAt(done, gate.adaptive));
+      const level = levelAt(done, gate.adaptive) ?? alpha;
+      const { agentIndex, agent, model } = group;
+      const keeps = (run: RunRow) =>
+        of === 1 ||
+        (runIds.includes(run.runId) ? run.agent === agent && run.model === model : run.agentIndex === agentIndex);
+      return compare.compareEvals(gate.orgId as OrgId, base, headsOf(gate), { level: level / of, keeps });
     },
   };
+}
+
+/** The agent that decides a gate: the first that failed, or else the first that is inconclusive. */
+export function decidingIndex(agents: { status: GateRow["status"] }[]): number {
+  const indexes = (["failed", "error"] as const).map((wanted) => agents.findIndex(({ status }) => status === wanted));
+  return indexes.find((index) => index >= 0) ?? 0;
 }
 
 /** Adds runs to each prompt up to this many per side, alternating between base and head. */

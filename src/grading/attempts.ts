@@ -68,14 +68,18 @@ function isNear(a: string, b: string): boolean {
   return least >= 3 && a.slice(0, least).toLowerCase() === b.slice(0, least).toLowerCase();
 }
 
-/** The same method, host and path; one segment may be similar rather than equal, or one may be added. */
+/** Segments that only mount or version an API: agents that guess a path vary these. */
+const isMount = (segment: string) => /^(v\d+(\.\d+)?|api|rest)$/i.test(segment);
+
+/** The same method, host and path, apart from mounts; one segment may be similar rather than equal, or one may be added. */
 function isSameRequest(a: Request, b: Request): boolean {
   const [one, two] = [URL.parse(a.url), URL.parse(b.url)];
   if (one === null || two === null || one.host !== two.host) return false;
   if (a.method.toUpperCase() !== b.method.toUpperCase()) return false;
-  const [long, short] = [one, two]
-    .map(({ pathname }) => pathname.split("/").filter(Boolean))
-    .sort((x, y) => y.length - x.length) as [string[], string[]];
+  const [these, those] = [one, two].map(({ pathname }) => pathname.split("/").filter(Boolean)) as [string[], string[]];
+  const [here, there] = [these, those].map((words) => words.filter((word) => !isMount(word)).join("/"));
+  if (here !== "" && here === there) return true;
+  const [long, short] = these.length >= those.length ? [these, those] : [those, these];
   if (long.length === short.length) {
     const different = long.flatMap((word, i) => (word === short[i] ? [] : [[word, short[i]!] as const]));
     return different.length === 0 || (different.length === 1 && isNear(...different[0]!));

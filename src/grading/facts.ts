@@ -1,4 +1,5 @@
 import type { Check, Outcome, SessionEvent } from "../agents/agent.ts";
+import type { LinkEdit } from "../agents/link-edits.ts";
 import { pageKey } from "../net/page-key.ts";
 import { attemptOf, isRealWork } from "./attempts.ts";
 import { type EventOf, failed, type Http, hasWorked, isHop } from "./events.ts";
@@ -7,6 +8,7 @@ import { type GoalFound, goalOf, numberOr, sectionsOf, stringOrNull, strings } f
 import type { Scope } from "./grade.ts";
 import { type Hosts, hostsOf } from "./hosts.ts";
 import { type Judgement, outcomeOf } from "./judge/judge.ts";
+import { linkEditsOf } from "./link-edits.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull, sameAddress } from "./text.ts";
 
@@ -50,12 +52,16 @@ export type Facts = {
   taskRequests: Http[];
   tests: Http[];
   pages: PageRead[];
+  /** Pages, by page key, whose text the agent had read at another URL. */
+  repeated: Set<string>;
   /** Pages read only by the survey. */
   surveyed: PageRead[];
   goalTerms: string[];
   /** Pages, by page key, that contain words of the goal. */
   pagesWithTerms: Set<string>;
   goalFound: GoalFound | null;
+  /** How to correct dead links. */
+  linkEdits: LinkEdit[];
   failures: Failure[];
   /** Calls of the agent, without those of the service's own tests. */
   calls: EventOf<"tool_call">[];
@@ -145,6 +151,9 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     taskRequests,
     tests: http.filter((e) => e.purpose === "check"),
     pages,
+    repeated: new Set(
+      milestones.filter(({ name }) => name === "page_repeated").map(({ detail }) => pageKey(String(detail.url))),
+    ),
     surveyed,
     goalTerms: strings(milestone("goal_terms")?.detail.terms),
     pagesWithTerms: new Set(
@@ -159,6 +168,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
       milestone("goal_answer") ?? milestone("goal_covered") ?? milestone("goal_not_covered"),
       pages.length,
     ),
+    linkEdits: linkEditsOf(events, isModel),
     failures,
     calls: of("tool_call").filter(({ tool }) => !isModel || tool !== declaredTool),
     results: of("tool_result").filter(({ tool }) => !isModel || tool !== declaredTool),

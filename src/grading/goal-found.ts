@@ -1,4 +1,5 @@
 import type { EventOf } from "./events.ts";
+import type { Wordings } from "./grade.ts";
 import { clamp } from "./methodology.ts";
 import { line, lineOrNull } from "./text.ts";
 
@@ -39,6 +40,8 @@ export type GoalFound = {
   otherScript: { goal: string; docs: string } | null;
   /** The nearest section contains the words, but no sample. */
   noSample: boolean;
+  /** What each wording of the goal finds, the goal itself first. */
+  wordings: Wordings["results"];
 };
 
 export const strings = (value: unknown) =>
@@ -67,6 +70,7 @@ export function goalOf(said: EventOf<"milestone"> | undefined, pagesRead: number
   const base = {
     ...{ seq, tMs, pages, noOverlap: detail.noOverlap === true, noSample: detail.noSample === true },
     otherScript: otherScriptOf(detail.otherScript),
+    wordings: resultsOf(detail.wordings),
   };
   if (said.name === "goal_answer") {
     const nearest = nearestOf(detail.nearest);
@@ -108,6 +112,24 @@ export function goalOf(said: EventOf<"milestone"> | undefined, pagesRead: number
     fit: words === 0 ? 0 : covered.length / words,
     clicks: null,
   };
+}
+
+function resultsOf(said: unknown): Wordings["results"] {
+  const all = Array.isArray(said) ? said.filter((each) => typeof each === "object" && each !== null) : [];
+  return (all as Record<string, unknown>[]).map(({ text, state, fit, url }) => ({
+    text: line(text, 300),
+    state: state === "likely" ? "likely" : "unclear",
+    fit: clamp(numberOr(fit, 0), 0, 1),
+    url: lineOrNull(url, 2000),
+  }));
+}
+
+/** The results for several wordings of the goal, and how much they differ; null with only one. */
+export function wordingsOf(found: GoalFound | null): Wordings | null {
+  const results = found?.wordings ?? [];
+  if (results.length < 2) return null;
+  const fits = results.map(({ fit }) => fit);
+  return { spread: Math.round(100 * (Math.max(...fits) - Math.min(...fits))) / 100, results };
 }
 
 function otherScriptOf(said: unknown): GoalFound["otherScript"] {

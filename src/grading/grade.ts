@@ -1,5 +1,5 @@
 import type { Outcome, Provenance } from "../agents/agent.ts";
-import type { frictionCategories, partNames, phases, scopes, severities, units } from "./kinds.ts";
+import type { evidenceRoles, frictionCategories, partNames, phases, scopes, severities, units } from "./kinds.ts";
 
 export type Scope = (typeof scopes)[number];
 export type PartName = (typeof partNames)[number];
@@ -48,12 +48,35 @@ export type Recommendation = {
   expectedGain: number | null;
   /** The minimum and maximum, if the gain depends on what was not measured; null like `expectedGain`. */
   gain: { low: number; high: number } | null;
+  /**
+   * Its share of `lost.fixes` after the fixes before it, one decimal. Shares of a report never exceed `lost.fixes`.
+   * null without a score, and for reports from before it was measured.
+   */
+  lostPoints: number | null;
   /** Where to change what, as far as events show it. */
   evidence: Evidence | null;
 };
 
 /** The current text and its replacement: the URL or command that worked after one that failed. */
-export type Evidence = { url: string | null; line: number | null; found: string | null; expected: string | null };
+export type Evidence = {
+  /** The page to change, and the line in the text that the agent read. */
+  url: string | null;
+  line: number | null;
+  found: string | null;
+  expected: string | null;
+  /** The whole line that contains `found`; null if it isn't known. */
+  text: string | null;
+  /** How the session shows it, in order. Empty if only the events of the friction points show it. */
+  steps: EvidenceStep[];
+};
+
+/** An event that was read, failed, was guessed without success, or worked. `what`: its request or page. */
+export type EvidenceStep = {
+  role: (typeof evidenceRoles)[number];
+  event: number;
+  what: string;
+  status: number | null;
+};
 
 /** The fields of report.metrics, exactly as specified. */
 export type Metrics = {
@@ -162,6 +185,28 @@ export type Exposure = {
   byRules: boolean;
 };
 
+/**
+ * Several wordings of one goal, tested on the same pages, the goal itself first. `fit`, 0 to 1, is how well the nearest
+ * section matches; `spread` is the difference between the highest and the lowest.
+ */
+export type Wordings = {
+  spread: number;
+  results: { text: string; state: "likely" | "unclear"; fit: number; url: string | null }[];
+};
+
+/** A skill or MCP server. `isOffered`: whether the model received its description; null: unknown. `uses`: calls of its tools, or of the skill. */
+type ContextPart = { name: string; isOffered: boolean | null; uses: number };
+
+/** What an agent was given besides its task, and what it used. */
+export type Context = {
+  /** AGENTS.md. `isUsed`: whether it was in a request to the model; null: unknown. */
+  instructions: { chars: number; isUsed: boolean | null } | null;
+  skills: ContextPart[];
+  mcpServers: ContextPart[];
+  /** Names of environment variables. */
+  env: string[];
+};
+
 /** Everything that a session's events say about the target. The same events produce the same object. */
 export type Grade = {
   outcome: Outcome;
@@ -179,6 +224,8 @@ export type Grade = {
   dimensions: Dimension[];
   /** null if there is no score. */
   lost: LostPoints | null;
+  /** What each wording of the goal finds; null with only one. */
+  wordings: Wordings | null;
   /** 0 to 1: the share of the weights that was measured. */
   coverage: number;
   methodology: { id: string; hash: string; judge: string | null };
@@ -187,4 +234,6 @@ export type Grade = {
   frictions: Friction[];
   recommendations: Recommendation[];
   exposure: Exposure;
+  /** What the agent was given besides its task; null if nothing. */
+  context: Context | null;
 };

@@ -7,7 +7,7 @@ type Request = Pick<EventOf<"http">, "method" | "url" | "status" | "seq">;
 export type Hosts = { isProduct(request: Pick<Request, "method" | "url">): boolean };
 
 /**
- * URLs on docs hosts are pages, whatever tool fetched them. If docs and product share a host, URLs below the product
+ * URLs on docs hosts are pages, with any tool. If docs and product share a host, URLs below the product
  * URL belong to the product. If the product URL can't distinguish them, writes (any method except GET, HEAD and
  * OPTIONS) and URLs below them do.
  */

@@ -45,3 +45,6 @@ export const partNames = [
 
 /** The unit of a part's value. `share` is 0 to 1. */
 export const units = ["share", "pages", "seconds", "usd", "times"] as const;
+
+/** What an event shows about a recommended fix. */
+export const evidenceRoles = ["read", "failed", "guessed", "worked"] as const;

@@ -1,20 +1,20 @@
 import type { Measured } from "./dimensions/dimensions.ts";
 import type { Facts } from "./facts.ts";
 import { pageName } from "./findings/finding.ts";
-import type { Friction, Grade, Recommendation } from "./grade.ts";
+import type { Friction, Grade } from "./grade.ts";
 import { letterOf, table } from "./methodology.ts";
-import { count, line, list, lowerFirst, percent, sentence } from "./text.ts";
+import { count, line, list, percent, sentence } from "./text.ts";
 
 type Narrative = Pick<Grade, "nullNotice" | "keyFinding" | "verdict" | "summary">;
 
 /** Sentences about the results. Every statement is counted from events; none is guessed. */
-export function narrate(facts: Facts, measured: Measured, frictions: Friction[], advice: Recommendation[]): Narrative {
+export function narrate(facts: Facts, measured: Measured, frictions: Friction[]): Narrative {
   const nullNotice = nullNoticeOf(facts, measured);
   const said = facts.judgement?.verdict?.words;
   const after = (own: string, more: string | undefined) => (more ? `${own} The judge: ${sentence(more)}` : own);
   return {
     nullNotice,
-    keyFinding: line(nullNotice ?? (said?.keyFinding || keyFindingOf(facts, frictions, advice)), 300),
+    keyFinding: line(nullNotice ?? (said?.keyFinding || keyFindingOf(facts, frictions)), 300),
     verdict: line(nullNotice ?? after(verdictOf(facts, measured), said?.verdict), 900),
     summary: {
       whatWorked: line(after(worked(facts, measured), said?.summary.whatWorked), 2000),
@@ -33,14 +33,11 @@ function nullNoticeOf({ outcome, endReason, judgement }: Facts, { score }: Measu
   return score === null ? "No score: nothing could be measured." : null;
 }
 
-function keyFindingOf(facts: Facts, frictions: Friction[], advice: Recommendation[]): string {
+function keyFindingOf(facts: Facts, frictions: Friction[]): string {
   const [first] = frictions;
   if (first?.severity === "critical") return sentence(first.title);
-  const [top] = advice;
-  const gain = top?.expectedGain ?? 0;
-  const next = top && gain >= 0.1 ? ` Best fix (+${gain} points): ${lowerFirst(sentence(top.title))}` : "";
   const { goalFound } = facts;
-  if (goalFound?.state === "likely") return `${sentence(describeFound(facts)!)}${next}`;
+  if (goalFound?.state === "likely") return sentence(describeFound(facts)!);
   if (goalFound?.state === "unclear") {
     const missed = frictions.find((friction) => friction.events.includes(goalFound.seq));
     if (missed) return sentence(missed.title);

@@ -1,4 +1,5 @@
 import type { SessionEvent } from "../agents/agent.ts";
+import { contextOf } from "./context.ts";
 import { type Measured, measure } from "./dimensions/dimensions.ts";
 import { exposureOf } from "./exposure.ts";
 import { factsOf } from "./facts.ts";
@@ -7,6 +8,7 @@ import { frictionsOf } from "./findings/friction.ts";
 import { lostPointsOf } from "./findings/gains.ts";
 import { recommendationsOf } from "./findings/recommendations.ts";
 import { withReported } from "./findings/reported.ts";
+import { wordingsOf } from "./goal-found.ts";
 import type { Grade } from "./grade.ts";
 import { partsOf } from "./judge/evidence.ts";
 import { readJudgement, splitJudging } from "./judge/judge.ts";
@@ -25,23 +27,26 @@ export function gradeSession(events: SessionEvent[], methodology: Methodology = 
   const measured = unmade ? nothingMeasured : measure(facts, methodology);
   const findings = withJudged(withReported(findingsOf(facts), facts, session), facts);
   const frictions = frictionsOf(findings, facts, { measured, methodology });
-  const recommendations = recommendationsOf(findings, frictions, facts, measured, methodology);
+  const lost = lostPointsOf(findings, facts, measured, methodology);
+  const recommendations = recommendationsOf(findings, frictions, facts, { measured, lost, methodology });
   const { dimensions, coverage, score } = measured;
   return {
     outcome: facts.outcome,
     score,
     scope: facts.scope,
     grade: score === null || facts.scope !== "goal" ? null : letterOf(score),
-    ...narrate(facts, measured, frictions, recommendations),
+    ...narrate(facts, measured, frictions),
     metrics: metricsOf(facts),
     dimensions,
-    lost: lostPointsOf(findings, facts, measured, methodology),
+    lost,
+    wordings: wordingsOf(facts.goalFound),
     coverage,
     methodology: stampOf(methodology, judgement),
     judge: judgement && judgedBy(judgement, facts),
     frictions,
     recommendations,
     exposure: exposureOf(facts, session),
+    context: contextOf(session),
   };
 }
 

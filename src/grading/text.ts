@@ -95,3 +95,14 @@ export function toSlug(title: string): string {
     .match(/[a-z0-9]+/g);
   return (words ?? ["report"]).slice(0, 8).join("-").slice(0, 60).replace(/-+$/, "");
 }
+
+/** Where a line contains a path or command as a whole, or -1: `/notes` is not in `https://host/v1/notes`. */
+export function indexOfName(text: string, name: string): number {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    const [before, after] = [text.slice(0, at), text.slice(at + name.length)];
+    if (/^([\w/-]|\.\w)/.test(after)) continue;
+    const word = /[^\s"'`(<=]*$/.exec(before)?.[0] ?? "";
+    if (name.startsWith("/") ? /^(https?:\/\/)?[^/]*$/.test(word) : word === "") return at;
+  }
+  return -1;
+}

@@ -1,5 +1,5 @@
 import type { OrgId } from "../deps.ts";
-import { AppError } from "../errors.ts";
+import { limitPerOrg } from "./limit-per-org.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /** One message of a stream. Without an event it is a `message`; `id` is what a reader who comes back has seen last. */
@@ -17,42 +17,29 @@ const toText = ({ id, event, data }: Message): string =>
 /** Open streams of one organization. A page has one, so this is also how many tabs its people can keep open. */
 const maxPerOrg = 200;
 
+const headers = {
+  ...securityHeaders,
+  "content-type": "text/event-stream; charset=utf-8",
+  "cache-control": "private, no-store",
+  "x-accel-buffering": "no",
+};
+
 export type Streams = ReturnType<typeof createStreams>;
 
 /** Responses that stream server-sent events (WHATWG HTML §9.2). */
 export function createStreams(onError: (error: unknown) => void) {
-  const open = new Map<OrgId, number>();
-
-  function change(org: OrgId, by: number): void {
-    const count = (open.get(org) ?? 0) + by;
-    if (count > 0) open.set(org, count);
-    else open.delete(org);
-  }
+  const enter = limitPerOrg(maxPerOrg, "event streams");
 
   return {
     /**
      * Streams messages until there are no more or the client disconnects, which aborts `signal`. The next message is made when the client
      * has taken the last one. Throws rate_limited if the organization has too many open streams.
      */
-    answer(org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
-      if ((open.get(org) ?? 0) >= maxPerOrg)
-        throw new AppError(
-          "rate_limited",
-          `The organization already has ${maxPerOrg} open event streams. Close some.`,
-          {
-            retryAfterSeconds: 60,
-          },
-        );
-      change(org, 1);
-      const body = toStream(messages, () => change(org, -1), onError);
-      return new Response(body, {
-        headers: {
-          ...securityHeaders,
-          "content-type": "text/event-stream; charset=utf-8",
-          "cache-control": "private, no-store",
-          "x-accel-buffering": "no",
-        },
-      });
+    answer(request: Request, org: OrgId, messages: (signal: AbortSignal) => AsyncIterable<Message>): Response {
+      // Elysia reads the response to a HEAD request to its end.
+      if (request.method === "HEAD") return new Response(null, { headers });
+      const body = toStream(messages, enter(org), onError);
+      return new Response(body, { headers });
     },
   };
 }
@@ -103,14 +90,4 @@ function toStream(
       void parts.return?.();
     },
   });
-}
-
-/** A part of a page whenever it comes out different at one of the `changes`. */
-export async function* fragments(render: () => string, changes: AsyncIterable<void>): AsyncGenerator<Message> {
-  let shown: string | null = null;
-  for await (const _ of changes) {
-    const html = render();
-    if (html !== shown) yield { data: html };
-    shown = html;
-  }
 }

@@ -6,7 +6,9 @@ import { OneOf } from "../schema.ts";
 /** Body of every error response. */
 export const ApiError = Type.Object(
   {
-    error: OneOf(Object.keys(errorStatus) as ErrorCode[], "Stable error code"),
+    error: Type.Union([OneOf(Object.keys(errorStatus) as ErrorCode[]), Type.String()], {
+      description: "Stable error code. With an API key in compatibility mode: the code, a colon and the detail",
+    }),
     detail: Type.Optional(Type.String({ description: "What happened and what to do" })),
   },
   {
@@ -23,7 +25,14 @@ export const errors = (...statuses: (400 | 404 | 409 | 413 | 429)[]) =>
   >;
 
 /** One page of a list. */
-export const listOf = <T extends TSchema>(item: T, description: string) => Type.Array(item, { description });
+export function listOf<T extends TSchema>(item: T, description: string) {
+  const list = Type.Array(item, { description });
+  lists.add(list);
+  return list;
+}
+
+/** Paginated lists. */
+const lists = new WeakSet<TSchema>();
 
 const totalCount = {
   "X-Total-Count": {
@@ -35,9 +44,12 @@ const totalCount = {
 /** Scopes of an API key: read, start and cancel runs, change everything else. */
 export const scopes = ["read", "run", "write"] as const;
 export type Scope = (typeof scopes)[number];
+/** Also the scope of keys for agents in the field, which can report friction and nothing else. */
+export const keyScopes = [...scopes, "report_friction"] as const;
+export type KeyScope = (typeof keyScopes)[number];
 
 /** The organization of the request's API key. Throws forbidden if the key lacks the scope: by default `read` for a GET, else `write`. */
-export type OrgOf = (request: Request, scope?: Scope) => OrgId;
+export type OrgOf = (request: Request, scope?: KeyScope) => OrgId;
 
 /** Responses for the OpenAPI document only. Validating them on each request took three times as long as producing a list of runs. */
 const toResponses = (answers: Record<number, TSchema>) =>
@@ -46,7 +58,7 @@ const toResponses = (answers: Record<number, TSchema>) =>
       status,
       {
         description: schema.description ?? `Response for status ${status}`,
-        ...(schema.type === "array" ? { headers: totalCount } : {}),
+        ...(lists.has(schema) ? { headers: totalCount } : {}),
         content: { "application/json": { schema } },
       },
     ]),

@@ -31,21 +31,26 @@ export function listAnswer<T>(set: { headers: Record<string, unknown> }, { items
   return items;
 }
 
-const integers = new Set(["limit", "offset", "fromSeq", "beforeSeq", "minScore", "maxScore"]);
+/** The shape of each number in a query. */
+const numbers: Record<string, RegExp> = {
+  ...Object.fromEntries(["limit", "offset", "fromSeq", "beforeSeq"].map((key) => [key, /^\d{1,15}$/])),
+  ...Object.fromEntries(["minScore", "maxScore"].map((key) => [key, /^\d{1,15}(\.\d{1,15})?$/])),
+};
 
 /**
- * Converts numbers in a query string, so that one schema serves REST and MCP. Only plain digits are converted: anything else is
- * left as it is, for the schema to reject. Throws bad_request for a repeated key.
+ * Converts numbers in a query string, so that one schema serves REST and MCP. Only plain digits, and decimals for scores, are
+ * converted: anything else is left as it is, for the schema to reject. Throws bad_request for a repeated key.
  */
 export function readQueryNumbers(query: Record<string, unknown>, url: string): void {
-  const search = url.split("?", 2)[1]?.split("#", 1)[0] ?? "";
-  const keys = search === "" ? [] : search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
+  const search = url.includes("?") ? (url.split("?", 2)[1]?.split("#", 1)[0] ?? "") : "";
+  if (search === "") return;
+  const keys = search.split("&").map((pair) => decodeKey(pair.split("=", 1)[0] ?? ""));
   const repeated = keys.find((key, i) => keys.indexOf(key) !== i);
   if (repeated !== undefined) throw invalidField(repeated, "given more than once; send it once");
-  for (const key of integers) {
+  for (const [key, shape] of Object.entries(numbers)) {
     const value = query[key];
     if (key === "offset" && (value === "" || value === "null")) query[key] = 0;
-    else if (typeof value === "string" && /^\d{1,15}$/.test(value)) query[key] = Number(value);
+    else if (typeof value === "string" && shape.test(value)) query[key] = Number(value);
   }
 }
 

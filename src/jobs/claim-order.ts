@@ -1,3 +1,4 @@
+import type { jobPools } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 
 const dayMs = 24 * 3600_000;
@@ -17,22 +18,23 @@ const columns = "id, org_id org, host, available_at availableAt";
  * oldest job of a lane can be next. That takes one index lookup per lane, however long the queue is and however much of
  * it is blocked.
  */
-export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
+export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">, pool: (typeof jobPools)[number]) {
+  const own = `pool = '${pool}' and state`;
   // A comparison of all columns before the last one seeks to the end of a lane; `+` keeps it one on columns of the index.
   const oldestOfEach = $client.prepare<Candidate, []>(`
     with recursive lane as (
-      select * from (select ${columns} from jobs where state = 'queued' order by org_id, host, available_at, jobs.id limit 1)
+      select * from (select ${columns} from jobs where ${own} = 'queued' order by org_id, host, available_at, jobs.id limit 1)
       union all
       select jobs.id, jobs.org_id, jobs.host, jobs.available_at from lane cross join jobs on jobs.rowid = (
         select rowid from jobs
-        where state = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
+        where ${own} = 'queued' and (org_id, host, available_at) > (+lane.org, +lane.host, ${Number.MAX_SAFE_INTEGER})
         order by org_id, host, available_at, jobs.id limit 1)
     ) select * from lane`);
   const oldestOf = $client.prepare<Candidate, [org: string, host: string]>(
-    `select ${columns} from jobs where state = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
+    `select ${columns} from jobs where ${own} = 'queued' and org_id = ? and host = ? order by available_at, id limit 1`,
   );
   const running = $client.prepare<{ org: string; host: string }, []>(
-    "select org_id org, host from jobs where state = 'running'",
+    `select org_id org, host from jobs where ${own} = 'running'`,
   );
   // Only runs count towards the limit.
   // Ignore starts in the future: after a fast clock is corrected they would block the organization.
@@ -41,7 +43,7 @@ export function createClaimOrder({ db: { $client } }: Pick<Deps, "db">) {
   );
   // `+` makes SQLite use the index on started_at, since the queue may be long.
   const startedAndQueued = $client.prepare<Candidate, [org: string, since: number, at: number]>(
-    `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and +state = 'queued'`,
+    `select ${columns} from jobs where org_id = ? and started_at > ? and started_at <= ? and pool = '${pool}' and +state = 'queued'`,
   );
 
   /**

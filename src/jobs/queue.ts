@@ -1,7 +1,6 @@
 import { and, count, eq, lte, or, sql } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { preparedInsert } from "../db/rows.ts";
-import { type attemptOutcomes, jobs } from "../db/tables.ts";
+import { type attemptOutcomes, type jobPools, jobs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { createClaimOrder, type Limits } from "./claim-order.ts";
 
@@ -31,6 +30,7 @@ export type Return = {
 };
 
 type Outcome = (typeof attemptOutcomes)[number];
+export type Pool = (typeof jobPools)[number];
 
 const leaseColumns = {
   id: jobs.id,
@@ -43,77 +43,34 @@ const leaseColumns = {
   crashes: jobs.crashes,
 };
 
-const unclaimed = {
-  state: "queued" as const,
-  availableAt: 0,
-  attempt: 0,
-  spent: 0,
-  faults: 0,
-  crashes: 0,
-  owner: null,
-  leaseUntil: null,
-  lastError: null,
-};
-
 export type Queue = ReturnType<typeof createQueue>;
+
+/** The cost of an attempt in progress. */
+type CostOf = (lease: Lease) => number | null;
 
 /**
  * The states of a job: queued → running → done | failed, running → queued by `putBack`, and queued | running → cancelled. The port to what
  * stores them: each change is one fenced statement (plus its history row) in the caller's transaction, and returns whether it applied.
+ * A queue sees only the jobs of its pool.
  */
-export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
-  const insert = preparedInsert(db, jobs);
-  const claimOrder = createClaimOrder({ db });
-  const queued = sql`${jobs.state} = 'queued'`;
-  const running = sql`${jobs.state} = 'running'`;
+export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">, pool: Pool = "runs") {
+  const claimOrder = createClaimOrder({ db }, pool);
+  const own = eq(jobs.pool, pool);
+  const queued = and(sql`${jobs.state} = 'queued'`, own);
+  const running = and(sql`${jobs.state} = 'running'`, own);
 
-  const { $client } = db;
-  const held = "where id = ? and attempt = ? and state = 'running'";
-  type Held = [id: string, attempt: number];
-  // Raw SQL: Drizzle needs longer to build these statements than SQLite to run them.
-  const statements = {
-    comeDue: $client.prepare<never, [at: number]>(
-      "update jobs set available_at = 0 where state = 'queued' and available_at > 0 and available_at <= ?",
-    ),
-    claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
-      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
-      where id = ? and state = 'queued'
-      returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths crashes`,
-    ),
-    begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
-      "insert into attempts (job_id, attempt, owner, started_at) values (?, ?, ?, ?)",
-    ),
-    holds: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
-    heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
-    settle: $client.prepare<never, [state: string, reason: string | null, at: number, ...Held]>(
-      `update jobs set state = ?, last_error = ?, lease_until = null, completed_at = ? ${held}`,
-    ),
-    putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
-      `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null,
-      spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${held}`,
-    ),
-    end: $client.prepare<
-      never,
-      [outcome: Outcome, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
-    >("update attempts set outcome = ?, reason = ?, cost_usd = ?, completed_at = ? where job_id = ? and attempt = ?"),
-  };
+  const statements = prepareStatements(db);
 
-  function end(lease: Lease, outcome: Outcome, reason: string | null, costUsd: number | null): void {
-    statements.end.run(outcome, reason, costUsd, now(), lease.id, lease.attempt);
+  function end(lease: Lease, outcome: Outcome, reason: string | null, costUsd: number | null, at = now()): void {
+    statements.end.run(outcome, reason, costUsd, at, lease.id, lease.attempt);
   }
 
   return {
     /** Call it in the transaction that creates the job's subject. */
     enqueue(_tx: Tx, job: { kind: string; subject: string; orgId: string; host: string; maxAttempts: number }): void {
-      const createdAt = now();
-      insert({
-        ...job,
-        ...unclaimed,
-        id: newId(createdAt),
-        createdAt,
-        startedAt: null,
-        completedAt: null,
-      });
+      const { kind, subject, orgId, host, maxAttempts } = job;
+      const at = now();
+      statements.enqueue.run(newId(at), pool, kind, subject, orgId, host, maxAttempts, at);
     },
 
     /**
@@ -156,7 +113,7 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
       return true;
     },
 
-    /** Requeues a job after `delayMs`; 0: immediately, whatever the clock says. */
+    /** Requeues a job after `delayMs`; 0: immediately, even if the clock is set back. */
     putBack(_tx: Tx, lease: Lease, { outcome, counts, delayMs, reason, costUsd }: Return): boolean {
       const availableAt = delayMs > 0 ? now() + Math.ceil(delayMs) : 0;
       const adds = (["spent", "faults", "crashes"] as const).map((counter) => (counts === counter ? 1 : 0));
@@ -169,20 +126,19 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
     bringForward: (tx: Tx, ms: number): void =>
       tx.run(sql`update ${jobs} set available_at = available_at - ${ms} where ${queued} and available_at > ${now()}`),
 
-    /** Cancels the job of a subject, whoever holds it. `costOf` returns the cost of an attempt in progress. False if the job has ended. */
-    cancel(tx: Tx, kind: string, subject: string, reason: string, costOf: (lease: Lease) => number | null): boolean {
-      const own = and(eq(jobs.kind, kind), eq(jobs.subject, subject));
+    /** Cancels the job of a subject that ended `at`, even if a process holds it. False if the job has ended. */
+    cancel(tx: Tx, kind: string, subject: string, reason: string, costOf: CostOf, at = now()): boolean {
       const row = tx
         .select({ ...leaseColumns, state: jobs.state })
         .from(jobs)
-        .where(own)
+        .where(and(eq(jobs.kind, kind), eq(jobs.subject, subject)))
         .get();
       if (!row || !(row.state === "queued" || row.state === "running")) return false;
       tx.update(jobs)
-        .set({ state: "cancelled", lastError: reason, leaseUntil: null, completedAt: now() })
+        .set({ state: "cancelled", lastError: reason, leaseUntil: null, completedAt: at })
         .where(eq(jobs.id, row.id))
         .run();
-      if (row.state === "running") end(row, "cancelled", reason, costOf(row));
+      if (row.state === "running") end(row, "cancelled", reason, costOf(row), at);
       return true;
     },
 
@@ -195,5 +151,53 @@ export function createQueue({ db, now, newId }: Pick<Deps, "db" | "now" | "newId
         .all(),
 
     countUnfinished: (): number => db.select({ n: count() }).from(jobs).where(or(queued, running)).get()?.n ?? 0,
+  };
+}
+
+/** Raw SQL: Drizzle needs longer to build these statements than SQLite to run them. */
+function prepareStatements({ $client }: Deps["db"]) {
+  const held = "where id = ? and attempt = ? and state = 'running'";
+  type Held = [id: string, attempt: number];
+  return {
+    enqueue: $client.prepare<
+      never,
+      [
+        id: string,
+        pool: Pool,
+        kind: string,
+        subject: string,
+        orgId: string,
+        host: string,
+        maxAttempts: number,
+        at: number,
+      ]
+    >(
+      `insert into jobs (id, pool, kind, subject, org_id, host, state, available_at, attempt, spent, max_attempts, faults, deaths, created_at)
+      values (?, ?, ?, ?, ?, ?, 'queued', 0, 0, 0, ?, 0, 0, ?)`,
+    ),
+    comeDue: $client.prepare<never, [at: number]>(
+      "update jobs set available_at = 0 where state = 'queued' and available_at > 0 and available_at <= ?",
+    ),
+    claim: $client.prepare<Lease, [owner: string, leaseUntil: number, at: number, id: string]>(
+      `update jobs set state = 'running', attempt = attempt + 1, owner = ?, lease_until = ?, started_at = coalesce(started_at, ?)
+      where id = ? and state = 'queued'
+      returning id, kind, subject, attempt, spent, max_attempts maxAttempts, faults, deaths crashes`,
+    ),
+    begin: $client.prepare<never, [id: string, attempt: number, owner: string, at: number]>(
+      "insert into attempts (job_id, attempt, owner, started_at) values (?, ?, ?, ?)",
+    ),
+    holds: $client.prepare<{ id: string }, Held>(`select id from jobs ${held}`),
+    heartbeat: $client.prepare<never, [leaseUntil: number, ...Held]>(`update jobs set lease_until = ? ${held}`),
+    settle: $client.prepare<never, [state: string, reason: string | null, at: number, ...Held]>(
+      `update jobs set state = ?, last_error = ?, lease_until = null, completed_at = ? ${held}`,
+    ),
+    putBack: $client.prepare<never, [availableAt: number, reason: string, ...(0 | 1)[], ...Held]>(
+      `update jobs set state = 'queued', available_at = ?, last_error = ?, lease_until = null,
+      spent = spent + ?, faults = faults + ?, deaths = deaths + ? ${held}`,
+    ),
+    end: $client.prepare<
+      never,
+      [outcome: Outcome, reason: string | null, costUsd: number | null, at: number, id: string, attempt: number]
+    >("update attempts set outcome = ?, reason = ?, cost_usd = ?, completed_at = ? where job_id = ? and attempt = ?"),
   };
 }

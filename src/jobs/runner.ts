@@ -14,7 +14,8 @@ const watchMs = 500;
 /** Smaller clock corrections are ignored, since they happen all the time. */
 const clockStepMs = 60_000;
 type RunnerOptions = SettlementOptions & {
-  concurrency: number;
+  /** Jobs that may run at once, as of now. */
+  concurrency: () => number;
   limits: Limits;
   /** How long a lease lasts without a heartbeat. */
   leaseMs?: number;
@@ -27,7 +28,7 @@ const toFault = (detail: string) => new JobFailure({ cause: "infrastructure", de
 
 /** Claims jobs while slots are free, runs them, and settles each in one transaction with its result. */
 export function createRunner(options: RunnerOptions) {
-  const { log, now, queue, commit, concurrency, limits, onError = () => {} } = options;
+  const { log, now, queue, commit, concurrency, limits, onAttempt = () => {}, onError = () => {} } = options;
   const { leaseMs = 30_000 } = options;
   const { handlerOf, settle, takeBack, finish, release, afterFailure } = createSettlement(options);
   // Stored for people who debug the table.
@@ -80,12 +81,13 @@ export function createRunner(options: RunnerOptions) {
     active.set(keyOf(lease), { lease, abort, done });
   }
 
-  /** Requeues orphaned jobs, but never those that this process is running, whatever the clock says. */
+  /** Requeues orphaned jobs, but never those that this process is running, even if the clock was set. */
   async function takeBackOrphans(which: "all" | "expired"): Promise<void> {
     const orphans = queue.listOrphans(which).filter((lease) => !active.has(keyOf(lease)));
     if (orphans.length === 0) return;
-    const taken = await commit((tx) => orphans.filter((lease) => takeBack(tx, lease)).length);
-    if (taken > 0) log.warn({ taken }, "requeued jobs of a process that died");
+    const taken = await commit((tx) => orphans.filter((lease) => takeBack(tx, lease)));
+    if (taken.length > 0) log.warn({ taken: taken.length }, "requeued jobs of a process that died");
+    for (const lease of taken) onAttempt(lease);
   }
 
   async function heartbeat(): Promise<void> {
@@ -119,8 +121,8 @@ export function createRunner(options: RunnerOptions) {
     // If the clock was set back, waiting jobs would wait longer by that amount.
     if (shift < -clockStepMs) await commit((tx) => queue.bringForward(tx, Math.round(-shift)));
     lead += shift;
-    const most = concurrency - active.size;
-    if (most === 0) return pollMs;
+    const most = concurrency() - active.size;
+    if (most <= 0) return pollMs;
     const { leases, nextDueAt } = await commit((tx) => {
       if (state !== "serving") return { leases: [], nextDueAt: null };
       const claimed = queue.claim(tx, most, owner, leaseMs, limits);

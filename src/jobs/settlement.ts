@@ -20,6 +20,8 @@ export type SettlementOptions = Pick<Deps, "log" | "now"> & {
   commit: Commit;
   /** Handlers by job kind. */
   handlers: Record<string, JobHandler>;
+  /** Called after the end of an attempt is stored, with any outcome. */
+  onAttempt?: (lease: Lease) => void;
   /** Called with every database error. */
   onError?: (error: unknown) => void;
   /** Delay before the next attempt in milliseconds, by the number of failures of the same kind. */
@@ -37,6 +39,7 @@ export function createSettlement({
   queue,
   commit,
   handlers,
+  onAttempt = () => {},
   onError = () => {},
   backoffMs = defaultBackoff,
   maxRetryAfterMs = defaultMaxRetryAfterMs,
@@ -86,6 +89,7 @@ export function createSettlement({
       try {
         if (!(await commit(write)))
           log.warn({ job: lease.id, subject: lease.subject }, "result discarded: this process no longer holds the job");
+        else onAttempt(lease);
         return;
       } catch (error) {
         onError(error);

@@ -52,11 +52,13 @@ export type Surface = {
 export type Endpoint = ReturnType<typeof createEndpoint>;
 
 /** An authorized request; `live`: its client supports streams. */
-type Visit = { caller: Caller; live: boolean; signal: AbortSignal; method: Method | undefined };
+type Visit = { caller: Caller; live: boolean; incoming: Request; method: Method | undefined };
 
 type Options = {
-  /** The service's public URL: only its own pages and those on this machine may call. */
+  /** The service's public URL: its own pages and those on this machine may call. */
   ownUrl: () => string;
+  /** Further origins whose pages may call. */
+  origins: readonly string[];
   /** Called with requests that a server rejected or couldn't answer. */
   onError: (error: unknown) => void;
 };
@@ -71,12 +73,13 @@ type ModernContext = { _meta?: Meta; notify: Notify; signal: AbortSignal };
 const serverInfo = { name: "evald", title: "evald", version };
 /** Revisions with batches: those before 2025-06-18. A missing header means the last of them. */
 const batchRevisions = new Set(["2024-11-05", "2025-03-26"]);
+const legacyRevisions = new Set([...batchRevisions, "2025-06-18", "2025-11-25"]);
 const maxBatch = 20;
 /** Lists never change while the service runs, so there are no change notifications. */
 const maxSubscriptions = 16;
 
 /** An MCP endpoint over Streamable HTTP without sessions: each request is self-contained and gets its own server. */
-export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
+export function createEndpoint(surface: Surface, { ownUrl, origins, onError }: Options) {
   const { capabilities, instructions, handlers } = surface;
   /** The newer SDK creates the servers itself, and passes only the request. */
   const visits = new WeakMap<Request, Visit>();
@@ -118,7 +121,7 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
 
   /** Answers one POST of an authorized caller. Throws forbidden for another site's Origin, and too_large. */
   async function handle(incoming: Request, caller: Caller): Promise<Response> {
-    checkOrigin(incoming.headers.get("origin"), ownUrl());
+    checkOrigin(incoming.headers.get("origin"), ownUrl(), origins);
     const body = await readMessage(incoming);
     if (body instanceof Response) return body;
     const refusal = refuseBatch(body, incoming.headers.get("mcp-protocol-version"));
@@ -126,9 +129,10 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
     const live = incoming.headers.get("accept")?.includes("text/event-stream") ?? false;
     const request = withHeaders(incoming);
     const { method, params } = (body ?? {}) as { method?: unknown; params?: unknown };
-    const visit = { caller, live, signal: incoming.signal, method: toMethod(method) };
+    const visit = { caller, live, incoming, method: toMethod(method) };
     visits.set(request, visit);
-    if (!(await isLegacyRequest(request, body))) return modern.fetch(request, { parsedBody: body });
+    const isLegacy = eraOf(body, request.headers.get("mcp-protocol-version")) ?? (await isLegacyRequest(request, body));
+    if (!isLegacy) return modern.fetch(request, { parsedBody: body });
     const enableJsonResponse = !(live && visit.method && surface.streams(visit.method, params));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse });
     await legacyServer(visit).connect(transport);
@@ -139,16 +143,36 @@ export function createEndpoint(surface: Surface, { ownUrl, onError }: Options) {
   return { handle };
 }
 
+const versionKey = "io.modelcontextprotocol/protocolVersion";
+
+/**
+ * What `isLegacyRequest` returns for the usual requests, without validating them as a whole, which the server that gets them does anyway. null:
+ * it has to decide.
+ */
+function eraOf(body: unknown, revision: string | null): boolean | null {
+  const { jsonrpc, id, method, params, ...rest } = (body ?? {}) as Record<string, unknown>;
+  const isRequest = jsonrpc === "2.0" && (typeof id === "string" || Number.isInteger(id)) && toMethod(method);
+  if (!isRequest || Object.keys(rest).length > 0 || params === null || typeof params !== "object") return null;
+  const { _meta } = params as { _meta?: unknown };
+  if (_meta === undefined) return revision === null || legacyRevisions.has(revision) ? true : null;
+  return _meta !== null && typeof _meta === "object" && versionKey in _meta ? false : null;
+}
+
 type Meta = { progressToken?: string | number };
 type Notify = (notification: { method: string; params: Record<string, unknown> }) => Promise<void>;
 
-function toCall({ caller, live, signal }: Visit, meta: Meta | undefined, notify: Notify, cancelled: AbortSignal): Call {
+function toCall(
+  { caller, live, incoming }: Visit,
+  meta: Meta | undefined,
+  notify: Notify,
+  cancelled: AbortSignal,
+): Call {
   const progressToken = live ? meta?.progressToken : undefined;
   return {
     caller,
     // Created only for tools that use it.
     get signal() {
-      return AbortSignal.any([signal, cancelled]);
+      return AbortSignal.any([incoming.signal, cancelled]);
     },
     progress(progress, total, message) {
       if (progressToken === undefined) return;
@@ -176,8 +200,8 @@ function withHeaders(incoming: Request): Request {
 }
 
 /** Another site's page must not use the browser of someone who can reach this service. */
-function checkOrigin(origin: string | null, own: string): void {
-  if (origin === null || origin === new URL(own).origin) return;
+function checkOrigin(origin: string | null, own: string, others: readonly string[]): void {
+  if (origin === null || origin === new URL(own).origin || others.includes(origin)) return;
   const hostname = URL.parse(origin)?.hostname ?? "";
   if (/^https?:/.test(origin) && ["localhost", "127.0.0.1", "[::1]"].includes(hostname)) return;
   throw new AppError("forbidden", `Requests from the origin ${JSON.stringify(origin.slice(0, 200))} are not allowed.`);

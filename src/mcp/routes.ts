@@ -1,7 +1,7 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import type { Caller } from "../auth/gate.ts";
-import { errors, operation } from "../http/operation.ts";
+import { ApiError, errors, operation } from "../http/operation.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** Path of the endpoint below the base URL. */
@@ -19,23 +19,29 @@ const Message = Type.Object(
   },
 );
 
-/** The MCP endpoint, created on first use. Methods other than POST are rejected before routing. */
-export const mcpRoutes = (endpoint: () => Promise<Endpoint>, callerOf: (request: Request) => Caller) =>
+/** Revisions before 2025-06-18 have batches. */
+const Messages = Type.Union([Message, Type.Array(Message)], { description: "One message, or a batch" });
+
+const answers = { 200: Messages, ...errors(413), 400: Type.Union([ApiError, Message]) };
+
+/** The MCP endpoint, created on first use by a kind of key. Methods other than POST are rejected before routing. */
+export const mcpRoutes = (endpointOf: (caller: Caller) => Promise<Endpoint>, callerOf: (request: Request) => Caller) =>
   new Elysia({ name: "mcp" }).post(
     mcpPath,
-    async ({ request }) => (await endpoint()).handle(request, callerOf(request)),
+    async ({ request }) => {
+      const caller = callerOf(request);
+      return (await endpointOf(caller)).handle(request, caller);
+    },
     {
       parse: "none",
-      ...operation(
-        "MCP",
-        "mcp",
-        "Send a Model Context Protocol message",
-        { 200: Message, ...errors(400, 413) },
-        {
-          description:
-            "Stateless Streamable HTTP: each request holds one message and gets one response. Supports protocol revisions up to 2025-11-25 and 2026-07-28. GET and DELETE return 405.",
-          requestBody: { required: true, content: { "application/json": { schema: Message } } },
+      ...operation("MCP", "mcp", "Send a Model Context Protocol message", answers, {
+        description:
+          "Stateless Streamable HTTP: each request holds one message and gets one response. Supports protocol revisions up to 2025-11-25 and 2026-07-28. GET and DELETE return 405.",
+        responses: {
+          ...operation("", "", "", answers).detail.responses,
+          202: { description: "Accepted: a notification or a response has no response" },
         },
-      ),
+        requestBody: { required: true, content: { "application/json": { schema: Messages } } },
+      }),
     },
   );

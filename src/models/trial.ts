@@ -31,7 +31,7 @@ export async function tryModel(access: ModelAccess, now: () => number) {
   try {
     let failed: unknown;
     const { stream } = streamText({
-      model: toModel({ ...access, ...session }),
+      model: await toModel({ ...access, ...session }),
       prompt: question,
       tools: { look: tool({ description: "Look up a word.", inputSchema: z.object({ word: z.string() }) }) },
       maxOutputTokens,

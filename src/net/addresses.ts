@@ -39,7 +39,7 @@ const rangeNames: Record<string, string> = {
 
 /** Decides by the operator's rules which addresses may be reached. */
 export type Places = {
-  /** False if no rule can allow the port, whatever the name resolves to. */
+  /** False if no rule allows the port for any address. */
   portPossible(port: number): boolean;
   /** Why connecting to the address under that host name is not allowed; null if it is. `host` without brackets. */
   objection(host: string, address: string, port: number): string | null;

@@ -18,7 +18,7 @@ function headerLabel(contentType: string | null): string | null {
 function metaLabel(body: Uint8Array): string | null {
   const head = new TextDecoder("latin1").decode(body.subarray(0, 1024));
   const label = /<meta[^>]+charset\s*=\s*["']?\s*([^\s"'/>;]+)/i.exec(head)?.[1] ?? null;
-  // A meta tag that is readable as single bytes rules out UTF-16, whatever it claims.
+  // A meta tag that is readable as single bytes rules out UTF-16, even if it names it.
   return label && /^utf-?16/i.test(label) ? "utf-8" : label;
 }
 

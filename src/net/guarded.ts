@@ -9,6 +9,7 @@ import { sendRequest } from "./http-request.ts";
 import { createMapping } from "./mapping.ts";
 import { type Lookup, resolve } from "./resolve.ts";
 import { createSlots } from "./slots.ts";
+import { type Agents, createTunnelAgents, type TunnelProxy } from "./tunnels.ts";
 
 export { GuardError, type GuardErrorKind } from "./failure.ts";
 
@@ -22,6 +23,8 @@ export type GuardedRequest = {
   timeoutMs?: number;
   /** Limit of the decoded body. Default 5 MiB. */
   maxBytes?: number;
+  /** Cuts a longer body at `maxBytes` instead of failing. */
+  cutsBody?: boolean;
   /** Default true. At most 5 redirects, each checked. */
   followRedirects?: boolean;
 };
@@ -54,14 +57,18 @@ export type GuardOptions = {
   allow: readonly AllowRule[];
   urlMap?: Record<string, string>;
   userAgent: string;
+  /** Default true. False for requests that must not fail because a host closed an idle connection. */
+  keepsAlive?: boolean;
   /** Concurrent requests per host and port. Default 4. */
   maxPerHost?: number;
   now: () => number;
   /** Resolves a host name to all its addresses. Default: the system resolver. */
   lookup?: Lookup;
+  /** Resolves, checks and connects hosts in place of this process, which needs no network then. `allow` and `lookup` are its own. */
+  proxy?: TunnelProxy | null | undefined;
 };
 
-const maxRedirects = 5;
+export const maxRedirects = 5;
 const kept = { keepAlive: true, timeout: 15_000 };
 // Not requested: zstd, because Bun accepts truncated bodies, and deflate, because some servers omit its zlib wrapper.
 const acceptEncoding = "gzip, br";
@@ -84,15 +91,16 @@ const credentials = ["authorization", "cookie", "proxy-authorization"];
  * and redirect checked, bounded in time, size and decompression.
  */
 export function createGuard(options: GuardOptions): Guard {
-  const { now, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
+  const { now, proxy = null, lookup = (hostname) => dns.lookup(hostname, { all: true }) } = options;
   const places = createPlaces(options.allow);
   const mapping = createMapping(options.urlMap ?? {});
   const slots = createSlots(options.maxPerHost ?? 4);
   // Not shared: a kept-alive connection was checked against this guard's rules only.
-  const agents = { "http:": new http.Agent(kept), "https:": new https.Agent(kept) };
+  const agents = createAgents(proxy, options.keepsAlive === false ? {} : kept);
+  const fresh = createAgents(proxy, {});
 
   async function request(address: string, init: GuardedRequest = {}): Promise<GuardedResponse> {
-    const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true } = init;
+    const { timeoutMs = 30_000, maxBytes = 5 * 1024 * 1024, followRedirects = true, cutsBody = false } = init;
     const redirects: string[] = [];
     const seen = new Set<string>();
     let method: string = init.method ?? "GET";
@@ -107,8 +115,8 @@ export function createGuard(options: GuardOptions): Guard {
       const target = (status: number, answered: Headers) =>
         followRedirects && redirectStatus.includes(status) ? answered.get("location") : null;
       const answer = await within(init.signal, timeoutMs - ms, timeoutMs, url, async (signal) => {
-        const addresses = await resolve(real, places, lookup, signal);
-        const agent = agents[real.protocol as keyof typeof agents];
+        const addresses = proxy ? null : await resolve(real, places, lookup, signal);
+        const agent = agents[real.protocol as keyof Agents];
         const wantsBody = (status: number, answered: Headers) => target(status, answered) === null;
         return sendRequest({
           url: real,
@@ -117,7 +125,9 @@ export function createGuard(options: GuardOptions): Guard {
           body,
           addresses,
           agent,
+          fresh,
           maxBytes,
+          cutsBody,
           connectMs,
           signal,
           wantsBody,
@@ -126,7 +136,7 @@ export function createGuard(options: GuardOptions): Guard {
       ms += now() - start;
       const location = target(answer.status, answer.headers);
       if (location === null)
-        return { url: url.href, mappedUrl: real === url ? null : real.href, ...answer, redirects, ms };
+        return { url: url.href, mappedUrl: mapping.toShown(url)?.href ?? null, ...answer, redirects, ms };
       const next = follow(location, real, (received) => mapping.toCaller(received, url));
       redirects.push(url.href);
       seen.add(`${method} ${url.href}`);
@@ -150,9 +160,12 @@ export function createGuard(options: GuardOptions): Guard {
   return {
     request,
     text: ({ body, headers }) => decodeText(body, headers.get("content-type")),
-    mapped: (url) => (URL.canParse(url) ? (mapping.toReal(new URL(url))?.href ?? null) : null),
+    mapped: (url) => (URL.canParse(url) ? (mapping.toShown(new URL(url))?.href ?? null) : null),
   };
 }
+
+const createAgents = (proxy: TunnelProxy | null, options: http.AgentOptions): Agents =>
+  proxy ? createTunnelAgents(proxy, options) : { "http:": new http.Agent(options), "https:": new https.Agent(options) };
 
 function parse(address: string): URL {
   if (!URL.canParse(address)) throw new GuardError("refused", address, `${JSON.stringify(address)} is not a valid URL`);

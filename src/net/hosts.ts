@@ -34,6 +34,8 @@ export type HostListOptions = {
   operatorHosts: readonly string[];
 };
 
+export const everyHost: HostList = { permits: () => true, isOwn: () => false, objection: () => "" };
+
 /** Compiles the hosts that a run may reach: those of its own URLs, the package registries and the operator's list. */
 export function createHostList({ addresses, docsAddresses, operatorHosts }: HostListOptions): HostList {
   const own = [...docsAddresses, ...addresses].flatMap((address) => hostOf(address) ?? []);

@@ -1,9 +1,11 @@
 import http from "node:http";
 import https from "node:https";
+import type net from "node:net";
 import { isIP } from "node:net";
 import { pipeline, type Readable } from "node:stream";
 import zlib from "node:zlib";
 import { GuardError, toGuardError } from "./failure.ts";
+import type { Agents } from "./tunnels.ts";
 
 /** A host address that passed the checks. */
 export type CheckedAddress = { address: string; family: number };
@@ -12,8 +14,8 @@ type Opening = {
   url: URL;
   method: string;
   headers: Record<string, string>;
-  /** All passed the checks. */
-  addresses: CheckedAddress[];
+  /** All passed the checks. null: the agent's proxy resolves and checks them. */
+  addresses: CheckedAddress[] | null;
   agent: http.Agent;
   connectMs: number;
 };
@@ -21,6 +23,10 @@ type Opening = {
 export type RequestOptions = Opening & {
   body?: string | undefined;
   maxBytes: number;
+  /** Cuts a longer body instead of failing. */
+  cutsBody?: boolean;
+  /** Agents without keep-alive, to retry a request whose kept-alive connection was closed. */
+  fresh: Agents;
   /** Its reason becomes the error. */
   signal: AbortSignal;
   /** False: the body is not read. */
@@ -31,23 +37,24 @@ export type Answer = { status: number; headers: Headers; body: Uint8Array };
 
 const maxHeaderSize = 64 * 1024;
 
-/** Agents without keep-alive, to retry a request whose kept-alive connection was closed. */
-const fresh = { "http:": new http.Agent(), "https:": new https.Agent() };
-
 /** Sends one request to a checked address and reads the response, without redirects. Throws GuardError. */
 export async function sendRequest(options: RequestOptions): Promise<Answer> {
   const { url, method, signal } = options;
   signal.throwIfAborted();
   let answering = false;
   const request = openRequest(options);
-  const stop = () => request.destroy(signal.reason);
+  const { promise, resolve, reject } = Promise.withResolvers<http.IncomingMessage>();
+  const stop = () => {
+    request.destroy(signal.reason);
+    // Without a connection, the request reports it only when it has one.
+    reject(signal.reason);
+  };
   signal.addEventListener("abort", stop);
   try {
-    const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-      request.once("response", resolve);
-      request.on("error", reject);
-      request.end(options.body);
-    });
+    request.once("response", resolve);
+    request.on("error", reject);
+    request.end(options.body);
+    const response = await promise;
     answering = true;
     response.on("error", () => {});
     const status = response.statusCode ?? 0;
@@ -65,8 +72,9 @@ export async function sendRequest(options: RequestOptions): Promise<Answer> {
     if (signal.aborted) throw signal.reason;
     // A host may close a kept-alive connection just as it is reused; that is not a failure of the host.
     const gone = request.reusedSocket && !answering && isDisconnect(error) && (method === "GET" || method === "HEAD");
-    if (gone) return sendRequest({ ...options, agent: fresh[url.protocol as keyof typeof fresh] });
-    throw toGuardError(error, url, answering);
+    if (gone) return sendRequest({ ...options, agent: options.fresh[url.protocol as keyof Agents] });
+    const { kind, message } = toGuardError(error, url, answering);
+    throw new GuardError(kind, url.href, message);
   } finally {
     signal.removeEventListener("abort", stop);
   }
@@ -87,24 +95,32 @@ export function openRequest({ url, method, headers, addresses, agent, connectMs 
     headers: { ...headers, host: url.host },
     agent,
     maxHeaderSize,
-    lookup: (_host, lookupOptions, done) => {
-      if (lookupOptions.all) done(null, addresses);
-      else done(null, addresses[0]!.address, addresses[0]!.family);
-    },
+    ...(addresses && { lookup: lookupOf(addresses) }),
     ...(secure && { rejectUnauthorized: true, servername: isIP(hostname) ? "" : hostname }),
   });
-  const timer = setTimeout(() => {
-    const text = `${url.host} did not accept the connection within ${connectMs / 1000} s`;
-    request.destroy(new GuardError("timeout", url.href, text));
-  }, connectMs);
-  const connected = () => clearTimeout(timer);
-  request.once("close", connected);
+  // A proxy limits the time of its own connection; here it is that of the TLS handshake.
   request.once("socket", (socket) => {
-    if (socket.connecting) socket.once(secure ? "secureConnect" : "connect", connected);
-    else connected();
+    const isShaking = secure && "secureConnecting" in socket && socket.secureConnecting === true;
+    if (!socket.connecting && !isShaking) return;
+    const timer = setTimeout(() => request.destroy(notAccepted(url, connectMs)), connectMs);
+    const connected = () => clearTimeout(timer);
+    request.once("close", connected);
+    socket.once(secure ? "secureConnect" : "connect", connected);
   });
   return request;
 }
+
+/** The failure of a host that has not accepted a connection in time. */
+export const notAccepted = (url: URL, connectMs: number) =>
+  new GuardError("timeout", url.href, `${url.host} did not accept the connection within ${connectMs / 1000} s`);
+
+/** Answers lookups of `net.connect` with checked addresses. */
+export const lookupOf =
+  (addresses: CheckedAddress[]): net.LookupFunction =>
+  (_host, { all }, done) => {
+    if (all) done(null, addresses);
+    else done(null, addresses[0]!.address, addresses[0]!.family);
+  };
 
 function toHeaders(raw: string[]): Headers {
   const headers = new Headers();
@@ -118,7 +134,8 @@ function toHeaders(raw: string[]): Headers {
   return headers;
 }
 
-async function read(response: http.IncomingMessage, { url, method, maxBytes }: RequestOptions): Promise<Uint8Array> {
+async function read(response: http.IncomingMessage, options: RequestOptions): Promise<Uint8Array> {
+  const { url, method, maxBytes, cutsBody } = options;
   const tooLarge = () =>
     new GuardError("too_large", url.href, `${url.host} sent a body larger than the limit of ${maxBytes} bytes`);
   const { "content-length": length, "content-encoding": encoding = "" } = response.headers;
@@ -129,14 +146,16 @@ async function read(response: http.IncomingMessage, { url, method, maxBytes }: R
     .map((coding) => coding.trim())
     .filter((coding) => !empty && coding !== "" && coding !== "identity")
     .reverse();
-  if (!empty && codings.length === 0 && Number(length) > maxBytes) throw tooLarge();
+  if (!empty && codings.length === 0 && Number(length) > maxBytes && !cutsBody) throw tooLarge();
   const source = decode(response, codings, url);
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of source as AsyncIterable<Uint8Array>) {
     size += chunk.length;
-    if (size > maxBytes) throw tooLarge();
+    if (size > maxBytes && !cutsBody) throw tooLarge();
     chunks.push(chunk);
+    // Leaving the loop closes the connection.
+    if (size > maxBytes) return new Uint8Array(Buffer.concat(chunks).subarray(0, maxBytes));
   }
   return new Uint8Array(Buffer.concat(chunks));
 }

@@ -50,31 +50,84 @@ function placeOf(name: string): { key: string; origin: string } | null {
   return { key: scheme || implied ? origin : place, origin };
 }
 
+/** The hosts that a urlMap replaces, with the URL of each: the same for all spellings of a key. Sorted. */
+export const placesOf = (urlMap: Record<string, string>): [host: string, url: string][] =>
+  Object.entries(urlMap)
+    .map(([name, url]): [string, string] => {
+      const place = placeOf(name);
+      return [place ? new URL(place.origin).host : name, url.replace(/[?#].*$/, "").replace(/\/$/, "")];
+    })
+    .sort();
+
+/** The hosts that a urlMap replaces: two maps with the same hosts are previews of the same place. */
+export const hostsOf = (urlMap: Record<string, string>): string =>
+  [...new Set(placesOf(urlMap).map(([host]) => host))].join(" ");
+
 /** The keys that can match a URL, most specific first. */
 export const keysOf = ({ origin, host, hostname }: URL): string[] => [origin, host, hostname];
 
+const pairsOf = (search: string): string[] => search.replace(/^\?/, "").split("&").filter(Boolean);
+
+/** Secrets in a urlMap: previews take bypass tokens in the query of their URL. */
+export const secretsOf = (urlMap: Record<string, string>): string[] =>
+  Object.values(urlMap)
+    .flatMap((value) => pairsOf(httpUrl(value)?.search ?? ""))
+    .map((pair) => decoded(pair.slice(pair.indexOf("=") + 1)));
+
+/** A urlMap for people and reports, without the queries of its values. */
+export const shownUrlMap = (urlMap: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(urlMap).map(([name, value]) => {
+      const url = httpUrl(value);
+      return [name, url?.search ? value.replace(/\?[^#]*/, "?redacted") : value];
+    }),
+  );
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export type Mapping = {
-  /** The mapped URL; null if no key matches. */
+  /** The mapped URL with the query of its urlMap value; null if no key matches. */
   toReal(url: URL): URL | null;
+  /** The mapped URL for events and messages: without the query of the urlMap value, which may hold a token. */
+  toShown(url: URL): URL | null;
   /** Translates a URL that the mapped host of `current` sent back to the caller's host names. */
   toCaller(received: URL, current: URL): URL;
 };
 
 /** Compiles a urlMap; the most specific key wins. Throws what `parseUrlMap` throws. */
 export function createMapping(urlMap: Record<string, string>): Mapping {
-  const places = parseUrlMap(urlMap).map((place) => ({ ...place, prefix: place.target.pathname.replace(/\/+$/, "") }));
+  const places = parseUrlMap(urlMap).map((place) => ({
+    ...place,
+    prefix: place.target.pathname.replace(/\/+$/, ""),
+    query: pairsOf(place.target.search),
+  }));
   const byKey = new Map(places.map((place) => [place.key, place]));
   const find = (url: URL) => keysOf(url).flatMap((key) => byKey.get(key) ?? [])[0];
+  function toShown(url: URL): URL | null {
+    const place = find(url);
+    if (!place) return null;
+    const shown = new URL(url);
+    shown.protocol = place.target.protocol;
+    shown.host = place.target.host;
+    // Setting `host` without a port keeps the old port.
+    shown.port = place.target.port;
+    shown.pathname = place.prefix + url.pathname;
+    return shown;
+  }
   return {
+    toShown,
     toReal(url) {
-      const place = find(url);
-      if (!place) return null;
-      const real = new URL(url);
-      real.protocol = place.target.protocol;
-      real.host = place.target.host;
-      // Setting `host` without a port keeps the old port.
-      real.port = place.target.port;
-      real.pathname = place.prefix + url.pathname;
+      const real = toShown(url);
+      const query = find(url)?.query ?? [];
+      if (!real || query.length === 0) return real;
+      const own = pairsOf(url.search);
+      real.search = [...own, ...query.filter((pair) => !own.includes(pair))].join("&");
       return real;
     },
     toCaller(received, current) {
@@ -87,7 +140,10 @@ export function createMapping(urlMap: Record<string, string>): Mapping {
       if (!place) return received;
       const origin = place === own ? current.origin : place.origin;
       const path = candidates[0] ? received.pathname.slice(place.prefix.length) : received.pathname;
-      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${received.search}${received.hash}`);
+      const pairs = pairsOf(received.search);
+      const search = pairs.filter((pair) => !place.query.includes(pair)).join("&");
+      const kept = pairs.length === 0 ? received.search : search && `?${search}`;
+      return new URL(`${origin}${path.startsWith("/") ? path : `/${path}`}${kept}${received.hash}`);
     },
   };
 }

@@ -80,7 +80,7 @@ function toStream(answer: http.IncomingMessage, signal: AbortSignal): ReadableSt
   });
 }
 
-/** Why a URL can't be reached whatever its name resolves to: a private address or another port; null if it may be. */
+/** Why a URL can't be reached, before its name is resolved: a private address or another port; null if it may be. */
 export function objectionTo(address: string, allow: readonly AllowRule[]): string | null {
   const { hostname, port, protocol } = new URL(address);
   const host = hostname.replace(/^\[|\]$/g, "");
@@ -90,7 +90,7 @@ export function objectionTo(address: string, allow: readonly AllowRule[]): strin
   return places.portPossible(number) ? null : closedPort(host, number);
 }
 
-/** A fetch over a unix socket, whatever the host of the URL. `onAnswer` sees each response first. */
+/** A fetch over a unix socket. The host of the URL is ignored. `onAnswer` sees each response first. */
 export const viaSocket = (unix: string, onAnswer: (response: Response) => void): typeof fetch => {
   const send = async (url: string | URL | Request, init?: RequestInit) => {
     const response = await fetch(url, { ...init, unix, ...{ timeout: false } });

@@ -1,7 +1,8 @@
-import { and, asc, count, desc, eq, isNotNull, ne, or, type SQL, sql } from "drizzle-orm";
-import { type promptStatuses, prompts } from "../db/tables.ts";
+import { and, asc, count, desc, eq, isNotNull, isNull, ne, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { type promptStatuses, prompts, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import { columnOf, isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
 import type { PromptSummary } from "./schema.ts";
 
@@ -21,6 +22,9 @@ export type PromptLine = {
 
 /** `status` all: including archived ones; default: all others. `search` matches title and text, ignoring case. */
 export type PromptFilter = { search?: string; status?: Status | "all"; tag?: string };
+
+export const promptColumns = ["title", "score", "next"] as const;
+export type PromptSort = Sort<(typeof promptColumns)[number]>;
 
 /** Maximum number of prompts in a select. */
 const maxChoices = 200;
@@ -60,6 +64,9 @@ const toLine = ({ nextSlotAt, ...rest }: Omit<PromptLine, "nextSlotAt"> & { next
   nextSlotAt: toIso(nextSlotAt),
 });
 
+/** Whether a prompt has the tag. */
+export const hasTag = (tag: string): SQL => sql`exists (select 1 from json_each(${prompts.tags}) where value = ${tag})`;
+
 function matching(org: OrgId, { search, status, tag }: PromptFilter): SQL | undefined {
   const has = (column: typeof prompts.title | typeof prompts.text) =>
     sql`instr(lower(${column}), ${search?.toLowerCase()}) > 0`;
@@ -67,22 +74,55 @@ function matching(org: OrgId, { search, status, tag }: PromptFilter): SQL | unde
     eq(prompts.orgId, org),
     status === undefined ? ne(prompts.status, "archived") : undefined,
     status === undefined || status === "all" ? undefined : eq(prompts.status, status),
-    tag === undefined ? undefined : sql`exists (select 1 from json_each(${prompts.tags}) where value = ${tag})`,
+    tag === undefined ? undefined : hasTag(tag),
     search ? or(has(prompts.title), has(prompts.text)) : undefined,
   );
 }
 
-/** Lists of prompts, newest first. */
+const isLive = sql`${reports.status} = 'published' and ${runs.urlMap} = '{}'`;
+
+/** The score of the report that a prompt shows: the newest live one, of the first agent of its evaluation. */
+const latestScore = sql`(
+  select ${reports.score} from ${runs} join ${reports} on ${reports.runId} = ${runs.id}
+  where ${runs.orgId} = ${prompts.orgId} and ${runs.evalRequestId} = (
+    select ${runs.evalRequestId} from ${reports} join ${runs} on ${runs.id} = ${reports.runId}
+    where ${reports.orgId} = ${prompts.orgId} and ${reports.promptId} = ${prompts.id} and ${isLive}
+    order by ${reports.runId} desc limit 1
+  ) and ${isLive}
+  order by ${runs.agentIndex} > 0, ${runs.id} desc limit 1
+)`;
+
+const sortKeys = {
+  title: sql`lower(coalesce(${prompts.title}, ${prompts.text}))`,
+  score: latestScore,
+  next: sql`${prompts.nextSlotAt}`,
+};
+
+/** Prompts without a value are last in both directions. */
+const orderOf = (sort: PromptSort | undefined): SQL[] => {
+  if (sort === undefined) return [desc(prompts.id)];
+  const key = sortKeys[columnOf(sort)];
+  return [isDescending(sort) ? sql`${key} desc nulls last` : sql`${key} asc nulls last`, desc(prompts.id)];
+};
+
+/** Prompts on a results page. */
+const maxResults = 100;
+
+/** Lists of prompts, newest first unless sorted. */
 export function createPromptLists({ db }: Pick<Deps, "db">) {
   const totalOf = (where: SQL | undefined) => db.select({ n: count() }).from(prompts).where(where).get()?.n ?? 0;
 
-  function listLines(org: OrgId, filter: PromptFilter, { limit, offset }: Page): Paged<PromptLine> {
+  function listLines(
+    org: OrgId,
+    { sort, ...filter }: PromptFilter & { sort?: PromptSort },
+    { limit, offset }: Page,
+  ): Paged<PromptLine> {
     const where = matching(org, filter);
     const rows = db
       .select(lineColumns)
       .from(prompts)
       .where(where)
-      .orderBy(desc(prompts.id))
+      .orderBy(...orderOf(sort))
       .limit(limit)
       .offset(offset);
     return { items: rows.all().map(toLine), total: totalOf(where) };
@@ -106,15 +146,25 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
 
     listLines,
 
-    /** The organization of a prompt whose badge is public; null for all others. */
-    findBadgeOrg(id: string): OrgId | null {
-      const where = and(
-        eq(prompts.id, id.toLowerCase()),
-        eq(prompts.hasPublicBadge, true),
-        ne(prompts.status, "archived"),
-      );
-      return (db.select({ org: prompts.orgId }).from(prompts).where(where).get()?.org ?? null) as OrgId | null;
+    /** The prompt whose public badge has this token; null: none, or it was revoked. */
+    findBadge(token: string): { org: OrgId; promptId: string; isArchived: boolean } | null {
+      const row = db
+        .select({ org: prompts.orgId, promptId: prompts.id, status: prompts.status })
+        .from(prompts)
+        .where(eq(prompts.badgeToken, token))
+        .get();
+      return row ? { org: row.org as OrgId, promptId: row.promptId, isArchived: row.status === "archived" } : null;
     },
+
+    /** The prompts on the results page of an organization, without archived ones, in alphabetical order of their titles; at most 100. */
+    listOnResultsPage: (org: OrgId): { id: string; title: string | null }[] =>
+      db
+        .select({ id: prompts.id, title: prompts.title })
+        .from(prompts)
+        .where(and(matching(org, {}), eq(prompts.isOnResultsPage, true)))
+        .orderBy(sql`lower(${prompts.title}) nulls last`, asc(prompts.id))
+        .limit(maxResults)
+        .all(),
 
     /** The tags of the prompts that are not archived, in alphabetical order. */
     listTags: (org: OrgId): string[] =>
@@ -129,6 +179,19 @@ export function createPromptLists({ db }: Pick<Deps, "db">) {
     /** Options of a filter by prompt: the newest 200, including archived ones. */
     listChoices: (org: OrgId): PromptLine[] =>
       listLines(org, { status: "all" }, { limit: maxChoices, offset: 0 }).items,
+
+    /** The ID of the first prompt that is not archived and not of one of these providers; null if there is none. */
+    findFirst(org: OrgId, exceptProviders: string[]): string | null {
+      const isOther = or(isNull(prompts.targetProviderId), notInArray(prompts.targetProviderId, exceptProviders));
+      const found = db
+        .select({ id: prompts.id })
+        .from(prompts)
+        .where(and(matching(org, {}), isOther))
+        .orderBy(asc(prompts.id))
+        .limit(1)
+        .get();
+      return found?.id ?? null;
+    },
 
     /** The prompts whose schedule runs next, soonest first. */
     listDue: (org: OrgId, limit: number): PromptLine[] =>

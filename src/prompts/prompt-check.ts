@@ -8,9 +8,38 @@ import type { Deps, OrgId } from "../deps.ts";
 import { AppError, invalidField } from "../errors.ts";
 import { frequencyProblem } from "../jobs/schedule.ts";
 import { checkHttpUrl } from "../schema.ts";
-import type { DeclaredCheck, WorkspaceSetup } from "./schema.ts";
+import type { DeclaredCheck } from "./schema.ts";
+import { ownStarts } from "./starts.ts";
+import { templateVarsOf } from "./template.ts";
+import { checkParts, checkWorkspace, leadsOut } from "./workspace-check.ts";
 
 export type PromptRow = typeof prompts.$inferSelect;
+
+/** Throws bad_request for an invalid frequency. */
+export function checkFrequency(frequency: string | null): void {
+  const problem = frequency === null ? null : frequencyProblem(frequency);
+  if (problem !== null) throw invalidField("frequency", problem);
+}
+
+type Scheduled = Pick<PromptRow, "frequency" | "status" | "templateVars" | "templateDefaults"> &
+  Parameters<typeof ownStarts>[0];
+
+/** Refuses a schedule whose runs could only fail. Throws bad_request that names the field. */
+export function checkSchedule(row: Scheduled, provider: Parameters<typeof ownStarts>[1]): void {
+  if (row.frequency === null) return;
+  checkFrequency(row.frequency);
+  const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
+  if (missing.length > 0)
+    throw invalidField(
+      "frequency",
+      `scheduled prompts need a default for each variable; templateDefaults lacks ${missing.join(", ")}`,
+    );
+  if (row.status === "active" && ownStarts(row, provider).length === 0)
+    throw invalidField(
+      "frequency",
+      "scheduled prompts need a start URL; set additionalUrls or a targetProviderId whose provider has a docsUrl, or name a URL in text",
+    );
+}
 
 export type AgentParts = {
   /** All agents, the default first; prompts with an unknown or unavailable one are rejected. */
@@ -23,6 +52,8 @@ export type AgentParts = {
 };
 
 type Choice = Pick<PromptRow, "agent" | "model">;
+type Named = Pick<PromptRow, "agent" | "model" | "agents">;
+type Chosen = { agent: string; model: string | null };
 
 /** Whether an agent can use a model. */
 const usable = (agent: AgentChoice | undefined, model: string | null): boolean => {
@@ -32,10 +63,6 @@ const usable = (agent: AgentChoice | undefined, model: string | null): boolean =
     (agent.providers === null || (provider !== undefined && agent.providers.includes(provider)))
   );
 };
-
-/** Variables that connect commands to the network and its certificates, or that could replace programs. */
-const reservedVariables =
-  /^(PATH|HOME|USER|TMPDIR|PWD|SHELL|LD_.*|EVALD_.*|(https?|all|no|ftp)_proxy|SSL_CERT_.*|.*_CA_(BUNDLE|CERTS|INFO)|GIT_SSL_.*|NODE_OPTIONS)$/i;
 
 /** Validation of a prompt, and the choice of the agent for its runs. */
 export function createPromptCheck(
@@ -79,58 +106,48 @@ export function createPromptCheck(
   /** Returns the row to store, with IDs in lower case. Throws bad_request that names the field. */
   function check(org: OrgId, row: PromptRow): PromptRow {
     const targetProviderId = row.targetProviderId?.toLowerCase() ?? null;
-    if (targetProviderId !== null) {
-      const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId));
-      if (!db.select({ id: providers.id }).from(providers).where(own).get())
-        throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
-    }
+    const { docsUrl, productUrl } = providers;
+    const own = and(eq(providers.orgId, org), eq(providers.id, targetProviderId ?? ""));
+    const provider = db.select({ docsUrl, productUrl }).from(providers).where(own).get() ?? null;
+    if (targetProviderId !== null && provider === null)
+      throw invalidField("targetProviderId", `no provider has the ID ${targetProviderId}`);
     for (const [i, { url }] of (row.additionalUrls ?? []).entries()) checkHttpUrl(`additionalUrls.${i}.url`, url);
     for (const [i, declared] of (row.declaredChecks ?? []).entries())
       checkDeclaredCheck(`declaredChecks.${i}`, declared);
-    if (row.workspace !== null) checkWorkspace(org, row.workspace);
-    const problem = row.frequency === null ? null : frequencyProblem(row.frequency);
-    if (problem !== null) throw invalidField("frequency", problem);
-    const missing = (row.templateVars ?? []).filter((name) => !Object.hasOwn(row.templateDefaults ?? {}, name));
-    if (row.frequency !== null && missing.length > 0)
+    for (const [i, wording] of (row.wordings ?? []).entries()) {
+      const unknown = templateVarsOf(wording)?.filter((name) => !row.templateVars?.includes(name)) ?? [];
+      if (unknown.length > 0)
+        throw invalidField(`wordings.${i}`, `text and endGoal have no variable named ${unknown.join(", ")}`);
+    }
+    if (row.workspace !== null) checkWorkspace(row.workspace, (id) => hasArchive(org, id));
+    if (row.templateVars?.includes("__proto__"))
       throw invalidField(
-        "frequency",
-        `scheduled prompts need a default for each variable; templateDefaults lacks ${missing.join(", ")}`,
+        templateVarsOf(row.text)?.includes("__proto__") ? "text" : "endGoal",
+        "a template variable cannot be named __proto__; rename it",
       );
+    checkSchedule(row, provider);
     checkLimits(row.limits, config);
-    checkAgent(org, row);
+    if (row.agents === null) checkAgent(org, row);
+    else checkAgents(org, row.agents);
+    for (const { agent } of row.agents ?? [row]) checkParts(listAgents(), agent, row.workspace);
     const baselineRequestId = row.baselineRequestId?.toLowerCase() ?? null;
-    if (baselineRequestId !== null) checkBaseline(org, row.id, baselineRequestId);
+    if (baselineRequestId !== null) checkBaseline({ db }, org, row.id, baselineRequestId);
     return { ...row, targetProviderId, baselineRequestId };
   }
 
-  function checkBaseline(org: OrgId, promptId: string, evalRequestId: string): void {
-    const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
-    const scored = db
-      .select({ n: count(reports.score), agent: runs.agent })
-      .from(runs)
-      .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
-      .where(own)
-      .get();
-    const least = isRuleBased(scored?.agent ?? "") ? 1 : 2;
-    if ((scored?.n ?? 0) < least)
-      throw invalidField(
-        "baselineRequestId",
-        `evaluation ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
-      );
-  }
-
-  function checkWorkspace(org: OrgId, { archive, repository, env = {} }: WorkspaceSetup): void {
-    if (archive !== undefined && repository !== undefined)
-      throw invalidField("workspace", "set either archive or repository, not both");
-    if (archive !== undefined && !hasArchive(org, archive))
-      throw invalidField("workspace.archive", `no archive has the ID ${archive}; upload it with POST /api/v1/archives`);
-    if (repository) checkHttpUrl("workspace.repository.url", repository.url);
-    const reserved = Object.keys(env).find((name) => reservedVariables.test(name));
-    if (reserved) throw invalidField("workspace.env", `${reserved} is set by evald; use another name`);
+  function checkAgents(org: OrgId, agents: NonNullable<PromptRow["agents"]>): void {
+    const seen = new Set<string>();
+    for (const [i, choice] of agents.entries()) {
+      inField(`agents.${i}`, () => checkAgent(org, choice));
+      const { agent, model } = agentOf(org, choice);
+      if (seen.has(`${agent} ${model}`))
+        throw invalidField(`agents.${i}`, `${[agent, model].filter(Boolean).join(" with ")} is listed twice`);
+      seen.add(`${agent} ${model}`);
+    }
   }
 
   /** The agent and model of a new run: an agent with a model if a model is set and has a key. */
-  function agentOf(org: OrgId, row: Choice): { agent: string; model: string | null } {
+  function agentOf(org: OrgId, row: Choice): Chosen {
     const agents = listAgents();
     const available = agents.filter(({ objection }) => objection === null);
     const model = row.model ?? agentModel;
@@ -150,9 +167,28 @@ export function createPromptCheck(
     return { agent: row.agent ?? agent?.id ?? "explorer", model: agent?.hasModel ? model : null };
   }
 
-  /** The agent and model of a run that may name others than its prompt. Throws bad_request that names the field. */
-  function agentFor(org: OrgId, row: Choice, given: Partial<Choice>): { agent: string; model: string | null } {
-    if (!given.agent && !given.model) return agentOf(org, row);
+  /** The agents and models of a prompt, whether or not they can run it. */
+  function agentsOf(org: OrgId, row: Named): [Chosen, ...Chosen[]] {
+    const [first = row, ...others] = row.agents ?? [];
+    return [agentOf(org, first), ...others.map((each) => agentOf(org, each))];
+  }
+
+  /**
+   * The agents and models of a new evaluation: those of its prompt, or the one that the request names. Throws bad_request that
+   * names the field.
+   */
+  function agentsFor(
+    org: OrgId,
+    row: Named & Pick<PromptRow, "workspace">,
+    given: Partial<Choice> = {},
+  ): [Chosen, ...Chosen[]] {
+    const chosen = chosenFor(org, row, given);
+    for (const { agent } of chosen) checkParts(listAgents(), agent, row.workspace);
+    return chosen;
+  }
+
+  function chosenFor(org: OrgId, row: Named, given: Partial<Choice>): [Chosen, ...Chosen[]] {
+    if (!given.agent && !given.model) return agentsOf(org, row);
     const agent = given.agent ?? row.agent;
     const isOther = given.agent != null && given.agent !== row.agent;
     const known = listAgents().find(({ id }) => id === agent);
@@ -160,10 +196,38 @@ export function createPromptCheck(
     const takesModel = !isOther || usable(known, row.model);
     const choice = { agent, model: given.model ?? (takesModel ? row.model : null) };
     checkAgent(org, choice);
-    return agentOf(org, choice);
+    return [agentOf(org, choice)];
   }
 
-  return { check, agentOf, agentFor };
+  return { check, agentOf, agentsOf, agentsFor };
+}
+
+/** Throws bad_request. */
+function checkBaseline({ db }: Pick<Deps, "db">, org: OrgId, promptId: string, evalRequestId: string): void {
+  const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId), eq(runs.promptId, promptId));
+  const scored = db
+    .select({ n: count(reports.score), agent: runs.agent })
+    .from(runs)
+    .leftJoin(reports, and(eq(reports.runId, runs.id), ne(reports.status, "archived")))
+    .where(own)
+    .get();
+  const least = isRuleBased(scored?.agent ?? "") ? 1 : 2;
+  if ((scored?.n ?? 0) < least)
+    throw invalidField(
+      "baselineRequestId",
+      `evaluation ${evalRequestId} has ${scored?.n ?? 0} scored runs of this prompt; a baseline needs at least ${least}${least === 1 ? "" : ", and 4 for statistically meaningful comparisons"}`,
+    );
+}
+
+/** Attributes an invalid field to the object around it. */
+function inField(field: string, check: () => void): void {
+  try {
+    check();
+  } catch (error) {
+    if (!(error instanceof AppError) || error.problem === undefined) throw error;
+    const name = `${field}.${error.field}`;
+    throw new AppError(error.code, `Invalid ${name}: ${error.problem}.`, { field: name, problem: error.problem });
+  }
 }
 
 /** Attributes a failed check to a field. */
@@ -186,6 +250,6 @@ function checkDeclaredCheck(field: string, { url, command, file, status, exitCod
     throw invalidField(`${field}.status`, "only checks with a url have a status");
   if (exitCode !== undefined && command === undefined)
     throw invalidField(`${field}.exitCode`, "only checks with a command have an exit code");
-  if (file !== undefined && (file.startsWith("/") || file.split("/").includes("..") || file.includes("\0")))
+  if (file !== undefined && leadsOut(file))
     throw invalidField(`${field}.file`, "use a path relative to the workspace, without ..");
 }

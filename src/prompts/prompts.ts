@@ -1,12 +1,16 @@
 import { and, eq, sql } from "drizzle-orm";
-import { orgs, prompts } from "../db/tables.ts";
+import { prepared } from "../db/prepared.ts";
+import { timeZoneOf } from "../db/rows.ts";
+import { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { notFound } from "../errors.ts";
 import { nextSlot, nextSlots, type Schedule } from "../jobs/schedule.ts";
-import { toIso } from "../schema.ts";
+import { newUrlSecret, toIso } from "../schema.ts";
+import type { AgentInfo } from "./agent-schema.ts";
+import { chosenAgents } from "./agents.ts";
 import { createPromptLists, toPromptSummary } from "./lists.ts";
 import { type AgentParts, createPromptCheck, type PromptRow } from "./prompt-check.ts";
-import type { AgentInfo, Prompt, PromptInput, PromptPatch } from "./schema.ts";
+import type { Prompt, PromptInput, PromptPatch } from "./schema.ts";
 import { templateVarsOf } from "./template.ts";
 import { createPromptWarnings } from "./warnings.ts";
 
@@ -17,16 +21,48 @@ type Parts = AgentParts & {
   onScheduled: () => void;
 };
 
+const toAgentInfo = ({ version, ...agent }: ReturnType<Parts["listAgents"]>[number]): AgentInfo => ({
+  ...agent,
+  version: agent.objection === null ? version : null,
+  providers: agent.providers ? [...agent.providers] : null,
+  lacks: [...agent.lacks],
+});
+
+/** The settings that a prompt shows as they are stored. */
+const choicesOf = (row: PromptRow) => ({
+  wordings: row.wordings,
+  frequency: row.frequency,
+  runsPerEval: row.runsPerEval,
+  targetProviderId: row.targetProviderId,
+  additionalUrls: row.additionalUrls,
+  templateDefaults: row.templateDefaults,
+  declaredChecks: row.declaredChecks,
+  workspace: row.workspace,
+  agent: row.agent,
+  model: row.model,
+  agents: row.agents,
+  limits: row.limits,
+  reviewBeforePublishing: row.reviewBeforePublishing,
+  isCanary: row.isCanary,
+  tags: row.tags,
+  successBar: row.successBar,
+  supersedesByDefault: row.supersedesByDefault,
+  isOnResultsPage: row.isOnResultsPage,
+  workerLabels: row.workerLabels,
+  baselineRequestId: row.baselineRequestId,
+});
+
 export function createPrompts(
   { db, config, now, newId, baseUrl }: Pick<Deps, "db" | "config" | "now" | "newId" | "baseUrl">,
   { onScheduled, ...parts }: Parts,
 ) {
-  const { check, agentOf, agentFor } = createPromptCheck({ db, config }, parts);
-  const byId = db
-    .select()
-    .from(prompts)
-    .where(and(eq(prompts.orgId, sql.placeholder("org")), eq(prompts.id, sql.placeholder("id"))))
-    .prepare();
+  const { check, agentOf, agentsOf, agentsFor } = createPromptCheck({ db, config }, parts);
+  const byId = prepared(
+    db
+      .select()
+      .from(prompts)
+      .where(and(eq(prompts.orgId, sql.placeholder("org")), eq(prompts.id, sql.placeholder("id")))),
+  );
 
   /** The row itself, for other features. Throws not_found. */
   function getPromptRow(org: OrgId, id: string): PromptRow {
@@ -38,32 +74,18 @@ export function createPrompts(
   /** The schedule of a prompt that has one and is active; null for all others. */
   function scheduleOf({ id, orgId, status, frequency }: PromptRow): Schedule | null {
     if (frequency === null || status !== "active") return null;
-    const org = db.select({ timeZone: orgs.timeZone }).from(orgs).where(eq(orgs.id, orgId)).get();
-    return { id, frequency, timeZone: org?.timeZone ?? "UTC" };
+    return { id, frequency, timeZone: timeZoneOf(db, orgId) };
   }
 
-  const warningsOf = createPromptWarnings({ db }, agentOf);
+  const warningsOf = createPromptWarnings({ db }, agentsOf);
 
   function toPrompt(row: PromptRow): Prompt {
     const schedule = scheduleOf(row);
     return {
       ...toPromptSummary(row),
-      frequency: row.frequency,
-      runsPerEval: row.runsPerEval,
-      targetProviderId: row.targetProviderId,
-      additionalUrls: row.additionalUrls,
-      templateDefaults: row.templateDefaults,
-      declaredChecks: row.declaredChecks,
-      workspace: row.workspace,
-      agent: row.agent,
-      model: row.model,
-      limits: row.limits,
-      reviewBeforePublishing: row.reviewBeforePublishing,
-      isCanary: row.isCanary,
-      tags: row.tags,
-      hasPublicBadge: row.hasPublicBadge,
-      badgeUrl: row.hasPublicBadge ? `${baseUrl()}/badges/${row.id}.svg` : null,
-      baselineRequestId: row.baselineRequestId,
+      ...choicesOf(row),
+      hasPublicBadge: row.badgeToken !== null,
+      badgeUrl: row.badgeToken === null ? null : `${baseUrl()}/badges/${row.badgeToken}.svg`,
       warnings: warningsOf(row, row.runsPerEval ?? 1),
       nextRunsAt: schedule ? nextSlots(schedule, now(), 3).map((at) => toIso(at)) : null,
     };
@@ -79,14 +101,10 @@ export function createPrompts(
     ...createPromptLists({ db }),
     getPromptRow,
     agentOf,
-    agentFor,
+    agentsOf,
+    agentsFor,
     /** Every agent that this server knows, whether it can be used or not. */
-    listAgents: (): AgentInfo[] =>
-      parts.listAgents().map(({ version, ...agent }) => ({
-        ...agent,
-        version: agent.objection === null ? version : null,
-        providers: agent.providers ? [...agent.providers] : null,
-      })),
+    listAgents: (): AgentInfo[] => parts.listAgents().map(toAgentInfo),
     hasPrompt: (org: OrgId, id: string): boolean => byId.get({ org, id }) !== undefined,
     getPrompt: (org: OrgId, id: string): Prompt => toPrompt(getPromptRow(org, id)),
     /** Warnings about an evaluation with this many runs. Throws not_found. */
@@ -104,7 +122,8 @@ export function createPrompts(
         title: input.title ?? null,
         text: input.text,
         endGoal: input.endGoal ?? null,
-        status: "active",
+        wordings: input.wordings ?? null,
+        status: input.status ?? "active",
         frequency: input.frequency ?? null,
         runsPerEval: input.runsPerEval ?? null,
         targetProviderId: input.targetProviderId ?? null,
@@ -113,13 +132,16 @@ export function createPrompts(
         templateDefaults: input.templateDefaults ?? null,
         declaredChecks: input.declaredChecks ?? null,
         workspace: input.workspace ?? null,
-        agent: input.agent ?? null,
-        model: input.model ?? null,
+        ...chosenAgents(input, { agent: null, model: null, agents: null }),
         limits: input.limits ?? null,
         reviewBeforePublishing: input.reviewBeforePublishing ?? false,
         isCanary: input.isCanary ?? false,
         tags: input.tags ?? [],
-        hasPublicBadge: input.hasPublicBadge ?? false,
+        successBar: input.successBar ?? null,
+        supersedesByDefault: input.supersedesByDefault ?? false,
+        isOnResultsPage: input.isOnResultsPage ?? false,
+        workerLabels: input.workerLabels ?? [],
+        badgeToken: input.hasPublicBadge ? newUrlSecret() : null,
         baselineRequestId: input.baselineRequestId ?? null,
         createdAt,
         nextSlotAt: null,
@@ -130,9 +152,11 @@ export function createPrompts(
     },
 
     /** Omitted fields keep their values. Throws not_found, and bad_request that names the field. */
-    updatePrompt(org: OrgId, id: string, patch: PromptPatch): Prompt {
+    updatePrompt(org: OrgId, id: string, { hasPublicBadge, ...patch }: PromptPatch): Prompt {
       const before = getPromptRow(org, id);
-      const changed = { ...before, ...patch };
+      const { badgeToken: own } = before;
+      const badgeToken = hasPublicBadge === undefined ? own : hasPublicBadge ? (own ?? newUrlSecret()) : null;
+      const changed = { ...before, ...patch, badgeToken, ...chosenAgents(patch, before) };
       const row = check(org, { ...changed, templateVars: templateVarsOf(changed.text, changed.endGoal) });
       const isMoved = row.frequency !== before.frequency || row.status !== before.status;
       db.update(prompts)

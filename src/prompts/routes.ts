@@ -4,12 +4,16 @@ import { jsonBody } from "../http/body.ts";
 import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
 import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
 import { PathId } from "../schema.ts";
+import { AgentInfo } from "./agent-schema.ts";
 import type { Prompts } from "./prompts.ts";
-import { AgentInfo, Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+import { Prompt, PromptInput, PromptPatch, PromptSummary } from "./schema.ts";
+import { TagSchedule, TagScheduled, type TagSchedules } from "./tag-schedules.ts";
+
+type Parts = { prompts: Prompts; tagSchedules: TagSchedules };
 
 const path = Type.Object({ promptId: PathId("ID of the prompt") });
 
-export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
+export const promptRoutes = ({ prompts, tagSchedules }: Parts, orgOf: OrgOf) =>
   new Elysia({ name: "prompts" })
     .get(
       "/api/v1/prompts",
@@ -57,6 +61,13 @@ export const promptRoutes = (prompts: Prompts, orgOf: OrgOf) =>
         ...operation("Prompts", "createPrompt", "Create a prompt", { 201: Prompt, ...errors(400, 413) }),
       },
     )
+    .post("/api/v1/prompts/schedule", async ({ request, body }) => tagSchedules.scheduleTag(orgOf(request), body), {
+      ...jsonBody(TagSchedule),
+      ...operation("Prompts", "scheduleTag", "Schedule all prompts with a tag", {
+        200: TagScheduled,
+        ...errors(400, 413),
+      }),
+    })
     .get("/api/v1/prompts/:promptId", ({ request, params }) => prompts.getPrompt(orgOf(request), params.promptId), {
       params: path,
       ...operation("Prompts", "getPrompt", "Get a prompt", { 200: Prompt, ...errors(404) }),

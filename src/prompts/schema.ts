@@ -1,11 +1,10 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Limits } from "../config/limits.ts";
-import { modelProviders } from "../config/model-settings.ts";
 import { promptStatuses } from "../db/tables.ts";
-import { HttpUrl, Id, Nullable, OneOf, Time } from "../schema.ts";
-
-const textOf = (maxLength: number, description: string) =>
-  Type.String({ minLength: 1, maxLength, pattern: "\\S", description });
+import { scopes } from "../grading/kinds.ts";
+import { HttpUrl, Id, Nullable, OneOf, Score, Time } from "../schema.ts";
+import { PromptAgents, WorkerLabels } from "./agent-schema.ts";
+import { textOf, WorkspaceSetup } from "./workspace-schema.ts";
 
 const title = Nullable(Type.String());
 const endGoal = Nullable(Type.String({ description: "What must be true when the agent is done" }));
@@ -30,6 +29,13 @@ export const promptExample = {
   templateVars: ["language"],
   createdAt: "2026-11-21T09:30:00.000Z",
 };
+
+const wordings = Nullable(
+  Type.Array(textOf(300, "The end goal in other words"), {
+    maxItems: 5,
+    description: "Other wordings of the end goal. The explorer compares what each of them finds on the same pages",
+  }),
+);
 
 export const PromptSummary = Type.Object(
   {
@@ -71,43 +77,6 @@ export const DeclaredCheck = Type.Object(
 );
 export type DeclaredCheck = Static<typeof DeclaredCheck>;
 
-export const WorkspaceSetup = Type.Object(
-  {
-    archive: Type.Optional(
-      Type.String({ format: "uuid", description: "ID of an uploaded archive whose files are unpacked" }),
-    ),
-    repository: Type.Optional(
-      Type.Object(
-        {
-          url: HttpUrl("URL to clone from"),
-          ref: Type.String({
-            minLength: 1,
-            maxLength: 200,
-            pattern: "^[A-Za-z0-9][A-Za-z0-9._/+-]*$",
-            description: "Branch, tag or commit",
-          }),
-        },
-        { description: "Public Git repository whose files are checked out. Not together with archive" },
-      ),
-    ),
-    setup: Type.Optional(textOf(4000, "Shell command that runs in the workspace before the agent")),
-    env: Type.Optional(
-      Type.Record(Type.String({ pattern: "^[A-Za-z_][A-Za-z0-9_]{0,99}$" }), Type.String({ maxLength: 2000 }), {
-        maxProperties: 50,
-        additionalProperties: false,
-        description: "Environment variables of commands. They are stored and shown: do not put secrets here",
-      }),
-    ),
-    instructions: Type.Optional(textOf(50_000, "Content of AGENTS.md, which agents read when they start")),
-  },
-  {
-    title: "WorkspaceSetup",
-    additionalProperties: false,
-    description: "Content of the workspace when the agent starts. Requires an agent with a workspace",
-  },
-);
-export type WorkspaceSetup = Static<typeof WorkspaceSetup>;
-
 export const AdditionalUrl = Type.Object(
   { url: HttpUrl("Start URL") },
   {
@@ -117,9 +86,19 @@ export const AdditionalUrl = Type.Object(
   },
 );
 
+/** Scopes of scores whose goal was not tested. */
+export const untestedScopes = scopes.filter((scope) => scope !== "goal");
+
+export const SuccessBar = Type.Object({
+  scope: OneOf(untestedScopes, "Scope that the score must have"),
+  minScore: Score("Minimum score"),
+});
+
 /** The settings of a prompt besides its texts, in requests and responses. */
 const choices = {
+  wordings,
   tags: Tags,
+  workerLabels: WorkerLabels,
   frequency: Nullable(
     Type.String({
       maxLength: 200,
@@ -144,13 +123,27 @@ const choices = {
     }),
   ),
   model: Nullable(Type.String({ maxLength: 200, description: "provider/model, for agents that use a model" })),
+  agents: Nullable(PromptAgents),
   limits: Nullable(Limits),
   reviewBeforePublishing: Type.Boolean({ description: "Save reports as drafts until they are reviewed" }),
   isCanary: Type.Boolean({
     description: "Canary: its docs never change, so a change in its results comes from the agent or model",
   }),
+  successBar: Nullable(
+    Type.Object(SuccessBar.properties, {
+      description:
+        "For clients that only look at outcome in report of a run: a run whose goal was not tested succeeds with this score",
+    }),
+  ),
+  supersedesByDefault: Type.Boolean({
+    description: "A run requested without supersede supersedes unfinished runs of the same preview",
+  }),
+  isOnResultsPage: Type.Boolean({
+    description: "List the prompt with its score and trend on the public results page of the organization, if it is on",
+  }),
   hasPublicBadge: Type.Boolean({
-    description: "Show the badge with the latest score to everyone with its URL (badgeUrl), without signing in",
+    description:
+      "Show the badge with the latest score to everyone with its URL (badgeUrl), without signing in. Turning it off revokes the URL for good",
   }),
   baselineRequestId: Nullable(
     Type.String({
@@ -162,7 +155,9 @@ const choices = {
 };
 
 const choicesExample = {
+  wordings: ["Store a file and print its address."],
   tags: ["quickstart"],
+  workerLabels: [],
   frequency: "weekly",
   runsPerEval: 3,
   targetProviderId: null,
@@ -172,9 +167,13 @@ const choicesExample = {
   workspace: null,
   agent: null,
   model: null,
+  agents: null,
   limits: { costUsd: 0.5, toolCalls: 80 },
   reviewBeforePublishing: false,
   isCanary: false,
+  successBar: { scope: "docs_only" as const, minScore: 80 },
+  supersedesByDefault: false,
+  isOnResultsPage: false,
   hasPublicBadge: false,
   baselineRequestId: null,
 };
@@ -189,7 +188,12 @@ export const Prompt = Type.Object(
         description: "Next three scheduled times; null if not scheduled",
       }),
     ),
-    badgeUrl: Nullable(Type.String({ description: "SVG image with the latest score; null: not public" })),
+    badgeUrl: Nullable(
+      Type.String({
+        description:
+          "SVG image with the latest score; with .json in place of .svg, the JSON of a Shields endpoint badge. null: not public",
+      }),
+    ),
     warnings: Type.Array(Type.String(), { description: "Problems that limit what its evaluations can show" }),
   },
   {
@@ -212,6 +216,7 @@ export const PromptInput = Type.Object(
     text: textOf(100_000, "Task for the agent; {{name}} is a template variable, \\{{ is a literal"),
     title: Type.Optional(Nullable(textOf(200, "Title shown in lists and reports"))),
     endGoal: Type.Optional(Nullable(textOf(100_000, "What must be true when the agent is done"))),
+    status: Type.Optional(status),
     ...Type.Partial(Type.Object(choices)).properties,
   },
   {
@@ -227,27 +232,5 @@ export const PromptInput = Type.Object(
 );
 export type PromptInput = Static<typeof PromptInput>;
 
-export const PromptPatch = Type.Object(
-  { ...Type.Partial(PromptInput).properties, status: Type.Optional(status) },
-  { title: "PromptPatch", examples: [{ status: "archived" }] },
-);
+export const PromptPatch = Type.Partial(PromptInput, { title: "PromptPatch", examples: [{ status: "archived" }] });
 export type PromptPatch = Static<typeof PromptPatch>;
-
-export const AgentInfo = Type.Object(
-  {
-    id: Type.String({ description: "Name it as the agent of a prompt or a run" }),
-    version: Nullable(
-      Type.String({ description: "Changes with everything that may change its results; null: unavailable" }),
-    ),
-    hasModel: Type.Boolean({ description: "Whether it uses a model" }),
-    providers: Nullable(
-      Type.Array(OneOf(modelProviders), { description: "Providers whose models it can use; null: all" }),
-    ),
-    objection: Nullable(Type.String({ description: "Why it cannot be used on this server; null: it can" })),
-  },
-  {
-    title: "Agent",
-    examples: [{ id: "codex", version: "0.169.0+preset.1", hasModel: true, providers: ["openai"], objection: null }],
-  },
-);
-export type AgentInfo = Static<typeof AgentInfo>;

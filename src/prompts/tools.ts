@@ -7,8 +7,7 @@ export const promptTools = (prompts: Prompts): Tool[] => [
   tool({
     name: "list_prompts",
     title: "List eval prompts",
-    description:
-      "List prompts, newest first: the tasks that agents are evaluated on. Use it to find the promptId for other tools. To run a prompt, use request_eval.",
+    description: "List prompts, the tasks that agents are evaluated on, newest first. Use it to find a promptId.",
     input: Type.Object({
       includeArchived: Type.Optional(Type.Boolean({ default: false })),
       tag: Type.Optional(Type.String()),

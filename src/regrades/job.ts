@@ -1,7 +1,7 @@
-import { and, asc, eq, gt, gte, lt, sql } from "drizzle-orm";
+import { and, asc, eq, gt, sql } from "drizzle-orm";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
-import { firstIdOf } from "../db/rows.ts";
+import { madeWithin } from "../db/rows.ts";
 import { regrades, reports, runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
@@ -11,6 +11,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
+import type { RunAnnouncements } from "../runs/announcements.ts";
 import type { Judging } from "../runs/judging.ts";
 import type { Money } from "../runs/spending.ts";
 import { createJudgeBudget } from "./judge-budget.ts";
@@ -25,6 +26,7 @@ type Parts = {
   judging: Judging;
   queue: Queue;
   commit: Commit;
+  announceSpending: RunAnnouncements["announceSpending"];
 };
 /** The last processed report, and the number of results of each kind since the last save. */
 type Progress = Record<RegradeResult, number> & { cursor: string };
@@ -58,18 +60,17 @@ export const meant = ({ orgId, promptId, since, until }: Row, after = "") =>
   and(
     eq(reports.orgId, orgId),
     promptId === null ? undefined : eq(reports.promptId, promptId),
-    gte(reports.id, firstIdOf(since)),
-    lt(reports.id, firstIdOf(until)),
+    madeWithin(reports.id, [since, until]),
     gt(reports.id, after),
   );
 
 /** The job of a regrade processes one report after another and stores each at once, so that a crash loses at most one. */
 export function createRegradeJob(
   deps: Deps,
-  { grader, models, money, gradings, judging, queue, commit }: Parts,
+  { grader, models, money, gradings, judging, queue, commit, announceSpending }: Parts,
 ): JobHandler {
   const { db, config, now } = deps;
-  const budget = createJudgeBudget(deps, { models, money });
+  const budget = createJudgeBudget(deps, { models, money, commit, announceSpending });
   const { regrade, store } = createReportRegrade(deps, { grader, gradings, judging, queue, commit, budget });
   const methodologies = listMethodologies(config.methodology);
   const idOf = ({ subject }: Pick<Lease, "subject">) => subject.split("/")[0] as string;

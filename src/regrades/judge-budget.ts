@@ -1,15 +1,21 @@
 import { eq, sql } from "drizzle-orm";
 import { priceOf } from "../agents/gateway/prices.ts";
-import { tx } from "../db/open.ts";
+import type { Commit } from "../db/commit.ts";
 import { regrades } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
+import type { RunAnnouncements } from "../runs/announcements.ts";
 import { type Money, pay } from "../runs/spending.ts";
 import type { RegradeRow } from "./regrade-row.ts";
 
-type Parts = { models: Pick<Models, "getModel">; money: Pick<Money, "getSpending" | "objection"> };
+type Parts = {
+  models: Pick<Models, "getModel">;
+  money: Pick<Money, "getSpending" | "objection">;
+  commit: Commit;
+  announceSpending: RunAnnouncements["announceSpending"];
+};
 
 /** Upper bounds of a judge's input and output. */
 const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
@@ -17,21 +23,22 @@ const dearest = { input: 130_000, output: 16_000, cached: 0, cacheWritten: 0, ca
 export type JudgeBudget = ReturnType<typeof createJudgeBudget>;
 
 /** What the judge of a regrade costs, and what it may still spend. */
-export function createJudgeBudget({ db, now }: Pick<Deps, "db" | "now">, { models, money }: Parts) {
+export function createJudgeBudget({ now }: Pick<Deps, "now">, { models, money, commit, announceSpending }: Parts) {
   /** Spent by attempts of this process, in USD. */
   const spent = new Map<string, number>();
   const keyOf = ({ id, attempt }: Lease) => `${id} ${attempt}`;
 
-  /** Counts costs immediately, whether or not the answer is usable. */
-  function count(lease: Lease, { id, orgId }: RegradeRow, costUsd: number | null): void {
+  /** Counts costs immediately, whether or not the answer is usable. Resolves when they are stored. */
+  function count(lease: Lease, { id, orgId }: RegradeRow, costUsd: number | null): Promise<void> {
     spent.set(keyOf(lease), (spent.get(keyOf(lease)) ?? 0) + (costUsd ?? 0));
     const set =
       costUsd === null
         ? { unpriced: sql`${regrades.unpriced} + 1` }
         : { spentUsd: sql`${regrades.spentUsd} + ${costUsd}` };
-    tx(db, (t) => {
+    return commit((t) => {
       t.update(regrades).set(set).where(eq(regrades.id, id)).run();
       pay(t, orgId, now(), costUsd);
+      announceSpending(t, orgId);
     });
   }
 

@@ -1,5 +1,6 @@
 import { and, count, eq, gt, isNull, lt, or } from "drizzle-orm";
 import { hasPrice } from "../agents/gateway/prices.ts";
+import { timeZoneOf } from "../db/rows.ts";
 import { prompts, regrades, reports } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
@@ -19,8 +20,9 @@ export function createRegradeCheck(
   function toRow(org: OrgId, input: RegradeRequest): Row {
     const { judge = null, repeats = 1, maxUsd = null } = input;
     const createdAt = now();
-    const since = toInstant("since", input.since);
-    const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until);
+    const zone = timeZoneOf(db, org);
+    const since = toInstant("since", input.since, zone);
+    const until = input.until === undefined ? createdAt + 1 : toInstant("until", input.until, zone);
     if (since >= until) throw badRequest("Invalid since: must be before until and not in the future.");
     const promptId = input.promptId?.toLowerCase() ?? null;
     if (promptId !== null) {

@@ -9,7 +9,7 @@ import type { Lease, Queue } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Gradings } from "../reports/gradings.ts";
 import type { ReportRow } from "../reports/report-row.ts";
-import { readSession, type SessionId } from "../reports/session-events.ts";
+import { hasEvents, readSessionInTurns, type SessionId } from "../reports/session-events.ts";
 import { isJudgeable, type Judging } from "../runs/judging.ts";
 import type { RunRow } from "../runs/run-row.ts";
 import type { JudgeBudget } from "./judge-budget.ts";
@@ -26,6 +26,8 @@ type Parts = {
   commit: Commit;
   budget: JudgeBudget;
 };
+
+type Judged = { run: RunRow; session: SessionEvent[]; judge: { model: string; maxUsd: number }; row: RegradeRow };
 
 /** Regrades reports, one at a time. */
 export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts: Parts) {
@@ -53,10 +55,8 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     stop: AbortSignal,
   ): Promise<{ result: RegradeResult; write?: (t: Tx) => void }> {
     const id = { orgId: run.orgId, runId: run.id, attempt: report.attempt };
-    const stored = readSession(db, id);
-    // The oldest entry is removed first.
-    if (stored[0]?.seq !== 0) return { result: "withoutEvents" };
-    const { session, judging: first } = splitJudging(stored);
+    if (!hasEvents(db, id)) return { result: "withoutEvents" };
+    const session = row.judge === null ? [] : splitJudging(await readSessionInTurns(db, id)).session;
     const known = gradings.rowsOf(report);
     /** Shows a grading that already exists. */
     const again = (hash: string) =>
@@ -66,7 +66,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     if (row.judge === null || !isJudgeable(session)) {
       const shown = known.find(({ id }) => id === (report.gradingId ?? report.id));
       const judged = shown?.judging ?? null;
-      const grade = await gradeOf(id, judged ?? first, methodology);
+      const grade = await gradeOf(id, judged, methodology);
       if (grade === null) return { result: "failed" };
       if (known.some(({ hash }) => hash === grade.methodology.hash)) return again(grade.methodology.hash);
       return { result: "graded", write: (t) => gradings.addGrading(t, report.id, grade, 1, judged) };
@@ -75,8 +75,7 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     const missing = Array.from({ length: row.repeats }, (_, i) => i + 1).filter((repeat) => !there.has(repeat));
     for (const repeat of missing) {
       const judge = { model: row.judge, maxUsd: budget.leftUsd(getRegradeRow(db, row.id)) };
-      const onSpent = (usd: number | null) => budget.count(lease, row, usd);
-      const events: SessionEvent[] = await judging.judgeAgain(run, session, judge, lease, stop, onSpent);
+      const events = await judgeAgain({ run, session, judge, row }, lease, stop);
       const grade = await gradeOf(id, events, methodology);
       if (grade?.judge?.confidence == null) return { result: "failed" };
       await store(lease, (t) => gradings.addGrading(t, report.id, grade, repeat, events));
@@ -84,8 +83,32 @@ export function createReportRegrade({ db, log }: Pick<Deps, "db" | "log">, parts
     return missing.length > 0 ? { result: "graded" } : again(row.hash);
   }
 
-  /** null: events from an import can't be read. */
-  async function gradeOf(session: SessionId, judging: SessionEvent[], methodology: Methodology): Promise<Grade | null> {
+  /** Throws if the costs could not be stored. */
+  async function judgeAgain(
+    { run, session, judge, row }: Judged,
+    lease: Lease,
+    stop: AbortSignal,
+  ): Promise<SessionEvent[]> {
+    const costs: Promise<void>[] = [];
+    const onSpent = (usd: number | null) => {
+      const stored = budget.count(lease, row, usd);
+      // Thrown below, once the judge is done.
+      stored.catch(() => {});
+      costs.push(stored);
+    };
+    try {
+      return await judging.judgeAgain(run, session, judge, lease, stop, onSpent);
+    } finally {
+      await Promise.all(costs);
+    }
+  }
+
+  /** null: events from an import can't be read. Without `judging`, by the stored judgment. */
+  async function gradeOf(
+    session: SessionId,
+    judging: SessionEvent[] | null,
+    methodology: Methodology,
+  ): Promise<Grade | null> {
     try {
       return await grader.grade({ session, judging, methodology });
     } catch (error) {

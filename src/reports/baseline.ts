@@ -1,4 +1,5 @@
 import { eq, sql } from "drizzle-orm";
+import { prepared } from "../db/prepared.ts";
 import { prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
@@ -14,8 +15,14 @@ export const windowRuns = 10;
 
 export type Baseline = { kind: "pinned" | "window"; evalRequestId: string | null; runs: RunRow[] };
 
-/** A prompt with its template arguments, agent and model. `methodology` null: that of the newest run. */
-export type Variant = Pick<Comparand, "promptId" | "agent" | "model" | "templateArgs"> & {
+/**
+ * A prompt with its template arguments, agent and model. `methodology` null: not run yet, so that methodology, agent version and context
+ * are those of the newest run.
+ */
+export type Variant = Pick<
+  Comparand,
+  "promptId" | "agent" | "agentVersion" | "model" | "contextDigest" | "templateArgs"
+> & {
   methodology: { hash: string } | null;
   /** null: that of the newest run. */
   scope: Scope | null;
@@ -26,11 +33,12 @@ export type Baselines = ReturnType<typeof createBaselines>;
 /** The baseline of a prompt: the evaluation that a person pinned, or else the last ten comparable published runs. Never a single run. */
 export function createBaselines({ db }: Pick<Deps, "db">) {
   const rows = createRunRows({ db });
-  const pinnedOf = db
-    .select({ id: prompts.baselineRequestId })
-    .from(prompts)
-    .where(eq(prompts.id, sql.placeholder("id")))
-    .prepare();
+  const pinnedOf = prepared(
+    db
+      .select({ id: prompts.baselineRequestId })
+      .from(prompts)
+      .where(eq(prompts.id, sql.placeholder("id"))),
+  );
 
   /** Only runs older than `before`. null if there are fewer than `least`. */
   function findBaseline(
@@ -43,13 +51,19 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
     const pinned = pinnedOf.get({ id: of.promptId })?.id ?? null;
     if (pinned !== null && pinned !== exceptEvalRequestId) {
       const scored = rows.ofEvals(org, [pinned]).filter(({ report }) => report?.score != null);
-      return scored.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: scored };
+      const own = scored.filter(({ agent, model }) => agent === of.agent && model === of.model);
+      const found = own.length > 0 ? own : scored;
+      return found.length < least ? null : { kind: "pinned", evalRequestId: pinned, runs: found };
     }
     const isOther = (run: Seen) => run.evalRequestId !== exceptEvalRequestId && isAlike(run, of);
     const newest = rows.published(org, of.promptId, windowRuns, isOther, before);
     const [last] = newest;
     const found = newest.filter(
-      ({ methodology, scope }) => methodology?.hash === last?.methodology?.hash && scope === last?.scope,
+      (run) =>
+        run.methodology?.hash === last?.methodology?.hash &&
+        run.scope === last?.scope &&
+        run.agentVersion === last?.agentVersion &&
+        run.contextDigest === last?.contextDigest,
     );
     return found.length < least ? null : { kind: "window", evalRequestId: null, runs: found };
   }
@@ -71,6 +85,8 @@ export function createBaselines({ db }: Pick<Deps, "db">) {
 export const isAlike = (run: Seen, of: Omit<Variant, "promptId">): boolean =>
   run.agent === of.agent &&
   run.model === of.model &&
+  (of.agentVersion ?? run.agentVersion) === run.agentVersion &&
+  (of.methodology === null || of.contextDigest === run.contextDigest) &&
   argsKey(run.templateArgs) === argsKey(of.templateArgs) &&
   (of.methodology ?? run.methodology).hash === run.methodology.hash &&
   (of.scope ?? scopeOf(run)) === scopeOf(run);
@@ -117,6 +133,8 @@ function toReportBaseline(
 export const comparandOf = ({ prompt, agent, methodology, scope, run }: Omit<Report, "baseline">): Comparand => ({
   promptId: prompt.id,
   agent: agent.id,
+  agentVersion: agent.version,
+  contextDigest: agent.contextDigest,
   model: agent.model,
   templateArgs: run.templateArgs,
   methodology,

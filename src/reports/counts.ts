@@ -1,9 +1,9 @@
 import { eq } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { exposures, reports, runs } from "../db/tables.ts";
-import { createPageCounts } from "../friction/docs-map.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
-import { createLifecycles } from "../friction/lifecycles.ts";
+import { type AnnounceFriction, createLifecycles } from "../friction/lifecycles.ts";
+import { createPageCounts } from "../friction/page-counts.ts";
 import type { Exposure } from "../grading/grade.ts";
 
 /** Stores what a session reached, in place of what was stored before. */
@@ -22,8 +22,8 @@ type Counter = (t: Tx, counted: Counted, by: 1 | -1) => void;
 export type CountReport = ReturnType<typeof createCounts>;
 
 /** Aggregates over many reports. Called in the transaction that publishes or withdraws one. */
-export function createCounts({ db }: { db: Db }, others: Counter[]) {
-  const counters: Counter[] = [createLifecycles({ db }), createPageCounts({ db }), ...others];
+export function createCounts({ db }: { db: Db }, others: Counter[], announceFriction?: AnnounceFriction) {
+  const counters: Counter[] = [createLifecycles({ db }, announceFriction), createPageCounts({ db }), ...others];
 
   /** A published report starts (`by` 1) or stops (-1) counting. */
   return function count(t: Tx, reportId: string, by: 1 | -1): void {

@@ -4,7 +4,11 @@ import type { Scope } from "../grading/grade.ts";
 export type Comparand = {
   promptId: string;
   agent: string;
+  /** null: the run has no report. */
+  agentVersion: string | null;
   model: string | null;
+  /** null: the workspace was empty. */
+  contextDigest: string | null;
   templateArgs: Record<string, string> | null;
   /** null: the run has no report. */
   methodology: { id: string; hash: string; judge: string | null } | null;
@@ -16,13 +20,15 @@ export type Comparand = {
 export const comparedScope = ({ scope, judge }: { scope: Scope; judge: string | null }): Scope =>
   scope === "conduct_only" && judge !== null ? "goal" : scope;
 
-const fields = ["prompt", "agent", "model", "methodology", "scope", "templateArgs"] as const;
+const fields = ["prompt", "agent", "agentVersion", "model", "context", "methodology", "scope", "templateArgs"] as const;
 export type Difference = { field: (typeof fields)[number]; before: string[]; after: string[] };
 
 const readers: Record<Difference["field"], (run: Comparand) => string | null> = {
   prompt: ({ promptId }) => promptId,
   agent: ({ agent }) => agent,
+  agentVersion: ({ agentVersion }) => agentVersion,
   model: ({ model }) => model ?? "none",
+  context: ({ contextDigest }) => contextDigest ?? "none",
   methodology: ({ methodology }) => methodology && methodologyWords(methodology),
   scope: ({ scope }) => scope,
   templateArgs: ({ templateArgs }) => argsKey(templateArgs),
@@ -53,6 +59,12 @@ export function differencesOf(groups: Comparand[][]): Difference[] {
     return [{ field, before, after: [...new Set(rest.flat())] }];
   });
 }
+
+const ofAgent: Difference["field"][] = ["agent", "agentVersion", "model", "context"];
+
+/** Whether a difference is only that each side has another agent, version, model or context than the other. */
+export const isOfAgents = ({ field, before, after }: Difference): boolean =>
+  ofAgent.includes(field) && before.length === 1 && after.length === 1;
 
 /** For example `model: openai/gpt-5 against anthropic/claude-opus-4-8`. */
 export const differenceWords = ({ field, before, after }: Difference): string =>

@@ -1,8 +1,8 @@
 import { Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { describeDimension } from "../grading/dimensions/part.ts";
-import type { Curve, Dimension, DimensionPart, PartName, Scope } from "../grading/grade.ts";
-import { partNames, scopes, units } from "../grading/kinds.ts";
+import type { Curve, Dimension, DimensionPart, PartName, Recommendation, Scope } from "../grading/grade.ts";
+import { evidenceRoles, partNames, scopes, units } from "../grading/kinds.ts";
 import { percent } from "../grading/text.ts";
 import { Nullable, OneOf } from "../schema.ts";
 
@@ -42,18 +42,45 @@ export const ReportDimension = Type.Object({
   }),
 });
 
+const EvidenceStep = Type.Object({
+  role: OneOf(evidenceRoles),
+  event: Type.Integer({ description: "seq of the trace event" }),
+  what: Type.String({ description: "The page or request" }),
+  status: Nullable(Type.Integer()),
+});
+
+/** Where to change what, and how the session shows it. */
+export const Evidence = Type.Object({
+  url: Nullable(Type.String()),
+  line: Nullable(Type.Integer({ description: "Line in the text that the agent read" })),
+  found: Nullable(Type.String({ description: "What failed" })),
+  expected: Nullable(Type.String({ description: "What worked instead" })),
+  text: Nullable(Type.String({ description: "The whole line" })),
+  steps: Type.Array(EvidenceStep, {
+    description: "What the agent read, what failed, what it guessed and what worked, in order",
+  }),
+});
+
 /** The fields of a recommended fix besides its text. */
 export const Advice = {
   gain: Nullable(Type.Object({ low: Type.Number(), high: Type.Number() })),
-  evidence: Nullable(
-    Type.Object({
-      url: Nullable(Type.String()),
-      line: Nullable(Type.Integer()),
-      found: Nullable(Type.String({ description: "What failed" })),
-      expected: Nullable(Type.String({ description: "What worked instead" })),
-    }),
+  lostPoints: Nullable(
+    Type.Number({ description: "Its share of lost.fixes, after the fixes before it; null: not measured" }),
   ),
+  evidence: Nullable(Evidence),
 };
+
+type StoredAdvice = Pick<Recommendation, "gain"> & {
+  lostPoints?: number | null;
+  evidence: Partial<Recommendation["evidence"]> | null;
+};
+
+/** Advice as a report shows it. Reports of earlier versions lack some fields. */
+export function toAdvice<T extends StoredAdvice>(stored: T) {
+  const none = { url: null, line: null, found: null, expected: null, text: null, steps: [] };
+  const evidence = stored.evidence && { ...none, ...stored.evidence };
+  return { ...stored, lostPoints: stored.lostPoints ?? null, evidence };
+}
 
 /** Who is responsible for the points missing to 100. */
 const LostPoints = Type.Object(
@@ -65,6 +92,24 @@ const LostPoints = Type.Object(
     unmeasured: Type.Number(),
   },
   { description: "Points that the score lacks, by cause" },
+);
+
+const Wordings = Type.Object(
+  {
+    spread: share,
+    results: Type.Array(
+      Type.Object({
+        text: Type.String({ description: "The goal first, then its other wordings" }),
+        state: OneOf(["likely", "unclear"], "Whether a section is likely to answer it"),
+        fit: Type.Number({ minimum: 0, maximum: 1, description: "How well the nearest section matches" }),
+        url: Nullable(Type.String({ description: "The nearest page" })),
+      }),
+    ),
+  },
+  {
+    description:
+      "What each wording of the goal finds on the same pages; spread is the difference between the highest and the lowest fit",
+  },
 );
 
 const StoredPart = Type.Object({ ...ReportPart.properties, name: OneOf(partNames), unit: OneOf(units) });
@@ -118,6 +163,20 @@ const ReportJudge = Type.Object(
   { title: "ReportJudge", description: "The model that judged the session, and its verdict on the end goal" },
 );
 
+/** null: unknown. */
+const known = Nullable(Type.Boolean());
+const contextPart = Type.Object({ name: Type.String(), isOffered: known, uses: Type.Integer() });
+
+const ReportContext = Type.Object(
+  {
+    instructions: Nullable(Type.Object({ chars: Type.Integer(), isUsed: known })),
+    skills: Type.Array(contextPart),
+    mcpServers: Type.Array(contextPart),
+    env: Type.Array(Type.String()),
+  },
+  { description: "What the agent was given and used; null: unknown" },
+);
+
 /**
  * The grade of a session, except its friction points and recommended fixes. This one list determines columns,
  * responses, gradings and exports.
@@ -128,7 +187,7 @@ export const Graded = Type.Object({
   metrics: ReportMetrics,
   dimensions: Type.Array(StoredDimension),
   outcome: OneOf(outcomes),
-  scope: OneOf(scopes, "What the score covers; only the scope goal has a grade"),
+  scope: OneOf(scopes, "Only the scope goal has a grade"),
   nullNotice: Nullable(Type.String({ description: "Why there is no score, or no grade" })),
   keyFinding: Type.String(),
   verdict: Type.String(),
@@ -136,15 +195,17 @@ export const Graded = Type.Object({
   coverage: Type.Number({ minimum: 0, maximum: 1, description: "Share of the scoring weight that was measured" }),
   methodology: Type.Object({ id: Type.String(), hash: Type.String(), judge: Nullable(Type.String()) }),
   lost: Nullable(LostPoints),
+  wordings: Nullable(Wordings),
   judge: Nullable(ReportJudge),
+  context: Nullable(ReportContext),
 });
 
 type GradedFields = keyof typeof Graded.properties;
 const gradedFields = Object.keys(Graded.properties) as GradedFields[];
 
-/** The part of a grade, row or table that `Graded` lists. */
+/** The part of a grade, row or table that `Graded` lists. Older gradings lack fields that were added later. */
 export const pickGraded = <T extends Record<GradedFields, unknown>>(from: T) =>
-  Object.fromEntries(gradedFields.map((field) => [field, from[field]])) as Pick<T, GradedFields>;
+  Object.fromEntries(gradedFields.map((field) => [field, from[field] ?? null])) as Pick<T, GradedFields>;
 
 /** Why there is no score, or why a score has no grade. */
 export const toNullNotice = ({ nullNotice, scope }: { nullNotice: string | null; scope: Scope }): string | null =>

@@ -7,7 +7,7 @@ import { notFound } from "../errors.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toIso } from "../schema.ts";
 
-import { toDimension, toNullNotice } from "./grade-schema.ts";
+import { toAdvice, toDimension, toNullNotice } from "./grade-schema.ts";
 
 import { toVariance } from "./judge-variance.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
@@ -71,8 +71,10 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
       }
       const { frictions, recommendations: recommended, methodology: stamp, ...grade } = found.grade;
       const points = new Map(shown.frictionPoints.map((point) => [point.fingerprint, point]));
-      const alone = { lostPoints: null, onPath: true, seenIn: { runs: 1, of: 1 }, state: "new" as const };
-      const done = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each.done]));
+      const alone = {
+        ...{ lostPoints: null, onPath: true, seenIn: { runs: 1, of: 1 }, state: "new" as const, dismissed: null },
+      };
+      const known = new Map(shown.recommendations.map((each) => [frictionKey(each.frictionIds), each]));
       return {
         ...shown,
         ...grade,
@@ -85,8 +87,9 @@ export function createGradings({ db, now, newId }: Pick<Deps, "db" | "now" | "ne
           ...each,
         })),
         recommendations: recommended.map((each) => ({
-          ...each,
-          done: done.get(frictionKey(each.frictionIds)) ?? null,
+          ...toAdvice(each),
+          done: known.get(frictionKey(each.frictionIds))?.done ?? null,
+          dismissed: known.get(frictionKey(each.frictionIds))?.dismissed ?? null,
         })),
       };
     },

@@ -49,6 +49,12 @@ export function judgeText({ model, calls, costUsd, inputTokens, outputTokens, co
   return `Judged by ${line(model, 200)}: ${usage} (not included in the cost of the run).${sure}`;
 }
 
+/** How much the answer depends on the wording of the goal. */
+export function describeSpread({ spread, results }: NonNullable<Report["wordings"]>): string {
+  const likely = results.filter(({ state }) => state === "likely").length;
+  return `${likely} of ${results.length} wordings have a likely answer. The best and worst matches differ by ${count(Math.round(spread * 100), "percentage point")}.`;
+}
+
 /** `104 KB` */
 export const formatBytes = (bytes: number): string =>
   bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`;
@@ -75,4 +81,25 @@ export function scoreSummary({
   return label === null
     ? `${grade} (${score} of 100)`
     : `${label} ${score} · goal not tested · ${percent(coverage)} of the weight`;
+}
+
+const yesNo = (value: boolean | null) => (value === null ? "unknown" : value ? "yes" : "no");
+const usesOf = (uses: number) => (uses === 0 ? "no" : uses === 1 ? "once" : `${uses} times`);
+
+/** What an agent was given besides its task, which of it the model received, and which of it was used. */
+export function contextRows({ instructions, skills, mcpServers }: NonNullable<Report["context"]>) {
+  const row =
+    (kind: string) =>
+    ({ name, isOffered, uses }: { name: string; isOffered: boolean | null; uses: number }) => ({
+      ...{ kind, name },
+      isOffered: yesNo(isOffered),
+      uses: usesOf(uses),
+    });
+  // Instructions are used by being in a request.
+  const read = instructions && yesNo(instructions.isUsed);
+  return [
+    ...(read === null ? [] : [{ kind: "Instructions", name: "AGENTS.md", isOffered: read, uses: read }]),
+    ...skills.map(row("Skill")),
+    ...mcpServers.map(row("MCP server")),
+  ];
 }

@@ -1,41 +1,69 @@
-import { and, count, desc, eq, gte, inArray, lt, lte, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gte, inArray, lt, sql } from "drizzle-orm";
+import { timeZoneOf } from "../db/rows.ts";
 import { prompts, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
+import type { Sort } from "../http/sorting.ts";
 import { toInstant, toIso } from "../schema.ts";
 import { reportUrl } from "./links.ts";
 import type { ReportFilter, ReportSummary } from "./schema.ts";
 
-/** Lists of reports, newest first. */
+export const reportColumns = ["score", "created"] as const;
+export type ReportSort = Sort<(typeof reportColumns)[number]>;
+
+/** The IDs of reports are in time order. Reports without a score are last. */
+const orders = {
+  created: [asc(reports.id)],
+  "-created": [desc(reports.id)],
+  score: [sql`${reports.score} asc nulls last`, asc(reports.id)],
+  "-score": [desc(reports.score), desc(reports.id)],
+};
+
+/** Lists of reports, newest first unless sorted. */
 export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
   return {
     /** Throws bad_request for an invalid time. */
-    listReports(org: OrgId, filter: ReportFilter, { limit, offset }: Page): Paged<ReportSummary> {
-      const { promptId, status, outcome, agent, minScore, maxScore, since, until } = filter;
+    listReports(
+      org: OrgId,
+      { sort = "-created", ...filter }: ReportFilter & { sort?: ReportSort },
+      { limit, offset }: Page,
+    ): Paged<ReportSummary> {
+      const { promptId, status, outcome, agent, agentVersion, minScore, maxScore, since, until } = filter;
+      const zone = () => timeZoneOf(db, org);
       // A score limit applies to one scope only.
       const scope = filter.scope ?? ((minScore ?? maxScore) === undefined ? undefined : "goal");
-      const [id, more] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until];
-      const where = and(
+      const isByScore = sort === "score" || sort === "-score";
+      const [id, more] = [promptId?.toLowerCase(), outcome ?? scope ?? since ?? until ?? agentVersion];
+      // The index by score is only for lists in that order.
+      const score = isByScore ? sql`${reports.score}` : sql`+${reports.score}`;
+      const others = and(
         eq(reports.orgId, org),
-        // The other filters are only in the filter index; the plus keeps SQLite from using the prompt's index.
-        id === undefined ? id : more === undefined ? eq(reports.promptId, id) : sql`+${reports.promptId} = ${id}`,
         // Almost all reports are published, so their index doesn't help to find the newest; the plus keeps SQLite from
         // using it.
         status === "published" ? sql`+${reports.status} = ${status}` : status && eq(reports.status, status),
         outcome && eq(reports.outcome, outcome),
         scope && eq(reports.scope, scope),
-        agent === undefined ? undefined : eq(runs.agent, agent),
-        minScore === undefined ? undefined : gte(reports.score, minScore),
-        maxScore === undefined ? undefined : lte(reports.score, maxScore),
-        since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since)),
-        until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until)),
+        agentVersion === undefined ? undefined : eq(reports.agentVersion, agentVersion),
+        minScore === undefined ? undefined : sql`${score} >= ${minScore}`,
+        maxScore === undefined ? undefined : sql`${score} <= ${maxScore}`,
+        since === undefined ? undefined : gte(reports.createdAt, toInstant("since", since, zone())),
+        until === undefined ? undefined : lt(reports.createdAt, toInstant("until", until, zone())),
       );
-      const ofAgent = eq(runs.id, reports.runId);
-      const ids = db.select({ id: reports.id }).from(reports);
-      // Selected by the filter index alone, before whole rows are read.
-      const chosen = (agent === undefined ? ids : ids.innerJoin(runs, ofAgent))
-        .where(where)
-        .orderBy(desc(reports.id))
+      const ofPrompt = id === undefined ? undefined : eq(reports.promptId, id);
+      const ofAgent = agent === undefined ? undefined : eq(reports.agent, agent);
+      // These keep SQLite from using the index of the prompt or agent.
+      const anyOfPrompt = id === undefined ? undefined : sql`+${reports.promptId} = ${id}`;
+      const anyOfAgent = agent === undefined ? undefined : sql`+${reports.agent} = ${agent}`;
+      // Read in order from an index until the page is full, before whole rows are read.
+      const chosen = db
+        .select({ id: reports.id })
+        .from(reports)
+        .where(
+          isByScore
+            ? and(others, anyOfPrompt, anyOfAgent)
+            : and(others, (more ?? agent) === undefined ? ofPrompt : anyOfPrompt, ofAgent),
+        )
+        .orderBy(...orders[sort])
         .limit(limit)
         .offset(offset);
       const rows = db
@@ -52,16 +80,23 @@ export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">)
           createdAt: reports.createdAt,
           prompt: { id: prompts.id, title: prompts.title },
           runId: reports.runId,
-          agent: { id: runs.agent, version: runs.agentVersion, model: runs.model },
+          agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
         })
         .from(reports)
-        .innerJoin(runs, ofAgent)
+        .innerJoin(runs, eq(runs.id, reports.runId))
         .innerJoin(prompts, eq(prompts.id, reports.promptId))
         .where(inArray(reports.id, chosen))
-        .orderBy(desc(reports.id))
+        .orderBy(...orders[sort])
         .all();
-      const counted = db.select({ n: count() }).from(reports);
-      const total = (agent === undefined ? counted : counted.innerJoin(runs, ofAgent)).where(where);
+      // The last page was found by reading the whole index, which counting would read again.
+      const isLast = rows.length < limit && (rows.length > 0 || offset === 0);
+      const total = isLast
+        ? offset + rows.length
+        : (db
+            .select({ n: count() })
+            .from(reports)
+            .where(and(others, ofPrompt, ofPrompt ? anyOfAgent : ofAgent))
+            .get()?.n ?? 0);
       return {
         items: rows.map(({ report, createdAt, ...rest }) => ({
           ...report,
@@ -69,8 +104,26 @@ export function createReportLists({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">)
           ...rest,
           createdAt: toIso(createdAt),
         })),
-        total: total.get()?.n ?? 0,
+        total,
       };
+    },
+
+    /** Reports whose slug starts with this text. */
+    listBySlug(org: OrgId, text: string, limit: number) {
+      if (text === "") return [];
+      const { slug, score, scope, createdAt } = reports;
+      return (
+        db
+          .select({ slug, score, scope, createdAt, prompt: { title: prompts.title } })
+          .from(reports)
+          .innerJoin(prompts, eq(prompts.id, reports.promptId))
+          // A tilde sorts after all characters of slugs.
+          .where(and(eq(reports.orgId, org), gte(slug, text), lt(slug, `${text}~`)))
+          .orderBy(slug)
+          .limit(limit)
+          .all()
+          .map((row) => ({ ...row, createdAt: toIso(row.createdAt) }))
+      );
     },
 
     /** The slugs of the newest thousand reports, newest first. */

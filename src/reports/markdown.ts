@@ -1,8 +1,9 @@
 import type { FrictionPoint } from "../friction/schema.ts";
-import { line, percent } from "../grading/text.ts";
-import { httpUrl } from "../schema.ts";
+import { percent } from "../grading/text.ts";
 import {
   agentLabel,
+  contextRows,
+  describeSpread,
   formatTime,
   frictionLabels,
   goalPartLabels,
@@ -12,6 +13,7 @@ import {
   scoreSummary,
   titleOf,
 } from "./labels.ts";
+import { address, code, table, text } from "./markdown-text.ts";
 import type { Recommendation, Report } from "./schema.ts";
 
 /**
@@ -31,11 +33,13 @@ export function reportMarkdown(report: Report, { kept = true } = {}): string {
     `## What worked\n\n${text(summary.whatWorked)}`,
     `## What didn't\n\n${text(summary.whatDidnt)}`,
     goal(report),
+    wordings(report),
     `## Metrics\n\n${metrics(report)}`,
     `## Dimensions\n\n${dimensions(report)}`,
     recommendations.length > 0 &&
       `## Recommended fixes\n\n${recommendations.map((each) => advice(each, names)).join("\n\n")}`,
     `## Friction points\n\n${frictionPoints.map((each) => friction(each, names.get(each.id) ?? "")).join("\n\n") || "No friction found."}`,
+    given(report),
     `## Run details\n\n${making(report, kept)}`,
   ]
     .filter(Boolean)
@@ -58,6 +62,21 @@ function goal({ judge }: Report): string | null {
   return ["## End goal", parts.join("\n"), dropped, judge.notice && text(judge.notice), text(judgeText(judge))]
     .filter(Boolean)
     .join("\n\n");
+}
+
+function wordings({ wordings: all }: Report): string | null {
+  if (all === null) return null;
+  const rows = all.results.map(({ text, state, fit, url }) => [text, state, percent(fit), url ?? "none"]);
+  return [
+    `## Wordings of the goal\n\n${text(describeSpread(all))}`,
+    table([["Wording", "Answer", "Match", "Nearest page"], ...rows]),
+  ].join("\n\n");
+}
+
+function given({ context }: Report): string | null {
+  if (context === null || contextRows(context).length === 0) return null;
+  const rows = contextRows(context).map(({ kind, name, isOffered, uses }) => [kind, name, isOffered, uses]);
+  return `## Context\n\n${table([["Type", "Name", "Received by the model", "Used"], ...rows])}`;
 }
 
 function metrics({ metrics: m }: Report): string {
@@ -116,45 +135,3 @@ const making = ({ url, run, task, methodology }: Report, kept: boolean) =>
     ...(kept ? [`- Report: ${address(url)}`, `- Run: ${address(run.runUrl)}`] : []),
     `- Methodology: ${text(methodology.id)}, ${text(methodology.hash.slice(0, 8))}${methodology.judge ? `, judged by ${text(methodology.judge)}` : ""}`,
   ].join("\n");
-
-/** A Markdown table with padded columns, so that it lines up in a terminal. */
-export function table(rows: string[][]): string {
-  const cells = rows.map((row) => row.map((cell) => text(cell).replaceAll("|", "\\|")));
-  const widths = cells[0]?.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0))) ?? [];
-  const last = widths.length - 1;
-  const row = (filled: (column: number) => string) => `| ${widths.map((_, column) => filled(column)).join(" | ")} |`;
-  const lines = cells.map((each) =>
-    row((column) => (column === last ? (each[column] ?? "") : (each[column] ?? "").padEnd(widths[column] ?? 0))),
-  );
-  lines.splice(
-    1,
-    0,
-    row((column) => (column === last ? "---" : "-".repeat(widths[column] ?? 3))),
-  );
-  return lines.join("\n");
-}
-
-/** Escapes text to one line without inline or block markup. */
-export function text(value: string, max = 1000): string {
-  return line(value, max)
-    .replace(/[`*[~]|<(?=[a-z/!?])|\\(?=[!-/:-@[-`{-~]|$)/gi, "\\$&")
-    .replace(/(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])/gu, "\\_")
-    .replace(/&(?=[#\w]+;)/g, "\\&")
-    .replace(/^([#+=|>-])/, "\\$1")
-    .replace(/^(\d+)([.)])(?=\s|$)/, "$1\\$2");
-}
-
-/** Text in a code span. The fence is longer than any run of backticks in the text. */
-function code(value: string): string {
-  const flat = line(value);
-  const longest = Math.max(0, ...(flat.match(/`+/g) ?? []).map((run) => run.length));
-  const fence = "`".repeat(longest + 1);
-  const pad = /^`|`$|^ .* $/.test(flat) ? " " : "";
-  return `${fence}${pad}${flat}${pad}${fence}`;
-}
-
-/** An autolink for http(s) URLs, a code span for anything else. */
-function address(url: string): string {
-  const href = httpUrl(url)?.href;
-  return href === undefined ? code(url) : `<${href.replaceAll("<", "%3C").replaceAll(">", "%3E")}>`;
-}

@@ -2,13 +2,18 @@ import { eq } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations, reports, type runs } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-import { namePages } from "../friction/docs-map.ts";
+import { namePages } from "../friction/page-counts.ts";
 import type { Grade } from "../grading/grade.ts";
 import { toSlug } from "../grading/text.ts";
+import type { Announcements } from "./announcements.ts";
 import { type CountReport, writeExposure } from "./counts.ts";
 
 /** Stores reports as runs are graded. */
-export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, countReport: CountReport) {
+export function createReportWriter(
+  { now, newId }: Pick<Deps, "now" | "newId">,
+  countReport: CountReport,
+  announceReport: Announcements["announceReport"],
+) {
   const unusedSlug = (tx: Tx, title: string): string => {
     for (;;) {
       const slug = `${toSlug(title)}-${Buffer.from(crypto.getRandomValues(new Uint8Array(4))).toString("hex")}`;
@@ -21,19 +26,18 @@ export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, 
     const createdAt = now();
     const reportId = newId(createdAt);
     const { frictions, recommendations: advice, exposure, ...rest } = grade;
-    tx.insert(reports)
-      .values({
-        ...rest,
-        id: reportId,
-        orgId: run.orgId,
-        runId: run.id,
-        promptId: run.promptId,
-        attempt,
-        slug: unusedSlug(tx, run.task.title ?? run.task.text),
-        status: run.task.reviewBeforePublishing ? "draft" : "published",
-        createdAt,
-      })
-      .run();
+    const report = {
+      ...rest,
+      id: reportId,
+      orgId: run.orgId,
+      runId: run.id,
+      promptId: run.promptId,
+      attempt,
+      slug: unusedSlug(tx, run.task.title ?? run.task.text),
+      status: run.task.reviewBeforePublishing ? ("draft" as const) : ("published" as const),
+      createdAt,
+    };
+    tx.insert(reports).values(report).run();
     const owner = { orgId: run.orgId, reportId };
     const ids = new Map(frictions.map(({ fingerprint }) => [fingerprint, newId(createdAt)]));
     const idOf = (fingerprint: string) => ids.get(fingerprint) as string;
@@ -49,6 +53,7 @@ export function createReportWriter({ now, newId }: Pick<Deps, "now" | "newId">, 
         .run();
     writeExposure(tx, owner, exposure);
     namePages(tx, run, exposure.listed);
+    announceReport(tx, run, report);
     if (!run.task.reviewBeforePublishing) countReport(tx, reportId, 1);
   };
 }

@@ -1,26 +1,27 @@
-import { and, asc, eq, sql } from "drizzle-orm";
+import { and, asc, eq } from "drizzle-orm";
 import { tx } from "../db/open.ts";
-import { rowReader } from "../db/rows.ts";
-import { prompts, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
+import { bound, prepared } from "../db/prepared.ts";
+import { prompts, providers, type ReportStatus, recommendations, reports, runs } from "../db/tables.ts";
 import { keptWhileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { createFixes } from "../friction/fixes.ts";
 import type { FrictionLists } from "../friction/friction.ts";
+import type { FrictionPoint } from "../friction/schema.ts";
 import type { Dimension } from "../grading/grade.ts";
+import { shownUrlMap } from "../net/mapping.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { toIso } from "../schema.ts";
-
+import type { Announcements } from "./announcements.ts";
 import type { Baselines } from "./baseline.ts";
-
 import type { CountReport } from "./counts.ts";
-import { pickGraded, toDimension, toNullNotice } from "./grade-schema.ts";
+import { pickGraded, toAdvice, toDimension, toNullNotice } from "./grade-schema.ts";
 import { reportUrl, runUrls } from "./links.ts";
 import { createReportLists } from "./lists.ts";
 import { getReportRow, noReport } from "./report-row.ts";
 import { createReportWriter } from "./report-writer.ts";
 import type { Report, RunReport } from "./schema.ts";
 
-const { judge, lost, ...graded } = pickGraded(reports);
+const { judge, lost, wordings, context, ...graded } = pickGraded(reports);
 export const runReportColumns = { slug: reports.slug, ...graded, status: reports.status };
 
 type RunReportRow = Omit<RunReport, "url" | "dimensions"> & { dimensions: Dimension[] };
@@ -38,6 +39,8 @@ const columns = {
   more: {
     judge,
     lost,
+    wordings,
+    context,
     id: reports.id,
     orgId: reports.orgId,
     promptId: reports.promptId,
@@ -53,58 +56,64 @@ const columns = {
     task: runs.task,
     agent: runs.agent,
     agentVersion: runs.agentVersion,
+    contextDigest: runs.contextDigest,
     model: runs.model,
     createdAt: runs.createdAt,
     startedAt: runs.startedAt,
     completedAt: runs.completedAt,
   },
   prompt: promptSummaryColumns,
+  provider: { name: providers.name },
 };
-const readReport = rowReader(columns.report);
-const readMore = rowReader(columns.more);
-const readRun = rowReader(columns.run);
-const readPrompt = rowReader(columns.prompt);
-const moreAt = Object.keys(columns.report).length;
-const runAt = moreAt + Object.keys(columns.more).length;
-const promptAt = runAt + Object.keys(columns.run).length;
+/** A fix is dismissed if all friction that it removes is. */
+const dismissedOf = (each: FrictionPoint["dismissed"][]): FrictionPoint["dismissed"] =>
+  each.includes(null) ? null : (each[0] ?? null);
+
+type Parts = {
+  friction: FrictionLists;
+  baselines: Baselines;
+  countReport: CountReport;
+  announceReport: Announcements["announceReport"];
+};
 
 export type Reports = ReturnType<typeof createReports>;
 
 export function createReports(
   { db, now, newId, baseUrl }: Pick<Deps, "db" | "now" | "newId" | "baseUrl">,
-  { friction, baselines, countReport }: { friction: FrictionLists; baselines: Baselines; countReport: CountReport },
+  { friction, baselines, countReport, announceReport }: Parts,
 ) {
   const fixes = createFixes({ db });
 
-  const bySlug = db
-    .select(columns)
-    .from(reports)
-    .innerJoin(runs, eq(runs.id, reports.runId))
-    .innerJoin(prompts, eq(prompts.id, reports.promptId))
-    .where(and(eq(reports.orgId, sql.placeholder("org")), eq(reports.slug, sql.placeholder("slug"))))
-    .prepare();
+  const bySlug = prepared(
+    db
+      .select(columns)
+      .from(reports)
+      .innerJoin(runs, eq(runs.id, reports.runId))
+      .innerJoin(prompts, eq(prompts.id, reports.promptId))
+      .leftJoin(providers, eq(providers.id, prompts.targetProviderId))
+      .where(and(eq(reports.orgId, bound("org")), eq(reports.slug, bound("slug")))),
+  );
 
-  const adviceOf = db
-    .select()
-    .from(recommendations)
-    .where(eq(recommendations.reportId, sql.placeholder("reportId")))
-    .orderBy(asc(recommendations.priority))
-    .prepare();
+  const adviceOf = prepared(
+    db
+      .select()
+      .from(recommendations)
+      .where(eq(recommendations.reportId, bound("reportId")))
+      .orderBy(asc(recommendations.priority)),
+  );
 
   const kept = keptWhileUnchanged<Report>(db, 1000);
   /** Throws not_found. Cached, because reports are read far more often than they change. */
   const getReport = (org: OrgId, slug: string): Report => kept(`${org} ${slug}`, () => makeReport(org, slug));
   function makeReport(org: OrgId, slug: string): Report {
-    const [row] = bySlug.values({ org, slug });
+    const row = bySlug.get({ org, slug });
     if (!row) throw noReport(slug);
-    const report = readReport(row, 0);
-    const { judge, lost, id, createdAt } = readMore(row, moreAt);
-    const run = readRun(row, runAt);
-    const prompt = readPrompt(row, promptAt);
-    const points = friction.ofReport(id, run.urlMap);
-    const prints = new Map(points.map(({ id, fingerprint }) => [id, fingerprint]));
+    const { report, run, prompt, provider } = row;
+    const { judge, lost, wordings, context, id, createdAt } = row.more;
+    const points = friction.ofReport(org, id, run.urlMap);
+    const byId = new Map(points.map((point) => [point.id, point]));
     const advice = adviceOf.all({ reportId: id });
-    const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => prints.get(id) ?? ""));
+    const recommended = advice.map(({ frictionIds }) => frictionIds.map((id) => byId.get(id)?.fingerprint ?? ""));
     const done = fixes.doneOf(org, prompt.id, recommended);
     const whole = {
       ...toRunReport(report, reportUrl(baseUrl(), slug)),
@@ -114,7 +123,7 @@ export function createReports(
         ...runUrls(baseUrl(), run.id),
         evalRequestId: run.evalRequestId,
         attempt: run.attempt,
-        urlMap: run.urlMap,
+        urlMap: shownUrlMap(run.urlMap),
         templateArgs: run.templateArgs,
         createdAt: toIso(run.createdAt),
         startedAt: toIso(run.startedAt),
@@ -126,14 +135,21 @@ export function createReports(
         endGoal: run.task.endGoal,
         startUrls: run.task.startUrls,
       },
+      product: {
+        name: provider?.name ?? null,
+        host: URL.parse(run.task.startUrls[0] ?? "")?.host ?? null,
+      },
       prompt: toPromptSummary(prompt),
-      agent: { id: run.agent, version: run.agentVersion, model: run.model },
+      agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
       judge,
       lost,
+      wordings,
+      context,
       frictionPoints: points,
       recommendations: advice.map(({ orgId: _, reportId: __, ...recommendation }, i) => ({
-        ...recommendation,
+        ...toAdvice(recommendation),
         done: done[i] ?? null,
+        dismissed: dismissedOf(recommendation.frictionIds.map((id) => byId.get(id)?.dismissed ?? null)),
       })),
     };
     return { ...whole, baseline: baselines.ofReport(org, whole) };
@@ -141,7 +157,7 @@ export function createReports(
 
   return {
     ...createReportLists({ db, baseUrl }),
-    insertReport: createReportWriter({ now, newId }, countReport),
+    insertReport: createReportWriter({ now, newId }, countReport, announceReport),
     getReport,
     count: countReport,
 

@@ -97,10 +97,13 @@ export const reportRoutes = ({ reports, gradings }: Parts, deps: Pick<Deps, "db"
       {
         params: path,
         query: Type.Object(traceQuery),
-        ...operation("Reports", "getSessionTrace", "Get the session trace of a report, page by page", {
-          200: Trace,
-          ...errors(400, 404),
-        }),
+        ...operation(
+          "Reports",
+          "getSessionTrace",
+          "Get the session trace of a report, page by page",
+          { 200: Trace, ...errors(400, 404) },
+          { description: "A page has at most 1 MiB of events, so it can have fewer than `limit`." },
+        ),
       },
     )
     .get(

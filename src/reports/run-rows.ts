@@ -1,5 +1,7 @@
-import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, count, desc, eq, inArray, lt, ne, or, type SQL } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
+import type { Db } from "../db/open.ts";
+import { bound, prepared } from "../db/prepared.ts";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Scope } from "../grading/grade.ts";
@@ -14,6 +16,9 @@ export type RunRow = SideRun & {
   evalRequestId: string;
   at: number;
   agent: string;
+  agentIndex: number;
+  agentVersion: string | null;
+  contextDigest: string | null;
   model: string | null;
   templateArgs: Record<string, string> | null;
   /** null without a report. */
@@ -36,12 +41,51 @@ const maxLooked = 1000;
 const last = "g";
 
 /** The columns of a published live run for filtering. */
-export type Seen = Pick<typeof runs.$inferSelect, "evalRequestId" | "agent" | "model" | "templateArgs"> &
+export type Seen = Pick<
+  typeof runs.$inferSelect,
+  "evalRequestId" | "agent" | "agentIndex" | "agentVersion" | "contextDigest" | "model" | "templateArgs"
+> &
   Pick<typeof reports.$inferSelect, "slug" | "outcome" | "scope" | "score" | "grade" | "createdAt" | "runId"> & {
     methodology: { hash: string; judge: string | null };
   };
 
 type Looking = { matches?: (run: Seen) => boolean; before?: string; limit?: number };
+
+/** A page of the newest published reports of a prompt. */
+const prepareNewest = (db: Db) =>
+  prepared(
+    db
+      .select({
+        runId: runs.id,
+        evalRequestId: runs.evalRequestId,
+        agent: runs.agent,
+        agentIndex: runs.agentIndex,
+        agentVersion: runs.agentVersion,
+        contextDigest: runs.contextDigest,
+        model: runs.model,
+        urlMap: runs.urlMap,
+        templateArgs: runs.templateArgs,
+        slug: reports.slug,
+        outcome: reports.outcome,
+        scope: reports.scope,
+        score: reports.score,
+        grade: reports.grade,
+        createdAt: reports.createdAt,
+        methodology: reports.methodology,
+      })
+      .from(reports)
+      .innerJoin(runs, eq(runs.id, reports.runId))
+      .where(
+        and(
+          eq(reports.orgId, bound("org")),
+          eq(reports.promptId, bound("promptId")),
+          eq(reports.status, "published"),
+          lt(reports.runId, bound("from")),
+        ),
+      )
+      .orderBy(desc(reports.runId))
+      .limit(bound("limit")),
+  );
 
 /** Reads runs with everything that comparisons need. */
 export function createRunRows({ db }: Pick<Deps, "db">) {
@@ -54,6 +98,9 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
           evalRequestId: runs.evalRequestId,
           at: runs.createdAt,
           agent: runs.agent,
+          agentIndex: runs.agentIndex,
+          agentVersion: runs.agentVersion,
+          contextDigest: runs.contextDigest,
           model: runs.model,
           templateArgs: runs.templateArgs,
           failureCause: runs.failureCause,
@@ -86,35 +133,7 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
       }));
   }
 
-  const newest = db
-    .select({
-      runId: runs.id,
-      evalRequestId: runs.evalRequestId,
-      agent: runs.agent,
-      model: runs.model,
-      urlMap: runs.urlMap,
-      templateArgs: runs.templateArgs,
-      slug: reports.slug,
-      outcome: reports.outcome,
-      scope: reports.scope,
-      score: reports.score,
-      grade: reports.grade,
-      createdAt: reports.createdAt,
-      methodology: reports.methodology,
-    })
-    .from(reports)
-    .innerJoin(runs, eq(runs.id, reports.runId))
-    .where(
-      and(
-        eq(reports.orgId, sql.placeholder("org")),
-        eq(reports.promptId, sql.placeholder("promptId")),
-        eq(reports.status, "published"),
-        lt(reports.runId, sql.placeholder("from")),
-      ),
-    )
-    .orderBy(desc(reports.runId))
-    .limit(sql.placeholder("limit"))
-    .prepare();
+  const newest = prepareNewest(db);
 
   /**
    * The newest published runs of a prompt on the live docs (no urlMap) that match, up to a maximum number. Reads in
@@ -146,12 +165,27 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
 
     ofRuns: (org: OrgId, ids: string[]): RunRow[] => list(org, and(inArray(runs.id, ids), counts)),
 
-    /** Number of unfinished runs of an evaluation. */
-    countUnfinished: (org: OrgId, ids: string[]): number =>
+    /** The position of a run's agent among those of its evaluation; 0 for an unknown run. */
+    agentIndexOf: (org: OrgId, id: string): number =>
+      db
+        .select({ agentIndex: runs.agentIndex })
+        .from(runs)
+        .where(and(eq(runs.orgId, org), eq(runs.id, id)))
+        .get()?.agentIndex ?? 0,
+
+    /** Number of unfinished runs of evaluations. `agentIndex`: only those of one agent. */
+    countUnfinished: (org: OrgId, ids: string[], agentIndex?: number): number =>
       db
         .select({ n: count() })
         .from(runs)
-        .where(and(eq(runs.orgId, org), inArray(runs.evalRequestId, ids), inArray(runs.status, ["pending", "running"])))
+        .where(
+          and(
+            eq(runs.orgId, org),
+            inArray(runs.evalRequestId, ids),
+            inArray(runs.status, ["pending", "running"]),
+            agentIndex === undefined ? undefined : eq(runs.agentIndex, agentIndex),
+          ),
+        )
         .get()?.n ?? 0,
 
     seen,

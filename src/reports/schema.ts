@@ -1,15 +1,16 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { reportStatuses } from "../db/tables.ts";
+import { Dismissed } from "../friction/dismissals.ts";
 import { Done } from "../friction/fix-schema.ts";
 import { FrictionPoint } from "../friction/schema.ts";
 import { scopes } from "../grading/kinds.ts";
 import { PromptSummary } from "../prompts/schema.ts";
-import { Id, Moment, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Id, Moment, Nullable, OneOf, Score, Time, Url } from "../schema.ts";
 import { Advice, Graded, ReportDimension } from "./grade-schema.ts";
 import { JudgeVariance } from "./judge-variance.ts";
 
-const { judge, lost, ...main } = Graded.properties;
+const { judge, lost, wordings, context, ...main } = Graded.properties;
 
 /** The report as part of a run. */
 export const RunReport = Type.Object(
@@ -28,6 +29,7 @@ export const RunAgent = Type.Object({
   id: Type.String(),
   version: Nullable(Type.String()),
   model: Nullable(Type.String()),
+  contextDigest: Nullable(Type.String({ description: "Digest of its workspace" })),
 });
 
 export const Recommendation = Type.Object(
@@ -41,6 +43,7 @@ export const Recommendation = Type.Object(
     expectedGain: Nullable(Type.Number({ description: "Points that the score would gain without this friction" })),
     ...Advice,
     done: Done,
+    dismissed: Dismissed,
   },
   { title: "Recommendation" },
 );
@@ -107,10 +110,16 @@ export const Report = Type.Object(
       completedAt: Nullable(Time),
     }),
     task: RunTask,
+    product: Type.Object(
+      { name: Nullable(Type.String()), host: Nullable(Type.String()) },
+      { description: "The evaluated product: name of the prompt's provider, and host of its docs" },
+    ),
     prompt: PromptSummary,
     agent: RunAgent,
     judge,
     lost,
+    wordings,
+    context,
     baseline: Nullable(ReportBaseline),
     frictionPoints: Type.Array(FrictionPoint),
     recommendations: Type.Array(Recommendation),
@@ -138,20 +147,19 @@ export const ReportSummary = Type.Object(
 );
 export type ReportSummary = Static<typeof ReportSummary>;
 
-const score = (description: string) => Type.Integer({ minimum: 0, maximum: 100, description });
-
 /** Filters of reports, for REST and MCP. */
 export const reportFilter = {
   promptId: Type.Optional(Type.String({ format: "uuid", description: "Only reports of this prompt" })),
   status: Type.Optional(OneOf(reportStatuses)),
   outcome: Type.Optional(OneOf(outcomes)),
   agent: Type.Optional(Type.String({ maxLength: 100, description: "ID of the agent, such as explorer" })),
+  agentVersion: Type.Optional(Type.String({ maxLength: 200 })),
   scope: Type.Optional(
     OneOf(scopes, "Scope of the score. Default: goal if minScore or maxScore is set, otherwise any"),
   ),
-  minScore: Type.Optional(score("Minimum score; excludes reports without a score")),
-  maxScore: Type.Optional(score("Maximum score; excludes reports without a score")),
-  since: Type.Optional(Moment("Created at or after this time")),
+  minScore: Type.Optional(Score("Minimum score; excludes reports without a score")),
+  maxScore: Type.Optional(Score("Maximum score; excludes reports without a score")),
+  since: Type.Optional(Moment("Created at this time or later")),
   until: Type.Optional(Moment("Created before this time")),
 };
 const ReportFilter = Type.Object(reportFilter);

@@ -1,7 +1,8 @@
-import { and, asc, eq } from "drizzle-orm";
+import { and, asc, eq, gt, type SQL } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import type { Db } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
+import { nextTurn } from "../turns.ts";
 
 /** The run and attempt of a session. */
 export type SessionId = { orgId: string; runId: string; attempt: number };
@@ -10,14 +11,33 @@ export type SessionId = { orgId: string; runId: string; attempt: number };
 export const toSessionEvent = ({ seq, at, tMs, type, source, data }: typeof sessionEvents.$inferSelect) =>
   ({ seq, at, tMs, type, source, ...data }) as SessionEvent;
 
-/** The stored events of a session, in order. */
-export function readSession(db: Db, { orgId, runId, attempt }: SessionId): SessionEvent[] {
+const select = (db: Db, { orgId, runId, attempt }: SessionId, more?: SQL) => {
   const { orgId: org, runId: run, attempt: n, seq } = sessionEvents;
   return db
     .select()
     .from(sessionEvents)
-    .where(and(eq(org, orgId), eq(run, runId), eq(n, attempt)))
-    .orderBy(asc(seq))
-    .all()
-    .map(toSessionEvent);
+    .where(and(eq(org, orgId), eq(run, runId), eq(n, attempt), more))
+    .orderBy(asc(seq));
+};
+
+/** The stored events of a session, in order. A large session takes half a second: see `readSessionInTurns`. */
+export const readSession = (db: Db, session: SessionId): SessionEvent[] =>
+  select(db, session).all().map(toSessionEvent);
+
+/** Events read at once: at most 32 KiB each. */
+const turnEvents = 50;
+
+/** The same, with turns for other work in between. */
+export async function readSessionInTurns(db: Db, session: SessionId): Promise<SessionEvent[]> {
+  const events: SessionEvent[] = [];
+  for (let after = -1; ; after = events.at(-1)?.seq ?? after) {
+    const rows = select(db, session, gt(sessionEvents.seq, after)).limit(turnEvents).all();
+    for (const row of rows) events.push(toSessionEvent(row));
+    if (rows.length < turnEvents) return events;
+    await nextTurn();
+  }
 }
+
+/** Whether the session still has its events. The oldest one is removed first. */
+export const hasEvents = (db: Db, session: SessionId): boolean =>
+  select(db, session, eq(sessionEvents.seq, 0)).limit(1).all().length > 0;

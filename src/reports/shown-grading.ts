@@ -3,6 +3,7 @@ import type { Tx } from "../db/open.ts";
 import { frictionPoints, recommendations, reports } from "../db/tables.ts";
 import type { Grade } from "../grading/grade.ts";
 import { type CountReport, writeExposure } from "./counts.ts";
+import { toAdvice } from "./grade-schema.ts";
 import type { ReportRow } from "./report-row.ts";
 import type { GradingRow } from "./stored-grade.ts";
 
@@ -45,10 +46,12 @@ export const createShownGrading = (count: CountReport) =>
       .set({ priority: sql`-${recommendations.priority}` })
       .where(eq(recommendations.reportId, reportId))
       .run();
-    for (const each of advice)
+    for (const stored of advice) {
+      const each = toAdvice(stored);
       t.insert(recommendations)
         .values({ ...each, ...owner })
         .onConflictDoUpdate({ target: recommendations.id, set: each })
         .run();
+    }
     if (status === "published") count(t, reportId, 1);
   };

@@ -1,8 +1,11 @@
-import { and, asc, eq, inArray, sql } from "drizzle-orm";
-import { type EventSource, type EventType, eventSources, eventTypes } from "../agents/agent.ts";
+import { and, asc, eq, or, type SQL, sql } from "drizzle-orm";
+import { type EventSource, type EventType, eventSources, eventTypes, type SessionEvent } from "../agents/agent.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
-import { hasFailed, type StoredSession, toolName } from "./trace.ts";
+import { factsOf } from "../grading/facts.ts";
+import { splitJudging } from "../grading/judge/judge.ts";
+import { toSessionEvent } from "./session-events.ts";
+import { field, hasFailed, type StoredSession, toolName } from "./trace.ts";
 
 /** Events of one interval of a session. */
 type Slice = { fromSeq: number; events: number; failures: number };
@@ -18,8 +21,10 @@ export type Timeline = {
   types: Counted<EventType>[];
   sources: Counted<EventSource>[];
   tools: Counted<string>[];
-  /** seq of every event that reports a failure, in order. */
+  /** First event of each failure, in order. The report counts the same failures. */
   failures: number[];
+  /** All events of these failures. */
+  failedEvents: ReadonlySet<number>;
   /** `slicesShown` intervals of the same length, oldest first; null: nothing happened. */
   slices: (Slice | null)[];
   /** Time of an event, in milliseconds since the start of the session. */
@@ -42,14 +47,34 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
     return timeline;
   };
 
+  /** The failures as grading counts them, from only the events and fields that this takes. */
+  function failuresOf(events: StoredSession["events"]) {
+    const { seq, type, data } = sessionEvents;
+    const isWhole = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
+    const whole = db.select().from(sessionEvents).where(and(events, isWhole)).all().map(toSessionEvent);
+    const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
+    const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
+    const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
+    const partly = (fields: SQL<string>, where: SQL | undefined) =>
+      db
+        .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
+        .from(sessionEvents)
+        .where(and(events, where))
+        .orderBy(asc(seq))
+        .all()
+        .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
+    const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
+    const session = [...whole, ...partly(calls, eq(type, "tool_call")), ...partly(tests, isTest)];
+    return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
+  }
+
   function make(events: StoredSession["events"]): Timeline {
     const { seq, tMs, type, source, data } = sessionEvents;
     const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
     const rows = db
-      .select({ seq, type, failed: sql<number>`${hasFailed}`, tool: toolName })
+      .select({ tool: toolName })
       .from(sessionEvents)
-      .where(and(events, inArray(type, ["error", "interruption", "tool_call", "tool_result", "http"])))
-      .orderBy(asc(seq))
+      .where(and(events, eq(type, "tool_call")))
       .all();
     const costs = db
       .select({ usd: sql<number | null>`json_extract(${data}, '$.costUsd')` })
@@ -57,7 +82,8 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
       .where(and(events, eq(type, "usage")))
       .all();
     const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
-    const failures = rows.filter(({ failed }) => failed === 1).map((row) => row.seq);
+    const failures = failuresOf(events);
+    const firsts = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
     const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
     const times = new Map(all.map((row) => [row.seq, row.tMs]));
     return {
@@ -74,14 +100,15 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
       ),
       tools: [
         ...Map.groupBy(
-          rows.flatMap(({ type, tool }) => (type === "tool_call" && tool !== null ? [tool] : [])),
+          rows.flatMap(({ tool }) => tool ?? []),
           String,
         ),
       ]
         .map(([name, calls]) => ({ name, events: calls.length }))
         .sort((a, b) => b.events - a.events || (a.name < b.name ? -1 : 1)),
-      failures,
-      slices: slicesOf(all, new Set(failures), durationMs),
+      failures: firsts,
+      failedEvents: new Set(failures.flatMap(({ seqs }) => seqs)),
+      slices: slicesOf(all, new Set(firsts), durationMs),
       tMsOf: (asked) => times.get(asked) ?? 0,
     };
   }

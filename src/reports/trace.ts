@@ -4,6 +4,7 @@ import { sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
 import { toIso } from "../schema.ts";
+import { nextTurn } from "../turns.ts";
 import { withMissing } from "./artefacts.ts";
 import { getReportRow, type ReportRow } from "./report-row.ts";
 import { toSessionEvent } from "./session-events.ts";
@@ -52,12 +53,14 @@ export function getSession({ db }: Pick<Deps, "db">, org: OrgId, slug: string): 
 
 const toEvent = (row: Row): TraceEvent => ({ ...toSessionEvent(row), at: toIso(row.at) });
 
-const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
+export const field = (name: string) => sql`json_extract(${sessionEvents.data}, ${`$.${name}`})`;
 
 /** Failures: an error, a failed tool, a failed request, or an interruption. */
 export const hasFailed: SQL = sql`case ${sessionEvents.type}
   when 'error' then 1 when 'interruption' then 1
-  when 'tool_result' then ${field("ok")} = 0 when 'http' then coalesce(${field("status")}, 999) >= 400
+  when 'tool_result' then ${field("ok")} = 0 or coalesce(${field("output.exitCode")}, 0) <> 0
+    or coalesce(${field("output.status")}, 0) >= 400
+  when 'http' then coalesce(${field("status")}, 999) >= 400
   else 0 end`;
 
 export const toolName: SQL<string | null> = sql<string | null>`${field("tool")}`;
@@ -76,42 +79,82 @@ const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | und
       : sql`instr(lower(${sessionEvents.data}), lower(${JSON.stringify(search).slice(1, -1)})) > 0`,
   );
 
+/** Events whose content is searched at once: at most 32 KiB each. */
+const turnEvents = 50;
+
+/**
+ * The seq of every event that matches a query about the content of events, found with turns for other work in between. Null if the
+ * query isn't about content: then the index is enough. Throws bad_request.
+ */
+async function searchContent(db: Deps["db"], { events }: StoredSession, query: TraceQuery): Promise<number[] | null> {
+  const { search, tool, failed } = query;
+  if (search === undefined && tool === undefined && failed === undefined) return null;
+  const { seq } = sessionEvents;
+  const matching = matches(query);
+  const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
+  const found: number[] = [];
+  for (let from = 0; from <= last; from += turnEvents) {
+    const part = and(events, gte(seq, from), lt(seq, from + turnEvents), matching);
+    for (const row of db.select({ seq }).from(sessionEvents).where(part).orderBy(asc(seq)).all()) found.push(row.seq);
+    await nextTurn();
+  }
+  return found;
+}
+
+/** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */
+const maxPageBytes = 1024 * 1024;
+
 /**
  * A page of a report's session, in order: from `fromSeq`, or the last events before `beforeSeq`. `search` finds text in
- * any field, ignoring case. Throws bad_request.
+ * any field, ignoring case. A page has fewer than `limit` events if they are large. Throws bad_request.
  */
-export function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query: TraceQuery): Trace {
+export async function getTrace({ db }: Pick<Deps, "db">, session: StoredSession, query: TraceQuery): Promise<Trace> {
   const { fromSeq = 0, beforeSeq, limit = 100 } = query;
   const { events, notice } = session;
-  const matching = and(events, matches(query));
+  const { seq, data } = sessionEvents;
   const isBack = beforeSeq !== undefined;
+  await nextTurn();
+  const known = await searchContent(db, session, query);
+  const wanted =
+    known && (isBack ? known.filter((at) => at < beforeSeq).slice(-limit - 1) : known.filter((at) => at >= fromSeq));
+  const matching = wanted ? inArray(seq, wanted.slice(0, limit + 1)) : matches(query);
   const found = db
-    .select()
+    .select({ seq, bytes: sql<number>`octet_length(${data})` })
     .from(sessionEvents)
-    .where(and(matching, isBack ? lt(sessionEvents.seq, beforeSeq) : gte(sessionEvents.seq, fromSeq)))
-    .orderBy(isBack ? desc(sessionEvents.seq) : asc(sessionEvents.seq))
+    .where(and(events, matching, isBack ? lt(seq, beforeSeq) : gte(seq, fromSeq)))
+    .orderBy(isBack ? desc(seq) : asc(seq))
     .limit(limit + 1)
     .all();
-  const rows = found.slice(0, limit);
-  if (isBack) rows.reverse();
+  let bytes = 0;
+  const shown = found.slice(0, limit).filter((each, i) => {
+    bytes += each.bytes;
+    return i === 0 || bytes <= maxPageBytes;
+  });
+  const ofPage = inArray(
+    seq,
+    shown.map((each) => each.seq),
+  );
+  const rows = db.select().from(sessionEvents).where(and(events, ofPage)).orderBy(asc(seq)).all();
+  const countAll = () => db.select({ n: count() }).from(sessionEvents).where(and(events, matching)).get()?.n ?? 0;
   return {
     events: withMissing(db, session, rows.map(toEvent)),
-    total: db.select({ n: count() }).from(sessionEvents).where(matching).get()?.n ?? 0,
-    nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (found[limit]?.seq ?? null),
+    total: known?.length ?? countAll(),
+    nextSeq: isBack ? (rows.length === 0 ? null : beforeSeq) : (found[shown.length]?.seq ?? null),
     notice,
   };
 }
 
 /** Whether matching events come before a certain one. Throws bad_request. */
-export function hasEarlier({ db }: Pick<Deps, "db">, { events }: StoredSession, query: TraceQuery, seq: number) {
-  return (
-    db
-      .select({ seq: sessionEvents.seq })
-      .from(sessionEvents)
-      .where(and(events, matches(query), lt(sessionEvents.seq, seq)))
-      .limit(1)
-      .get() !== undefined
-  );
+export async function hasEarlier(
+  { db }: Pick<Deps, "db">,
+  session: StoredSession,
+  query: TraceQuery,
+  seq: number,
+): Promise<boolean> {
+  const known = await searchContent(db, session, query);
+  if (known) return (known[0] ?? seq) < seq;
+  const before = and(session.events, matches(query), lt(sessionEvents.seq, seq));
+  return db.select({ seq: sessionEvents.seq }).from(sessionEvents).where(before).limit(1).get() !== undefined;
 }
 
 /** One event in full. Throws not_found. */

@@ -1,26 +1,30 @@
 import { type Agent, type AgentEvent, AgentFailure, type EventSource } from "../agents/agent.ts";
-import type { Host } from "../agents/llm/host.ts";
+import type { GatewayOpener } from "../agents/gateway/opener.ts";
 import type { Task } from "../agents/task.ts";
 import type { Archives } from "../archives/archives.ts";
 import type { AllowRule } from "../config/allow-rules.ts";
 import { decideLimits } from "../config/limits.ts";
 import type { runs } from "../db/tables.ts";
+import { untilUnlocked } from "../db/write-lock.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { JobFailure } from "../jobs/handler.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
 import type { Models } from "../models/models.ts";
+import { secretsOf } from "../net/mapping.ts";
+import type { Place } from "../places/place.ts";
 import { keepArtefact } from "../reports/artefacts.ts";
 import { createBounds } from "./bounds.ts";
 import { openSession } from "./session.ts";
 import type { Money } from "./spending.ts";
+import { createWaitNotes } from "./waiting.ts";
 
 export type AttemptParts = {
   queue: Queue;
   models: Pick<Models, "getModel" | "secretsOf">;
-  archives: Pick<Archives, "readArchive">;
-  /** Opens the gateway, proxy and workspace for an agent with a model. */
-  host: Pick<Host, "equip">;
+  archives: Pick<Archives, "readArchive" | "findDigest">;
+  gateway: Pick<GatewayOpener, "open">;
+  place: Place;
   money: Money;
   /** Private addresses that runs may reach. Read per run, because the service knows its port only once it listens. */
   allow: () => AllowRule[];
@@ -29,30 +33,35 @@ export type AttemptParts = {
 
 /** Runs an agent once and stores its events as they arrive. */
 export function createAttempt(
-  { db, config, now }: Pick<Deps, "db" | "config" | "now">,
-  { queue, models, archives, host, money, allow, userAgent }: AttemptParts,
+  { db, config, log, now }: Pick<Deps, "db" | "config" | "log" | "now">,
+  { queue, models, archives, gateway, place, money, allow, userAgent }: AttemptParts,
 ) {
-  /** Throws a JobFailure if the model cannot be called. */
+  /** Opens the model of a run and reads its archives. Throws a JobFailure if the model cannot be called. */
   async function equip(
     run: typeof runs.$inferSelect,
     task: Task,
     mustHavePrice: boolean,
-    onEvent: (event: AgentEvent, source: EventSource) => void,
+    onEvent: (event: AgentEvent) => void,
     end: (failure: JobFailure) => void,
   ) {
-    const archive = task.workspace?.archive;
+    const { archive, skills } = task.workspace ?? {};
+    const read = (id: string | undefined) => (id === undefined ? null : archives.readArchive(run.orgId as OrgId, id));
     try {
       const model = models.getModel(run.orgId as OrgId, run.model ?? "");
-      const onFailure = (why: AgentFailure) => end(toJobFailure(why));
-      return await host.equip({
-        task,
+      const files = { archive: read(archive), skillsArchive: read(skills?.archive) };
+      const session = (await gateway.open()).openSession({
         model,
-        archive: archive === undefined ? null : archives.readArchive(run.orgId as OrgId, archive),
         mustHavePrice,
-        allow: allow(),
+        limits: task.limits.model,
+        // A silent model is reported before the agent counts as idle.
+        silenceMs: task.limits.idleMs / 2,
+        files,
         onEvent,
-        onFailure,
+        onFailure: (why) => end(toJobFailure(why)),
       });
+      const { id, provider, name } = model;
+      const { token, socketPath } = session;
+      return { session, files, model: { id, provider, name, socketPath, token } };
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
       const cause = error.code === "not_found" ? "infrastructure" : "credentials";
@@ -60,15 +69,14 @@ export function createAttempt(
     }
   }
 
-  /** Throws a JobFailure; events until then are stored. */
+  /** Returns the version of the agent; null if it did not start. Throws a JobFailure; events until then are stored. */
   return async function send(
     run: typeof runs.$inferSelect,
-    agent: Agent,
+    { kind, memoryBytes = 0 }: ReturnType<Agent["describe"]>,
     lease: Lease,
     stop: AbortSignal,
-  ): Promise<void> {
+  ): Promise<string | null> {
     const session = { orgId: run.orgId, runId: run.id, attempt: lease.attempt };
-    const { kind, memoryBytes = 0 } = agent.describe();
     const decided = decideLimits(run.task.limits, config);
     const limits = {
       ...decided,
@@ -97,16 +105,9 @@ export function createAttempt(
         end(new JobFailure({ cause: "infrastructure", detail }, "fault", 0, error));
       },
     );
-    const task: Task = {
-      text: run.task.text,
-      endGoal: run.task.endGoal,
-      startUrls: run.task.startUrls,
-      productUrl: run.task.productUrl,
-      urlMap: run.urlMap,
-      declaredChecks: run.task.declaredChecks,
-      ...(run.task.workspace && { workspace: run.task.workspace }),
-      limits: { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } },
-    };
+    const task = toTask(run, { ...limits, model: { ...limits.model, costUsd: grant.agentUsd } });
+    const noteWait = createWaitNotes({ db, log }, run.id, () => queue.holds(lease));
+    let version: string | null = null;
     let warn = (_limit: string) => {};
     const bounds = createBounds(kind, task.limits, {
       tell: (event) => writer.append(event, "runner"),
@@ -119,26 +120,50 @@ export function createAttempt(
       bounds.count(event, source);
     };
     try {
-      writer.hide(models.secretsOf(run.orgId as OrgId));
-      const equipment = kind === "model" ? await equip(run, task, grant.isCapped, hear, end) : null;
-      warn = equipment?.warn ?? warn;
+      writer.hide([...models.secretsOf(run.orgId as OrgId), ...secretsOf(run.urlMap)]);
+      const onCall = (event: AgentEvent) => hear(event, "gateway");
+      const equipment = kind === "model" ? await equip(run, task, grant.isCapped, onCall, end) : null;
+      warn = equipment?.session.warn ?? warn;
       try {
-        writer.hide(equipment?.secrets ?? []);
-        const means = equipment?.means ?? null;
+        writer.hide(equipment ? [equipment.model.token] : []);
         const until = AbortSignal.any([signal, bounds.signal]);
-        const events = agent.run(task, { signal: until, now, startedAt: now(), allow: allow(), userAgent, means });
-        for await (const event of untilAborted(events, until)) hear(event, "agent");
+        const id = `${run.id}-${lease.attempt}`;
+        const events = place.run(
+          {
+            ...{ id, agent: run.agent, task, labels: run.task.workerLabels ?? [] },
+            ...{ allow: allow(), userAgent, model: equipment?.model ?? null },
+            ...{ archive: null, skillsArchive: null, ...equipment?.files },
+          },
+          {
+            signal: until,
+            hide: writer.hide,
+            onEgress: (event) => hear(event, "egress"),
+            onWait: ({ failsInMs, ...reason }) =>
+              noteWait({ ...reason, failsAt: failsInMs === null ? null : Math.round(now() + failsInMs) }),
+            onStart(started) {
+              version = started;
+              noteWait(null);
+              bounds.start();
+            },
+            // Cleaning up takes time that does not count as the agent's.
+            onEnd: bounds.stop,
+          },
+        );
+        for await (const event of untilAborted(events, until)) {
+          if ("artefact" in event) await untilUnlocked(db);
+          hear(event, "agent");
+        }
       } catch (error) {
         if (signal.aborted || !bounds.hit) throw error;
       } finally {
-        // Closing takes time that does not count as the agent's.
         bounds.stop();
-        const closed = equipment?.close();
+        const closed = equipment?.session.close();
         // A cancelled run frees its slot at once; the cost of its last call is counted when known.
         if (!stop.aborted || queue.holds(lease)) await closed;
       }
       for (const event of bounds.ending()) writer.append(event, "runner");
       await writer.close(stop);
+      return version;
     } catch (error) {
       if (stop.aborted) {
         // If the lease was lost, nothing is stored.
@@ -155,6 +180,19 @@ export function createAttempt(
     }
   };
 }
+
+/** What the agent of a run gets to do. */
+const toTask = ({ task, urlMap }: typeof runs.$inferSelect, limits: Task["limits"]): Task => ({
+  text: task.text,
+  endGoal: task.endGoal,
+  ...(task.wordings && { wordings: task.wordings }),
+  startUrls: task.startUrls,
+  productUrl: task.productUrl,
+  urlMap,
+  declaredChecks: task.declaredChecks,
+  ...(task.workspace && { workspace: task.workspace }),
+  limits,
+});
 
 /** Infrastructure faults use no attempt; a crash of the agent does. */
 function toJobFailure(error: unknown): JobFailure {

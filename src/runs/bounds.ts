@@ -67,14 +67,11 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
   const tooLong = `the run took longer than ${inWords(time)} and was stopped`;
   const tooQuiet = `the agent was idle for ${inWords(idle)} and was stopped`;
   const worked = wallClockMs - reserve(wallClockMs);
-  const clocks = [
-    setTimeout(() => fail(new AgentFailure("timeout", tooLong)), wallClockMs),
-    ...(kind === "model" ? [setTimeout(reach, worked, time), setTimeout(near, nearShare * worked, time)] : []),
-  ];
+  let clocks: ReturnType<typeof setTimeout>[] = [];
   let quiet: ReturnType<typeof setTimeout>[] = [];
-  let isStopped = false;
+  let isRunning = false;
   function listen(): void {
-    if (isStopped) return;
+    if (!isRunning) return;
     for (const timer of quiet) clearTimeout(timer);
     quiet =
       busy > 0 && kind === "model"
@@ -85,12 +82,20 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
             setTimeout(() => tell({ type: "limit", ...idle, near: true }), nearShare * idleMs),
           ];
   }
-  listen();
 
   return {
     signal: over.signal,
     get hit(): boolean {
       return hit !== null;
+    },
+    /** Starts the clocks. */
+    start(): void {
+      isRunning = true;
+      clocks = [
+        setTimeout(() => fail(new AgentFailure("timeout", tooLong)), wallClockMs),
+        ...(kind === "model" ? [setTimeout(reach, worked, time), setTimeout(near, nearShare * worked, time)] : []),
+      ];
+      listen();
     },
     /** Counts an event of the run. */
     count(event: AgentEvent, source: EventSource): void {
@@ -116,7 +121,7 @@ export function createBounds(kind: "rules" | "model", limits: Task["limits"], { 
     },
     /** Stops the clocks. */
     stop(): void {
-      isStopped = true;
+      isRunning = false;
       for (const timer of [...clocks, ...quiet]) clearTimeout(timer);
     },
     /** The final events if a limit ended the session. Throws an AgentFailure if the agent did nothing before. */

@@ -6,7 +6,9 @@ import { attempts, jobs, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict } from "../errors.ts";
 import type { Lease, Queue } from "../jobs/queue.ts";
+import { hostsOf } from "../net/mapping.ts";
 import { toIso } from "../schema.ts";
+import type { RunAnnouncements } from "./announcements.ts";
 import { getRunRow } from "./run-row.ts";
 import type { Attempt } from "./schema.ts";
 
@@ -14,14 +16,18 @@ type Parts = {
   queue: Queue;
   commit: Commit;
   costOf: (lease: Lease) => number | null;
-  /** Called once ended runs are on disk. */
-  onEnded: () => void;
+  announceEnd: RunAnnouncements["announceEnd"];
+  /** Called with the IDs of ended runs once they are on disk. */
+  onEnded: (runIds: string[]) => void;
 };
 
 export type Endings = ReturnType<typeof createEndings>;
 
 /** Cancels and supersedes runs, and lists their attempts. */
-export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, commit, costOf, onEnded }: Parts) {
+export function createEndings(
+  { db, now }: Pick<Deps, "db" | "now">,
+  { queue, commit, costOf, announceEnd, onEnded }: Parts,
+) {
   function end(
     t: Tx,
     runId: string,
@@ -29,11 +35,13 @@ export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, co
     failureCause: EndCause,
     failureDetail: string,
   ): void {
-    queue.cancel(t, "run", runId, `${failureCause}: ${failureDetail}`, costOf);
+    const at = now();
+    queue.cancel(t, "run", runId, `${failureCause}: ${failureDetail}`, costOf, at);
     t.update(runs)
-      .set({ status, failureCause, failureDetail, completedAt: now(), reservedUsd: null })
+      .set({ status, failureCause, failureDetail, completedAt: at, reservedUsd: null, waitingFor: null })
       .where(eq(runs.id, runId))
       .run();
+    announceEnd(t, runId, status === "failed" ? { cause: failureCause, detail: failureDetail } : null);
   }
 
   return {
@@ -41,22 +49,23 @@ export function createEndings({ db, now }: Pick<Deps, "db" | "now">, { queue, co
 
     /** Cancels an unfinished run, which becomes failed; `by` names who cancelled it. A session in progress stops within a second. Throws not_found, or conflict for an ended run. */
     async cancelRun(org: OrgId, id: string, by: string): Promise<void> {
-      await commit((t) => {
+      const runId = await commit((t) => {
         const run = getRunRow(t, org, id);
         if (run.completedAt !== null) throw conflict(`The run has already ended with status ${run.status}.`);
         end(t, run.id, "failed", "cancelled", `by ${by}`);
+        return run.id;
       });
-      onEnded();
+      onEnded([runId]);
     },
 
-    /** Supersedes the unfinished runs of a prompt with the same urlMap keys, in favor of the run `successor`. Returns their number. */
-    supersede(t: Tx, org: OrgId, promptId: string, urlMap: Record<string, string>, successor: string): number {
-      const keysOf = (map: Record<string, string>) => JSON.stringify(Object.keys(map).sort());
+    /** Supersedes the unfinished runs of a prompt whose urlMap replaces the same hosts, in favor of the run `successor`. Returns their IDs. */
+    supersede(t: Tx, org: OrgId, promptId: string, urlMap: Record<string, string>, successor: string): string[] {
+      const hosts = hostsOf(urlMap);
       const unfinished = and(eq(runs.orgId, org), eq(runs.promptId, promptId), isNull(runs.completedAt));
       const rows = t.select({ id: runs.id, urlMap: runs.urlMap }).from(runs).where(unfinished).all();
-      const same = rows.filter((row) => keysOf(row.urlMap) === keysOf(urlMap));
-      for (const { id } of same) end(t, id, "superseded", "superseded", `by run ${successor}`);
-      return same.length;
+      const same = rows.filter((row) => hostsOf(row.urlMap) === hosts).map(({ id }) => id);
+      for (const id of same) end(t, id, "superseded", "superseded", `by run ${successor}`);
+      return same;
     },
 
     /** The attempts of a run, oldest first. Throws not_found. */

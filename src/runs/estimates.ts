@@ -5,9 +5,10 @@ import { type RunTask, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import type { Models } from "../models/models.ts";
+import type { PromptRow } from "../prompts/prompt-check.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { median } from "../stats/estimates.ts";
-import type { Estimate } from "./schema.ts";
+import type { AgentEstimate, Estimate } from "./estimate-schema.ts";
 import type { Money } from "./spending.ts";
 
 /** Number of recent runs that an estimate uses. */
@@ -38,52 +39,77 @@ export function createEstimates({ db, config }: Pick<Deps, "db" | "config">, { p
       .slice(0, mostRuns);
   }
 
-  /** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
-  async function mostUsd(org: OrgId, model: string, limits: ReturnType<typeof decideLimits>, capUsd: number | null) {
+  /** The price of tokens that are read (`input`) or written (`output`), in USD; null: unknown. */
+  async function priceOfTokens(org: OrgId, model: string, { input = 0, output = 0 }): Promise<number | null> {
     try {
       const { priceOf } = await import("../agents/gateway/prices.ts");
-      const access = models.getModel(org, model);
-      const { tokens } = limits.model;
       const none = { cached: 0, cacheWritten: 0, cacheWrittenForHour: 0, reasoning: 0 };
-      const asInput = priceOf({ ...none, input: tokens, output: 0 }, null, access);
-      const asOutput = priceOf({ ...none, input: 0, output: tokens }, null, access);
-      if (asInput === null || asOutput === null) return null;
-      return Math.min(Math.max(asInput, asOutput), capUsd ?? Number.POSITIVE_INFINITY);
+      return priceOf({ ...none, input, output }, null, models.getModel(org, model));
     } catch (error) {
       if (error instanceof AppError) return null;
       throw error;
     }
   }
 
+  /** The maximum cost of a run by its limits and its model's price; null if the price is unknown or nothing limits it. */
+  async function mostUsd(org: OrgId, model: string, limits: ReturnType<typeof decideLimits>, capUsd: number | null) {
+    const { tokens } = limits.model;
+    const asInput = await priceOfTokens(org, model, { input: tokens });
+    const asOutput = await priceOfTokens(org, model, { output: tokens });
+    if (asInput === null || asOutput === null) return null;
+    return Math.min(Math.max(asInput, asOutput), capUsd ?? Number.POSITIVE_INFINITY);
+  }
+
+  const sizeOf = (agent: string) => prompts.listAgents().find(({ id }) => id === agent)?.firstRequestTokens ?? null;
+
+  async function estimateOf(
+    org: OrgId,
+    prompt: PromptRow,
+    { agent, model }: { agent: string; model: string | null },
+  ): Promise<AgentEstimate> {
+    const all = { agent, model, firstRequestTokens: sizeOf(agent) };
+    const earlier = listEarlier(org, prompt.id, agent, model);
+    if (earlier.length > 0) {
+      const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
+      const costs = earlier.flatMap(({ metrics, judge }) =>
+        metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
+      );
+      return {
+        ...all,
+        basis: "earlier runs",
+        of: earlier.length,
+        seconds: rangeOf(seconds),
+        costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
+      };
+    }
+    const limits = decideLimits(prompt.limits, config);
+    const { agentUsd } = money.grantOf({ orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
+    const high = model === null ? 0 : await mostUsd(org, model, limits, agentUsd);
+    const low =
+      model === null || all.firstRequestTokens === null
+        ? null
+        : await priceOfTokens(org, model, { input: all.firstRequestTokens });
+    return {
+      ...all,
+      basis: "limits",
+      of: 0,
+      seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
+      costUsd:
+        high === null
+          ? null
+          : { median: null, low: low === null ? null : round(Math.min(low, high)), high: round(high) },
+    };
+  }
+
   return {
     /** `chosen`: in place of the prompt's agent and model. Throws not_found, and bad_request for a choice that cannot be used. */
     async getEstimate(org: OrgId, promptId: string, chosen: RunTask["chosen"] = {}): Promise<Estimate> {
       const prompt = prompts.getPromptRow(org, promptId);
-      const { agent, model } = prompts.agentFor(org, prompt, chosen);
-      const all = { runs: prompt.runsPerEval ?? 1, agent, model };
-      const earlier = listEarlier(org, prompt.id, agent, model);
-      if (earlier.length > 0) {
-        const seconds = earlier.map(({ startedAt, completedAt }) => ((completedAt ?? 0) - (startedAt ?? 0)) / 1000);
-        const costs = earlier.flatMap(({ metrics, judge }) =>
-          metrics.costUsd === null || judge?.costUsd === null ? [] : metrics.costUsd + (judge?.costUsd ?? 0),
-        );
-        return {
-          ...all,
-          basis: "earlier runs",
-          of: earlier.length,
-          seconds: rangeOf(seconds),
-          costUsd: costs.length === earlier.length ? rangeOf(costs) : null,
-        };
-      }
-      const limits = decideLimits(prompt.limits, config);
-      const { agentUsd } = money.grantOf({ orgId: org, task: { limits: prompt.limits }, reservedUsd: null });
-      const high = model === null ? 0 : await mostUsd(org, model, limits, agentUsd);
+      const [first, ...others] = prompts.agentsFor(org, prompt, chosen);
       return {
-        ...all,
-        basis: "limits",
-        of: 0,
-        seconds: { median: null, low: null, high: limits.wallClockMs / 1000 },
-        costUsd: high === null ? null : { median: null, low: null, high: round(high) },
+        runs: prompt.runsPerEval ?? 1,
+        ...(await estimateOf(org, prompt, first)),
+        others: await Promise.all(others.map((each) => estimateOf(org, prompt, each))),
       };
     },
   };
@@ -108,13 +134,21 @@ const rangeOf = (values: number[]) => ({
 });
 
 /** An estimate in one line, for a person. */
-export function describeEstimate({ basis, of, seconds, costUsd }: Estimate): string {
+export function describeEstimate({ others, ...first }: Estimate): string {
+  if (others.length === 0) return describeAgent(first);
+  return [first, ...others].map((each) => `${nameOf(each)}: ${describeAgent(each)}`).join("; ");
+}
+
+const nameOf = ({ agent, model }: AgentEstimate): string => (model === null ? agent : `${agent} with ${model}`);
+
+function describeAgent({ basis, of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const minutes = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
+  const spread = (low: string, high: string) => (low === high ? "" : ` (${low} to ${high})`);
   const format = (range: Estimate["seconds"], unit: (value: number) => string) =>
     range.median === null
-      ? `at most ${unit(range.high)}`
-      : `about ${unit(range.median)} (${unit(range.low ?? 0)} to ${unit(range.high)})`;
+      ? `${range.low === null ? "" : `at least ${unit(range.low)} and `}at most ${unit(range.high)}`
+      : `about ${unit(range.median)}${spread(unit(range.low ?? 0), unit(range.high))}`;
   const cost =
     costUsd === null ? "at an unknown cost" : costUsd.high === 0 ? "at no cost" : `for ${format(costUsd, usd)}`;
   const why = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;

@@ -41,6 +41,8 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
           evalRequestId: runs.evalRequestId,
           runId: runs.id,
           status: runs.status,
+          agentIndex: runs.agentIndex,
+          agent: { id: runs.agent, version: runs.agentVersion, model: runs.model, contextDigest: runs.contextDigest },
           failureCause: runs.failureCause,
           failureDetail: runs.failureDetail,
           report: {
@@ -61,21 +63,27 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
         .all(),
       ({ evalRequestId }) => evalRequestId,
     );
-    return rows.map(({ request, title, status }) => ({
-      id: request.id,
-      prompt: { id: request.promptId, title },
-      trigger: request.trigger,
-      status,
-      requestedAt: toIso(request.createdAt),
-      runs: (ofRows.get(request.id) ?? []).map(({ runId, status, report, ...failure }) => ({
-        runId,
+    return rows.map(({ request, title, status }) => {
+      const all = ofRows.get(request.id) ?? [];
+      const agents = agentsOf(all);
+      return {
+        id: request.id,
+        prompt: { id: request.promptId, title },
+        trigger: request.trigger,
         status,
-        ...runUrls(baseUrl(), runId),
-        report,
-        failureReason: toFailureReason(failure),
-      })),
-      result: resultOfRows(ofRows.get(request.id) ?? []),
-    }));
+        requestedAt: toIso(request.createdAt),
+        runs: all.map(({ runId, status, agent, report, ...failure }) => ({
+          runId,
+          status,
+          agent,
+          ...runUrls(baseUrl(), runId),
+          report,
+          failureReason: toFailureReason(failure),
+        })),
+        result: agents[0]?.result ?? resultOfRows([]),
+        agents,
+      };
+    });
   }
 
   /** Throws not_found. */
@@ -142,6 +150,8 @@ export function createEvals({ db, baseUrl }: Pick<Deps, "db" | "baseUrl">) {
 const checksPerSecond = 4;
 
 type Row = {
+  agentIndex: number;
+  agent: EvalRequest["runs"][number]["agent"];
   status: EvalRequest["runs"][number]["status"];
   failureCause: EndCause | null;
   report: { score: number | null; outcome: Outcome } | null;
@@ -149,6 +159,16 @@ type Row = {
   seconds: number | null;
   costUsd: number | null;
 };
+
+/** The result of each agent, in their order. */
+const agentsOf = (rows: Row[]): EvalRequest["agents"] =>
+  [...Map.groupBy(rows, ({ agentIndex }) => agentIndex)]
+    .sort(([a], [b]) => a - b)
+    .map(([, own]) => ({
+      // Finished runs know their version, and the model that answered.
+      agent: (own.findLast(({ status }) => status === "completed") ?? (own[0] as Row)).agent,
+      result: resultOfRows(own),
+    }));
 
 /** The combined result of the runs, without those with an archived report. */
 function resultOfRows(rows: Row[]): EvalRequest["result"] {

@@ -3,6 +3,7 @@ import type { Agent } from "../agents/agent.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { diskFault } from "../db/fault.ts";
 import type { Tx } from "../db/open.ts";
+import { bound, literal, prepared } from "../db/prepared.ts";
 import { runs, sessionEvents } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import { listMethodologies } from "../grading/methodology.ts";
@@ -11,31 +12,62 @@ import type { Lease } from "../jobs/queue.ts";
 import type { Grader } from "../reports/grader.ts";
 import type { Reports } from "../reports/reports.ts";
 import type { SessionId } from "../reports/session-events.ts";
+import type { RunAnnouncements } from "./announcements.ts";
 import { type AttemptParts, createAttempt } from "./attempt.ts";
+import { createContexts } from "./context-digest.ts";
 import type { Judging } from "./judging.ts";
+import type { RunRow } from "./run-row.ts";
 
 type Parts = AttemptParts & {
   agents: Record<string, Agent>;
   grader: Grader;
   reports: Reports;
   judging: Judging;
+  announceEnd: RunAnnouncements["announceEnd"];
 };
+
+/** The attempt with the session of a run, and the version of the agent that ran; null: unknown. */
+type Done = { attempt: number; version: string | null };
 
 const cost = sql`json_extract(${sessionEvents.data}, '$.costUsd')`;
 const paidBy = sql`coalesce(json_extract(${sessionEvents.data}, '$.paidBy'), ${sessionEvents.attempt})`;
 
+const prepareRun = ({ db }: Pick<Deps, "db">) =>
+  prepared(
+    db
+      .select()
+      .from(runs)
+      .where(eq(runs.id, sql.placeholder("id"))),
+  );
+
 /** The job of a run: run the agent, store its events, grade them, and publish run and report together. */
 export function createRunJob(
   deps: Deps,
-  { agents, queue, grader, reports, models, archives, host, judging, money, allow, userAgent }: Parts,
+  {
+    agents,
+    queue,
+    grader,
+    reports,
+    models,
+    archives,
+    gateway,
+    place,
+    judging,
+    money,
+    announceEnd,
+    allow,
+    userAgent,
+  }: Parts,
 ): JobHandler {
   const { db, config, now, log } = deps;
-  const send = createAttempt(deps, { queue, models, archives, host, money, allow, userAgent });
+  const send = createAttempt(deps, { queue, models, archives, gateway, place, money, allow, userAgent });
+  const contextOf = createContexts(deps, archives);
   const [methodology] = listMethodologies(config.methodology);
+  const runById = prepareRun(deps);
   const getRow = (id: string) => {
-    const row = db.select().from(runs).where(eq(runs.id, id)).get();
-    if (!row) throw new Error(`no run for job ${id}`);
-    return row;
+    const found = runById.get({ id });
+    if (!found) throw new Error(`no run for job ${id}`);
+    return found;
   };
 
   const gradeOf = async (session: SessionId) => {
@@ -52,24 +84,30 @@ export function createRunJob(
   };
 
   /** Judges (for agents with a model) and grades a finished session; returns what to store. */
-  async function finish(run: typeof runs.$inferSelect, lease: Lease, attempt: number, stop: AbortSignal) {
+  async function finish(run: RunRow, lease: Lease, { attempt, version }: Done, stop: AbortSignal) {
     const session = { orgId: run.orgId, runId: run.id, attempt };
-    const { version, kind } = agentOf(run).describe();
+    const { version: newest, kind } = agentOf(run).describe();
     if (kind === "model") await judging.judge(run, session, lease, stop);
     const grade = await gradeOf(session);
     log.info({ run: run.id, outcome: grade.outcome, score: grade.score }, "run graded");
-    const done = { status: "completed", agentVersion: version, model: modelOf(session) ?? run.model } as const;
+    const done = {
+      status: "completed",
+      agentVersion: version ?? newest,
+      contextDigest: kind === "model" ? contextOf(session, run.task) : null,
+      model: modelOf(session) ?? run.model,
+    } as const;
     return (tx: Tx) => {
       tx.update(runs)
-        .set({ ...done, completedAt: now(), reservedUsd: null })
+        .set({ ...done, completedAt: now(), reservedUsd: null, waitingFor: null })
         .where(eq(runs.id, run.id))
         .run();
       reports.insertReport(tx, run, attempt, grade);
+      announceEnd(tx, run.id, null);
     };
   }
 
   /** The agent of a run. Throws a JobFailure if it is not available. */
-  function agentOf({ agent: id }: typeof runs.$inferSelect): Agent {
+  function agentOf({ agent: id }: RunRow): Agent {
     const agent = agents[id];
     const objection = agent ? objectionTo(agent) : null;
     if (agent && objection === null) return agent;
@@ -77,19 +115,20 @@ export function createRunJob(
     throw new JobFailure({ cause: "infrastructure", detail }, "never");
   }
 
-  const lastUsage = db
-    .select({ model: sql<string>`json_extract(${sessionEvents.data}, '$.model')` })
-    .from(sessionEvents)
-    .where(
-      and(
-        eq(sessionEvents.runId, sql.placeholder("runId")),
-        eq(sessionEvents.attempt, sql.placeholder("attempt")),
-        sql`${sessionEvents.type} = 'usage' and ${sessionEvents.source} = 'gateway'`,
-      ),
-    )
-    .orderBy(desc(sessionEvents.seq))
-    .limit(1)
-    .prepare();
+  const lastUsage = prepared(
+    db
+      .select({ model: sql<string>`json_extract(${sessionEvents.data}, '$.model')` })
+      .from(sessionEvents)
+      .where(
+        and(
+          eq(sessionEvents.runId, bound("runId")),
+          eq(sessionEvents.attempt, bound("attempt")),
+          sql`${sessionEvents.type} = 'usage' and ${sessionEvents.source} = 'gateway'`,
+        ),
+      )
+      .orderBy(desc(sessionEvents.seq))
+      .limit(literal(1)),
+  );
 
   /** The name of the model that answered last; null if none did. */
   function modelOf(session: SessionId): string | null {
@@ -97,19 +136,20 @@ export function createRunJob(
   }
 
   /** 0 without rows; null if any cost is unknown. */
-  const spentUsd = db
-    .select({
-      usd: sql<number | null>`case when count(*) = count(${cost}) then coalesce(sum(${cost}), 0) end`,
-    })
-    .from(sessionEvents)
-    .where(
-      and(
-        eq(sessionEvents.runId, sql.placeholder("runId")),
-        eq(paidBy, sql.placeholder("attempt")),
-        sql`${sessionEvents.type} = 'usage'`,
+  const spentUsd = prepared(
+    db
+      .select({
+        usd: sql<number | null>`case when count(*) = count(${cost}) then coalesce(sum(${cost}), 0) end`,
+      })
+      .from(sessionEvents)
+      .where(
+        and(
+          eq(sessionEvents.runId, bound("runId")),
+          eq(paidBy, bound("attempt")),
+          sql`${sessionEvents.type} = 'usage'`,
+        ),
       ),
-    )
-    .prepare();
+  );
 
   return {
     started(tx, { subject, spent }) {
@@ -122,9 +162,9 @@ export function createRunJob(
 
     async run(lease: Lease, stop: AbortSignal) {
       const run = getRow(lease.subject);
-      const agent = agentOf(run);
+      const description = agentOf(run).describe();
       const attempt = judging.findStarted(run.id);
-      if (attempt !== null) return finish(run, lease, attempt, stop);
+      if (attempt !== null) return finish(run, lease, { attempt, version: null }, stop);
       if (run.task.startUrls.length === 0)
         throw new JobFailure(
           {
@@ -134,19 +174,21 @@ export function createRunJob(
           },
           "never",
         );
-      await send(run, agent, lease, stop);
-      return finish(run, lease, lease.attempt, stop);
+      const version = await send(run, description, lease, stop);
+      return finish(run, lease, { attempt: lease.attempt, version }, stop);
     },
 
     returned(tx, { subject }) {
-      tx.update(runs).set({ status: "pending", reservedUsd: null }).where(eq(runs.id, subject)).run();
+      tx.update(runs).set({ status: "pending", reservedUsd: null, waitingFor: null }).where(eq(runs.id, subject)).run();
     },
 
-    failed(tx, { subject }, { cause: failureCause, detail: failureDetail }) {
+    failed(tx, { subject }, failure) {
+      const { cause: failureCause, detail: failureDetail } = failure;
       tx.update(runs)
-        .set({ status: "failed", failureCause, failureDetail, completedAt: now(), reservedUsd: null })
+        .set({ status: "failed", failureCause, failureDetail, completedAt: now(), reservedUsd: null, waitingFor: null })
         .where(eq(runs.id, subject))
         .run();
+      announceEnd(tx, subject, failure);
     },
 
     costOf: ({ subject, attempt }) => spentUsd.get({ runId: subject, attempt })?.usd ?? null,

@@ -1,14 +1,16 @@
-import { and, asc, desc, eq, gt, max, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, max } from "drizzle-orm";
 import type { SessionEvent } from "../agents/agent.ts";
 import { changeMark } from "../db/open.ts";
+import { bound, literal, prepared } from "../db/prepared.ts";
 import { sessionEvents } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { toSessionEvent } from "../reports/session-events.ts";
+import { nextTurn } from "../turns.ts";
 import type { Runs } from "./runs.ts";
 import type { Run } from "./schema.ts";
 
-/** Events read per poll: at most 32 KiB each. */
-const batch = 50;
+/** Events read per poll, at most 32 KiB each. A reader that stops reading holds this many in memory. */
+const batch = 4;
 /** Events that a page shows first. */
 const shown = 200;
 const lookEveryMs = 250;
@@ -28,24 +30,28 @@ export type Follow = ReturnType<typeof createFollow>;
 
 /** Streams runs in progress from the stored events, so a client can resume where it stopped. */
 export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { runs: Runs; stopping: AbortSignal }) {
-  const lastAttempt = db
-    .select({ attempt: max(sessionEvents.attempt) })
-    .from(sessionEvents)
-    .where(eq(sessionEvents.runId, sql.placeholder("run")))
-    .prepare();
-  const own = and(
-    eq(sessionEvents.runId, sql.placeholder("run")),
-    eq(sessionEvents.orgId, sql.placeholder("org")),
-    eq(sessionEvents.attempt, sql.placeholder("attempt")),
+  const lastAttempt = prepared(
+    db
+      .select({ attempt: max(sessionEvents.attempt) })
+      .from(sessionEvents)
+      .where(eq(sessionEvents.runId, bound("run"))),
   );
-  const eventsAfter = db
-    .select()
-    .from(sessionEvents)
-    .where(and(own, gt(sessionEvents.seq, sql.placeholder("seq"))))
-    .orderBy(asc(sessionEvents.seq))
-    .limit(batch)
-    .prepare();
-  const newest = db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(shown).prepare();
+  const own = and(
+    eq(sessionEvents.runId, bound("run")),
+    eq(sessionEvents.orgId, bound("org")),
+    eq(sessionEvents.attempt, bound("attempt")),
+  );
+  const eventsAfter = prepared(
+    db
+      .select()
+      .from(sessionEvents)
+      .where(and(own, gt(sessionEvents.seq, bound("seq"))))
+      .orderBy(asc(sessionEvents.seq))
+      .limit(literal(batch)),
+  );
+  const newest = prepared(
+    db.select().from(sessionEvents).where(own).orderBy(desc(sessionEvents.seq)).limit(literal(shown)),
+  );
 
   /** The session of the last attempt that has one, with the events after a position. */
   function readAfter(org: OrgId, runId: string, after: Place): { events: SessionEvent[]; place: Place } {
@@ -75,20 +81,17 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
       let place = after ?? { attempt: 0, seq: -1 };
       let lastState = "";
       for (;;) {
+        await nextTurn();
+        if (over.aborted) return;
         const mark = changeMark(db);
         // Read the run before its events: an ended run has all its events stored.
         const run = runs.getRun(org, id);
         const found = readAfter(org, run.runId, place);
-        const state = `${run.status} ${run.attempt}`;
+        const state = `${run.status} ${run.attempt} ${run.waitingFor?.what}`;
         if (found.events.length > 0 || state !== lastState) yield { run, ...found };
         place = found.place;
         lastState = state;
-        if (found.events.length === batch) {
-          // Other requests take their turn between the batches of a long session.
-          await new Promise((resolve) => setImmediate(resolve));
-          if (over.aborted) return;
-          continue;
-        }
+        if (found.events.length === batch) continue;
         if (run.completedAt !== null) return;
         if (!(await untilChanged(db, mark, over))) return;
       }
@@ -103,7 +106,29 @@ export function createFollow({ db }: Pick<Deps, "db">, { runs, stopping }: { run
         yield;
       } while (await untilChanged(db, mark, over, everyMs));
     },
+
+    /** Yields at once, and then every `everyMs`, for what is not in the database; ends like `follow`. */
+    async *tick(signal: AbortSignal, everyMs = 1000): AsyncGenerator<void, void, undefined> {
+      const over = AbortSignal.any([signal, stopping]);
+      do yield;
+      while (await pause(everyMs, over));
+    },
   };
+}
+
+/** Returns false as soon as `signal` is aborted. */
+async function pause(ms: number, signal: AbortSignal): Promise<boolean> {
+  if (signal.aborted) return false;
+  await new Promise<void>((resolve) => {
+    const done = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal.addEventListener("abort", done, { once: true });
+  });
+  return !signal.aborted;
 }
 
 async function untilChanged(
@@ -113,17 +138,7 @@ async function untilChanged(
   everyMs = lookEveryMs,
 ): Promise<boolean> {
   do {
-    if (signal.aborted) return false;
-    await new Promise<void>((resolve) => {
-      const done = () => {
-        clearTimeout(timer);
-        signal.removeEventListener("abort", done);
-        resolve();
-      };
-      const timer = setTimeout(done, everyMs);
-      signal.addEventListener("abort", done, { once: true });
-    });
-    if (signal.aborted) return false;
+    if (!(await pause(everyMs, signal))) return false;
   } while (changeMark(db) === mark);
   return true;
 }

@@ -81,7 +81,7 @@ export function createJudgeCall(
         let output: unknown;
         try {
           const answered = await generateText({
-            model: toModel({ ...access, ...gatewaySession }),
+            model: await toModel({ ...access, ...gatewaySession }),
             output: Output.object({ schema: jsonSchema<unknown>(plainSchema) }),
             instructions,
             messages,

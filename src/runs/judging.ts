@@ -7,7 +7,7 @@ import { AppError } from "../errors.ts";
 import { familyOf, splitJudging } from "../grading/judge/judge.ts";
 import { rubricHash } from "../grading/judge/rubric.ts";
 import type { Lease } from "../jobs/queue.ts";
-import { readSession, type SessionId } from "../reports/session-events.ts";
+import { readSessionInTurns, type SessionId } from "../reports/session-events.ts";
 import { createJudgeCall, type JudgeCallParts, type Tell } from "./judge-call.ts";
 import { createRedaction } from "./redaction.ts";
 import { openSession, storable } from "./session.ts";
@@ -16,14 +16,21 @@ import type { Money } from "./spending.ts";
 /** Outcomes of sessions with nothing to judge. */
 const unmade: Outcome[] = ["no_creds", "excluded", "scoring_failed"];
 
-type Parts = JudgeCallParts & { money: Pick<Money, "grantOf"> };
+type Parts = JudgeCallParts & {
+  money: Pick<Money, "grantOf">;
+  /** Called with whether a judge gave a usable answer. */
+  onJudged?: (isJudged: boolean) => void;
+};
 export type Judging = ReturnType<typeof createJudging>;
 
 /**
  * Lets a model judge stored sessions. Its request, answer and cost are stored as session events, after the agent's own and with
  * the source `runner`, so a session can be graded again from its events alone, and no agent can forge them.
  */
-export function createJudging({ db, config, now, log }: Deps, { models, queue, money, gateway }: Parts) {
+export function createJudging(
+  { db, config, now, log }: Deps,
+  { models, queue, money, gateway, onJudged = () => {} }: Parts,
+) {
   const ask = createJudgeCall({ config, now }, { models, queue, gateway });
   const isMark = and(
     sql`${sessionEvents.type} = 'milestone' and ${sessionEvents.source} = 'runner'`,
@@ -64,12 +71,12 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
 
     /** Judges the session if there is a judge and something to judge. Throws a JobFailure if a retry may help. */
     async judge(run: typeof runs.$inferSelect, id: SessionId, lease: Lease, stop: AbortSignal): Promise<void> {
-      const events = readSession(db, id);
+      const judge = judgeOf(run.orgId as OrgId, run.model);
+      if (judge === null) return;
+      const events = await readSessionInTurns(db, id);
       const { session } = splitJudging(events);
       const end = session.findLast((event) => event.type === "end");
       if (end === undefined || unmade.includes(end.outcome)) return;
-      const judge = judgeOf(run.orgId as OrgId, run.model);
-      if (judge === null) return;
       const { model, access } = judge;
       if (events.some((event) => event.source === "runner" && event.type === "milestone" && event.name === "judged"))
         return;
@@ -98,6 +105,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
               ? access
               : await ask(access, session, task, spend, lease, stop);
         if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session");
+        onJudged(!("reason" in said));
         tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       } finally {
         await writer.close(stop);
@@ -136,6 +144,7 @@ export function createJudging({ db, config, now, log }: Deps, { models, queue, m
       const access = accessOf(task.org, model);
       const said = "reason" in access ? access : await ask(access, session, task, spend, lease, stop);
       if ("reason" in said) log.warn({ run: run.id, model, reason: said.reason }, "could not judge session again");
+      onJudged(!("reason" in said));
       tell({ type: "milestone", name: "reason" in said ? "not_judged" : "judged", detail: { ...about, ...said } });
       return events;
     },

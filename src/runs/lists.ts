@@ -1,31 +1,15 @@
-import { and, desc, eq, gte, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, desc, eq, gt, gte, inArray, isNull, lt, ne, type SQL, sql } from "drizzle-orm";
 import type { StoredFailure } from "../agents/failure.ts";
-import { evalRequests, type ReportStatus, reports, type runStatuses, runs, type Trigger } from "../db/tables.ts";
+import { evalRequests, reports, type runStatuses, runs, type Trigger, type WaitingFor } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { invalidField } from "../errors.ts";
 import type { Scope } from "../grading/grade.ts";
+import { isDescending, type Sort } from "../http/sorting.ts";
 import { toIso } from "../schema.ts";
-import { findRunRow } from "./run-row.ts";
-
-/** Maximum runs of an agent for which the agent index is used. */
-const few = 1000;
-
-/** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
-const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
+import { createRunConditions, type KeysetPage, type LineFilter, withoutReport } from "./run-conditions.ts";
+import { findRunRow, type RunRow } from "./run-row.ts";
 
 type Status = (typeof runStatuses)[number];
-
-/** Filters of run lists. */
-export type RunFilter = {
-  promptId?: string;
-  status?: Status;
-  agent?: string;
-  trigger?: Trigger;
-  reportStatus?: ReportStatus;
-};
-
-/** Only the API lists filter by report status. */
-export type LineFilter = Omit<RunFilter, "reportStatus">;
 
 /** A run as a list shows it. */
 export type RunLine = StoredFailure & {
@@ -37,9 +21,15 @@ export type RunLine = StoredFailure & {
   agent: string;
   model: string | null;
   trigger: Trigger;
+  evalRequestId: string;
+  /** Number of runs of its evaluation. */
+  ofEval: number;
+  /** Its urlMap replaced hosts. */
+  isPreview: boolean;
   createdAt: string;
   startedAt: string | null;
   completedAt: string | null;
+  waitingFor: WaitingFor | null;
   report: {
     slug: string;
     score: number | null;
@@ -49,8 +39,14 @@ export type RunLine = StoredFailure & {
   } | null;
 };
 
+export const runColumns = ["created", "duration"] as const;
+export type RunSort = Sort<(typeof runColumns)[number]>;
+
+type Selecting = { limit: number; byTrigger?: boolean; isDown?: boolean };
+
 /** Lists runs with keyset pagination, so the cost of a page does not depend on the number of runs. */
 export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
+  const { conditions, idsByDuration } = createRunConditions(db);
   const title = sql<string>`coalesce(json_extract(${runs.task}, '$.title'), substr(json_extract(${runs.task}, '$.text'), 1, 200))`;
 
   const columns = {
@@ -63,9 +59,13 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
     agent: runs.agent,
     model: runs.model,
     trigger: evalRequests.trigger,
+    evalRequestId: runs.evalRequestId,
+    ofEval: sql<number>`(select count(*) from runs of_eval where of_eval.org_id = ${runs.orgId} and of_eval.eval_request_id = ${runs.evalRequestId})`,
+    isPreview: sql<boolean>`${runs.urlMap} <> '{}'`.mapWith(Boolean),
     createdAt: runs.createdAt,
     startedAt: runs.startedAt,
     completedAt: runs.completedAt,
+    waitingFor: runs.waitingFor,
     report: {
       slug: reports.slug,
       score: reports.score,
@@ -76,7 +76,8 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
   };
 
   /** `byTrigger`: start with requests, then join runs; a cross join keeps SQLite from reordering them. */
-  function select(where: SQL | undefined, limit: number, byTrigger = false): RunLine[] {
+  function select(where: SQL | undefined, { limit, byTrigger = false, isDown = true }: Selecting): RunLine[] {
+    const order = isDown ? desc : asc;
     const own = and(eq(runs.orgId, evalRequests.orgId), eq(runs.evalRequestId, evalRequests.id), where);
     const rows = byTrigger
       ? db
@@ -86,14 +87,14 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
           .leftJoin(reports, eq(reports.runId, runs.id))
           .where(own)
           // The IDs of requests are in time order, like those of runs.
-          .orderBy(desc(evalRequests.id), desc(runs.id))
+          .orderBy(order(evalRequests.id), order(runs.id))
       : db
           .select(columns)
           .from(runs)
           .crossJoin(evalRequests)
           .leftJoin(reports, eq(reports.runId, runs.id))
           .where(own)
-          .orderBy(desc(runs.id));
+          .orderBy(order(runs.id));
     return rows
       .limit(limit)
       .all()
@@ -105,67 +106,53 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
       }));
   }
 
-  /** Whether an agent has so few runs that scanning them all is cheap. */
-  const isRare = (org: OrgId, agent: string): boolean =>
-    db
-      .select({ id: runs.id })
-      .from(runs)
-      .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
-      .limit(1)
-      .offset(few)
-      .get() === undefined;
-
-  /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
-  function conditions(org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
-    const isOpen = status === "pending" || status === "running";
-    const isWithout = status === "failed" || status === "superseded";
-    const isFew = agent !== undefined && isRare(org, agent);
-    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
-    const leads =
-      isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
-    const where = and(
-      byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
-      isOpen ? isNull(runs.completedAt) : undefined,
-      status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
-      isWithout ? withoutReport : undefined,
-      promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
-      promptId && !byTrigger
-        ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
-        : undefined,
-      // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
-      trigger &&
-        (byTrigger && !promptId
-          ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
-          : sql`+${evalRequests.trigger} = ${trigger}`),
-      agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+  function listByDuration(org: OrgId, filter: LineFilter, page: KeysetPage, last?: RunRow): RunLine[] {
+    const ids = idsByDuration(org, filter, { ...page, last });
+    const found = new Map(
+      select(and(eq(runs.orgId, org), inArray(runs.id, ids)), { limit: ids.length }).map((run) => [run.runId, run]),
     );
-    return { where, byTrigger };
+    return ids.flatMap((id) => found.get(id) ?? []);
+  }
+
+  function listByTime(org: OrgId, filter: LineFilter, { limit, isDown }: KeysetPage, last?: RunRow): RunLine[] {
+    const { where, byTrigger } = conditions(org, filter);
+    if (!last) return select(where, { limit, byTrigger, isDown });
+    if (!byTrigger) return select(and(where, isDown ? lt(runs.id, last.id) : gt(runs.id, last.id)), { limit, isDown });
+    const before = isDown ? sql.raw("<") : sql.raw(">");
+    // The first part is a bound that the index of requests can use.
+    const after = sql`${evalRequests.id} ${before}= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) ${before} (${last.evalRequestId}, ${last.id})`;
+    return select(and(where, after), { limit, byTrigger, isDown });
   }
 
   return {
     /**
-     * Newest first. `before`: the last run of the previous page; `next`: the last one of this page, null if it is the
-     * last page. Throws bad_request.
+     * Newest first unless sorted. `before`: the last run of the previous page; `next`: the last one of this page, null if
+     * it is the last page. Throws bad_request.
      */
-    listNewest(org: OrgId, filter: LineFilter, { limit, before }: { limit: number; before?: string }) {
-      const { where, byTrigger } = conditions(org, filter);
-      let after: SQL | undefined;
-      if (before !== undefined) {
-        const last = findRunRow(db, org, before);
-        if (!last) throw invalidField("before", `no run has the ID ${before}`);
-        // The first part is a lower bound that the index of requests can use.
-        after = byTrigger
-          ? sql`${evalRequests.id} <= ${last.evalRequestId} and (${evalRequests.id}, ${runs.id}) < (${last.evalRequestId}, ${last.id})`
-          : lt(runs.id, last.id);
-      }
-      const lines = select(and(where, after), limit + 1, byTrigger);
+    listNewest(
+      org: OrgId,
+      { sort = "-created", ...filter }: LineFilter & { sort?: RunSort },
+      { limit, before }: { limit: number; before?: string },
+    ) {
+      const last = before === undefined ? undefined : findRunRow(db, org, before);
+      if (before !== undefined && !last) throw invalidField("before", `no run has the ID ${before}`);
+      const page = { limit: limit + 1, isDown: isDescending(sort) };
+      const list = sort === "duration" || sort === "-duration" ? listByDuration : listByTime;
+      const lines = list(org, filter, page, last);
       const items = lines.slice(0, limit);
       return { items, next: lines.length > limit ? (items.at(-1)?.runId ?? null) : null };
     },
 
+    /** The newest runs whose ID starts with this text. */
+    listByPrefix(org: OrgId, text: string, limit: number): RunLine[] {
+      const from = text.toLowerCase();
+      // Letters after f are greater than the rest of every ID.
+      return select(and(eq(runs.orgId, org), gte(runs.id, from), lt(runs.id, `${from}g`)), { limit });
+    },
+
     /** Pending and running runs, newest first. */
     listUnfinished: (org: OrgId, limit: number): RunLine[] =>
-      select(and(eq(runs.orgId, org), isNull(runs.completedAt)), limit),
+      select(and(eq(runs.orgId, org), isNull(runs.completedAt)), { limit }),
 
     /** Runs that failed within the last `withinMs`, without cancelled ones, newest first. */
     listBroken: (org: OrgId, { limit, withinMs }: { limit: number; withinMs: number }): RunLine[] =>
@@ -177,7 +164,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
           ne(runs.failureCause, "cancelled"),
           gte(runs.createdAt, now() - withinMs),
         ),
-        limit,
+        { limit },
       ),
   };
 }

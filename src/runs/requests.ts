@@ -1,4 +1,5 @@
 import { and, asc, desc, eq, gt } from "drizzle-orm";
+import { mcpUrlsOf } from "../agents/task.ts";
 import type { Commit } from "../db/commit.ts";
 import type { Tx } from "../db/open.ts";
 import { preparedInsert } from "../db/rows.ts";
@@ -8,12 +9,13 @@ import { conflict, notFound } from "../errors.ts";
 import type { Queue } from "../jobs/queue.ts";
 import { createMapping, parseUrlMap } from "../net/mapping.ts";
 import type { Prompts } from "../prompts/prompts.ts";
+import { startUrls } from "../prompts/starts.ts";
 import { argsFor, fillTemplate } from "../prompts/template.ts";
 import type { Providers } from "../providers/providers.ts";
+import { hashOf } from "./context-digest.ts";
 import type { Endings } from "./endings.ts";
 import { getRunRow } from "./run-row.ts";
 import type { Money } from "./spending.ts";
-import { startUrls } from "./starts.ts";
 
 const idempotencyMs = 24 * 3600_000;
 /** Attempts per run. Only a crash of the agent uses one. */
@@ -30,8 +32,8 @@ export type EvalRequestInput = {
   rerunOf?: string;
   /** Further parameters of a gate; part of the idempotency digest. */
   gate?: object;
-  /** Default false. */
-  supersede?: boolean;
+  /** Default false. A function decides for requests that don't say so; it is not part of the idempotency digest. */
+  supersede?: boolean | ((prompt: { supersedesByDefault: boolean }) => boolean);
   /** In place of the prompt's. */
   agent?: string;
   model?: string;
@@ -48,10 +50,25 @@ type Given =
   | "task"
   | "agent"
   | "model"
+  | "agentIndex"
   | "createdAt"
   | "idempotencyKey"
   | "idempotencyHash";
-type Accepted = { evalRequestId: string; runIds: string[] };
+/** `superseded`: IDs of the runs that it ended. */
+type Accepted = { evalRequestId: string; runIds: string[]; superseded: string[] };
+
+const notStarted = {
+  status: "pending",
+  agentVersion: null,
+  contextDigest: null,
+  attempt: 0,
+  failureCause: null,
+  failureDetail: null,
+  startedAt: null,
+  completedAt: null,
+  reservedUsd: null,
+  waitingFor: null,
+} as const;
 
 export type Requests = ReturnType<typeof createRequests>;
 
@@ -79,8 +96,9 @@ export function createRequests(
    * templateArgs, agent, model).
    */
   function accept(t: Tx, org: OrgId, promptId: string, input: EvalRequestInput): Accepted {
-    const { urlMap, templateArgs = {}, idempotencyKey, supersede = false } = input;
+    const { urlMap, templateArgs = {}, idempotencyKey, supersede: said = false } = input;
     const prompt = ofPrompts.getPromptRow(org, promptId);
+    const supersede = typeof said === "function" ? said(prompt) : said;
     // Hash the input, not the result: a prompt edited in between must not change the digest.
     const given = { ...input, templateArgs: Object.keys(templateArgs).length > 0 ? templateArgs : undefined };
     const idempotencyHash = idempotencyKey === undefined ? null : hashOf({ promptId: prompt.id, input: given });
@@ -88,7 +106,8 @@ export function createRequests(
       idempotencyKey && idempotencyHash
         ? findEarlier(t, org, idempotencyKey, idempotencyHash, now() - idempotencyMs)
         : undefined;
-    if (earlier) return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId) };
+    if (earlier)
+      return { evalRequestId: earlier.evalRequestId, runIds: runsOf(t, org, earlier.evalRequestId), superseded: [] };
     if (prompt.status === "archived")
       throw conflict(
         `The prompt is archived. Unarchive it with PATCH /api/v1/prompts/${promptId} and {"status": "active"}.`,
@@ -102,77 +121,77 @@ export function createRequests(
       title: prompt.title,
       text,
       endGoal: prompt.endGoal === null ? null : fill(prompt.endGoal),
-      startUrls: startUrls({ mapped, provider, additionalUrls: prompt.additionalUrls, text }),
+      ...(prompt.wordings && { wordings: prompt.wordings.map(fill) }),
+      startUrls: startUrls({
+        ...{ mapped, provider, additionalUrls: prompt.additionalUrls, text },
+        mcpUrls: mcpUrlsOf(prompt.workspace ?? undefined),
+      }),
       productUrl: provider?.productUrl ?? null,
       declaredChecks: prompt.declaredChecks ?? [],
       ...(prompt.workspace && { workspace: prompt.workspace }),
       reviewBeforePublishing: prompt.reviewBeforePublishing,
       limits: prompt.limits,
+      ...(prompt.workerLabels.length > 0 && { workerLabels: prompt.workerLabels }),
     };
     const chosen = { agent: input.agent, model: input.model };
-    const { agent, model } = ofPrompts.agentFor(org, prompt, chosen);
+    const agents = ofPrompts.agentsFor(org, prompt, chosen);
     if (chosen.agent ?? chosen.model) task.chosen = chosen;
-    if (model !== null) money.check(org);
+    if (agents.some(({ model }) => model !== null)) money.check(org);
     const createdAt = now();
     const evalRequestId = newId(createdAt);
     const repeats = input.runs === null ? (prompt.runsPerEval ?? 1) : (input.runs ?? 1);
-    const runIds = Array.from({ length: repeats }, () => newId(createdAt));
-    if (supersede) endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string);
+    const accepted = repeated(agents, repeats).map((each) => ({ id: newId(createdAt), ...each }));
+    const runIds = accepted.map(({ id }) => id);
+    const superseded = supersede ? endings.supersede(t, org, prompt.id, urlMap, runIds[0] as string) : [];
     insertEvalRequest({ id: evalRequestId, orgId: org, promptId: prompt.id, trigger: input.trigger, createdAt });
-    for (const id of runIds)
+    for (const { id, agentIndex, agent, model } of accepted)
       insertPending(t, {
         id,
+        agentIndex,
         orgId: org,
         promptId: prompt.id,
         evalRequestId,
         urlMap,
         templateArgs: args,
-        task,
+        // A retry or a further run uses the same agent as the first.
+        task: agents.length > 1 ? { ...task, chosen: { agent, model: model ?? undefined } } : task,
         agent,
         model,
         createdAt,
         idempotencyKey: idempotencyKey ?? null,
         idempotencyHash,
       });
-    return { evalRequestId, runIds };
+    return { evalRequestId, runIds, superseded };
   }
 
   /** Inserts a run with its job. */
   function insertPending(t: Tx, run: Pick<typeof runs.$inferSelect, Given>): void {
-    insertRun({
-      ...run,
-      status: "pending",
-      agentVersion: null,
-      attempt: 0,
-      failureCause: null,
-      failureDetail: null,
-      startedAt: null,
-      completedAt: null,
-      reservedUsd: null,
-    });
+    insertRun({ ...run, ...notStarted });
     const host = loadedHost(run.task.startUrls, run.urlMap);
     queue.enqueue(t, { kind: "run", subject: run.id, orgId: run.orgId, host, maxAttempts });
   }
 
-  /** Adds a run of the same task to an evaluation within a transaction; call `onQueued` afterwards. `model`: the model to request. */
+  /** Adds a run for each agent of an evaluation within a transaction; call `onQueued` afterwards. `model`: that of a single agent. */
   function addRun(t: Tx, org: OrgId, evalRequestId: string, model: string | null): void {
     const own = and(eq(runs.orgId, org), eq(runs.evalRequestId, evalRequestId));
-    const first = t.select().from(runs).where(own).orderBy(asc(runs.id)).limit(1).get();
-    if (!first) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
-    insertPending(t, {
-      ...first,
-      id: newId(now()),
-      createdAt: now(),
-      model,
-      idempotencyKey: null,
-      idempotencyHash: null,
-    });
+    const rows = t.select().from(runs).where(own).orderBy(asc(runs.id)).all();
+    if (rows.length === 0) throw notFound(`No evaluation has the ID ${evalRequestId}.`);
+    const ofAgents = rows.filter((row, i) => i === rows.findIndex(({ agentIndex }) => agentIndex === row.agentIndex));
+    for (const first of ofAgents)
+      insertPending(t, {
+        ...first,
+        id: newId(now()),
+        createdAt: now(),
+        model: ofAgents.length > 1 ? (first.task.chosen?.model ?? null) : model,
+        idempotencyKey: null,
+        idempotencyHash: null,
+      });
   }
 
   /** Accepts an evaluation of a prompt and resolves once it is on disk. Throws what `accept` throws. */
   async function requestEval(org: OrgId, promptId: string, input: EvalRequestInput): Promise<Accepted> {
     const accepted = await commit((t) => accept(t, org, promptId, input));
-    if (input.supersede) endings.onEnded();
+    if (accepted.superseded.length > 0) endings.onEnded(accepted.superseded);
     onQueued();
     return accepted;
   }
@@ -197,6 +216,10 @@ export function createRequests(
     },
   };
 }
+
+/** Every agent with its position, as often as said: alternating, so that no agent runs earlier than the others. */
+const repeated = <T extends object>(agents: T[], times: number): (T & { agentIndex: number })[] =>
+  Array.from({ length: times }, () => agents.map((each, agentIndex) => ({ ...each, agentIndex }))).flat();
 
 const runsOf = (t: Tx, org: OrgId, evalRequestId: string): string[] =>
   t
@@ -226,15 +249,4 @@ function loadedHost(startUrls: string[], urlMap: Record<string, string>): string
   if (first === undefined) return "";
   const url = new URL(first);
   return (createMapping(urlMap).toReal(url) ?? url).host;
-}
-
-const hashOf = (value: unknown): string => new Bun.CryptoHasher("sha256").update(canonical(value)).digest("hex");
-
-/** JSON with sorted keys, so the digest does not depend on key order. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, item) =>
-    item && typeof item === "object" && !Array.isArray(item)
-      ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : item,
-  );
 }

@@ -1,14 +1,16 @@
 import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { type StoredFailure, toFailureReason } from "../agents/failure.ts";
-import { rowReader } from "../db/rows.ts";
+import { bound, prepared } from "../db/prepared.ts";
 import { prompts, reports, runCounts, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import type { Page, Paged } from "../http/paging.ts";
 import { promptSummaryColumns, toPromptSummary } from "../prompts/lists.ts";
 import { reportUrl, runUrls } from "../reports/links.ts";
 import { runReportColumns, toRunReport } from "../reports/reports.ts";
+import type { RunReport } from "../reports/schema.ts";
 import { toIso } from "../schema.ts";
-import { createRunLines, type RunFilter } from "./lists.ts";
+import { createRunLines } from "./lists.ts";
+import type { RunFilter } from "./run-conditions.ts";
 import { getRunRow, noRun, type RunRow } from "./run-row.ts";
 import type { Run } from "./schema.ts";
 
@@ -24,25 +26,34 @@ const columns = {
     templateArgs: runs.templateArgs,
     agent: runs.agent,
     agentVersion: runs.agentVersion,
+    contextDigest: runs.contextDigest,
     model: runs.model,
     evalRequestId: runs.evalRequestId,
     attempt: runs.attempt,
     createdAt: runs.createdAt,
     startedAt: runs.startedAt,
     completedAt: runs.completedAt,
+    waitingFor: runs.waitingFor,
   },
   prompt: promptSummaryColumns,
+  rule: { successBar: prompts.successBar },
   report: runReportColumns,
 };
 
-const readRun = rowReader(columns.run);
-const readPrompt = rowReader(columns.prompt);
-const readReport = rowReader(columns.report);
-const promptAt = Object.keys(columns.run).length;
-const reportAt = promptAt + Object.keys(columns.prompt).length;
+const org = bound("org");
+const page = { limit: bound("limit"), offset: bound("offset") };
 
-const org = sql.placeholder("org");
-const page = { limit: sql.placeholder("limit"), offset: sql.placeholder("offset") };
+/** A report whose goal was not tested succeeds if its score passes the bar of its prompt. Without a score nothing passed. */
+function decided(
+  report: RunReport,
+  { successBar }: Pick<typeof prompts.$inferSelect, "successBar">,
+): NonNullable<Run["report"]> {
+  const { outcome, score, scope } = report;
+  const passes = outcome === "not_judged" && score !== null && scope === successBar?.scope;
+  return passes && score >= successBar.minScore
+    ? { ...report, outcome: "succeeded", passedBar: successBar }
+    : { ...report, passedBar: null };
+}
 
 export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "baseUrl">) {
   const joined = () =>
@@ -52,9 +63,9 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       .innerJoin(prompts, eq(prompts.id, runs.promptId))
       .leftJoin(reports, eq(reports.runId, runs.id));
 
-  const byId = joined()
-    .where(and(eq(runs.orgId, org), eq(runs.id, sql.placeholder("id"))))
-    .prepare();
+  type Row = ReturnType<ReturnType<typeof joined>["all"]>[number];
+
+  const byId = prepared(joined().where(and(eq(runs.orgId, org), eq(runs.id, bound("id")))));
 
   /** The IDs of a page are selected by one index alone; only those rows are then joined, however deep the page is. */
   function pagePlan({ promptId, reportStatus }: { promptId: boolean; reportStatus: boolean }) {
@@ -65,8 +76,8 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
           .where(
             and(
               eq(reports.orgId, org),
-              eq(reports.status, sql.placeholder("reportStatus")),
-              promptId ? eq(reports.promptId, sql.placeholder("promptId")) : undefined,
+              eq(reports.status, bound("reportStatus")),
+              promptId ? eq(reports.promptId, bound("promptId")) : undefined,
             ),
           )
           .orderBy(desc(reports.runId))
@@ -75,7 +86,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       : db
           .select({ id: runs.id })
           .from(runs)
-          .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, sql.placeholder("promptId")) : undefined))
+          .where(and(eq(runs.orgId, org), promptId ? eq(runs.promptId, bound("promptId")) : undefined))
           .orderBy(desc(runs.id))
           .limit(page.limit)
           .offset(page.offset);
@@ -85,13 +96,13 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       .where(
         and(
           eq(runCounts.orgId, org),
-          eq(runCounts.reportStatus, sql.placeholder("counted")),
-          promptId ? eq(runCounts.promptId, sql.placeholder("promptId")) : undefined,
+          eq(runCounts.reportStatus, bound("counted")),
+          promptId ? eq(runCounts.promptId, bound("promptId")) : undefined,
         ),
       );
     return {
-      rows: joined().where(inArray(runs.id, ids)).orderBy(desc(runs.id)).prepare(),
-      total: total.prepare(),
+      rows: prepared(joined().where(inArray(runs.id, ids)).orderBy(desc(runs.id))),
+      total: prepared(total),
     };
   }
 
@@ -102,16 +113,12 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
     both: pagePlan({ promptId: true, reportStatus: true }),
   };
 
-  function toRun(row: unknown[]): Run {
-    const run = readRun(row, 0);
-    const prompt = readPrompt(row, promptAt);
-    // The slug is checked first: without one there is no report.
-    const report = row[reportAt] === null ? null : readReport(row, reportAt);
+  function toRun({ run, prompt, rule, report }: Row): Run {
     const { statusUrl, runUrl } = runUrls(baseUrl(), run.id);
     return {
       runId: run.id,
       status: run.status,
-      report: report === null ? null : toRunReport(report, reportUrl(baseUrl(), report.slug)),
+      report: report && decided(toRunReport(report, reportUrl(baseUrl(), report.slug)), rule),
       statusUrl,
       runUrl,
       completedAt: toIso(run.completedAt),
@@ -119,10 +126,15 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
       failureReason: toFailureReason(run),
       templateArgs: run.templateArgs,
       prompt: toPromptSummary(prompt),
-      agent: { id: run.agent, version: run.agentVersion, model: run.model },
+      agent: { id: run.agent, version: run.agentVersion, model: run.model, contextDigest: run.contextDigest },
       evalRequestId: run.evalRequestId,
       startedAt: toIso(run.startedAt),
       attempt: run.attempt,
+      waitingFor: run.waitingFor && {
+        ...run.waitingFor,
+        labels: [...run.waitingFor.labels],
+        failsAt: toIso(run.waitingFor.failsAt),
+      },
     };
   }
 
@@ -131,12 +143,12 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
 
     /** Throws not_found. */
     getRun(org: OrgId, id: string): Run {
-      const [row] = byId.values({ org, id: id.toLowerCase() });
+      const row = byId.get({ org, id: id.toLowerCase() });
       if (!row) throw noRun(id);
       return toRun(row);
     },
 
-    /** The task of a run, as it was accepted. Throws not_found. */
+    /** The task of a run, as it was accepted. Values of `urlMap` may hold tokens. Throws not_found. */
     getTask(org: OrgId, id: string): RequestedTask {
       const { task, urlMap } = getRunRow(db, org, id);
       return { task, urlMap };
@@ -167,7 +179,7 @@ export function createRuns({ db, now, baseUrl }: Pick<Deps, "db" | "now" | "base
         reportStatus,
         counted: reportStatus ?? "any",
       };
-      return { items: plan.rows.values(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
+      return { items: plan.rows.all(values).map(toRun), total: plan.total.get(values)?.n ?? 0 };
     },
   };
 }

@@ -2,10 +2,11 @@ import { type Static, Type } from "@sinclair/typebox";
 import { outcomes } from "../agents/agent.ts";
 import { attemptOutcomes, reportStatuses, runStatuses, slotOutcomes, triggers } from "../db/tables.ts";
 import { pageQuery } from "../http/paging.ts";
-import { PromptSummary, promptExample } from "../prompts/schema.ts";
+import { PromptSummary, promptExample, SuccessBar } from "../prompts/schema.ts";
 import { RunAgent, RunReport } from "../reports/schema.ts";
-import { Id, Nullable, OneOf, Time, Url } from "../schema.ts";
+import { Id, MappedUrl, Nullable, OneOf, Time, Url } from "../schema.ts";
 import { EvalResult } from "../stats/repeats.ts";
+import { WaitingFor } from "./waiting-schema.ts";
 
 export const runExample = {
   runId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
@@ -48,6 +49,7 @@ export const runExample = {
     summary: { whatWorked: "llms.txt led to the page.", whatDidnt: "Two samples do not parse." },
     coverage: 0.45,
     methodology: { id: "1", hash: "3f9c0a17", judge: null },
+    passedBar: null,
   },
   statusUrl: "https://evald.example.com/api/v1/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
   runUrl: "https://evald.example.com/runs/0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c20",
@@ -56,17 +58,29 @@ export const runExample = {
   failureReason: null,
   templateArgs: { language: "Python" },
   prompt: promptExample,
-  agent: { id: "explorer", version: "0.2.0", model: null },
+  agent: { id: "explorer", version: "0.2.0", model: null, contextDigest: null },
   evalRequestId: "0199f3a2-11b0-7c64-8a0e-5b1d3a9f7c1f",
   startedAt: "2026-11-21T09:31:00.100Z",
   attempt: 1,
+  waitingFor: null,
 };
 
 export const Run = Type.Object(
   {
     runId: Id,
     status: OneOf(runStatuses, "completed, failed and superseded are final; a completed run always has a report"),
-    report: Nullable(RunReport),
+    // Without a title: clients read its properties here, without following a reference.
+    report: Nullable(
+      Type.Object({
+        ...RunReport.properties,
+        outcome: OneOf(outcomes, "succeeded as well if the goal was not tested and the score passed passedBar"),
+        passedBar: Nullable(
+          Type.Object(SuccessBar.properties, {
+            description: "The successBar of the prompt, if it decided the outcome; null: the goal did",
+          }),
+        ),
+      }),
+    ),
     statusUrl: Type.String({ format: "uri", description: "URL to poll" }),
     runUrl: Type.String({ format: "uri", description: "URL of the run's page" }),
     completedAt: Nullable(Time),
@@ -92,6 +106,7 @@ export const Run = Type.Object(
       minimum: 0,
       description: "Attempt number, from 1; restarts of the service and infrastructure faults do not count",
     }),
+    waitingFor: Nullable(WaitingFor),
   },
   { title: "Run", examples: [runExample] },
 );
@@ -101,7 +116,7 @@ const chosen = (description: string) => Type.Optional(Type.String({ maxLength: 2
 
 export const RunRequest = Type.Object(
   {
-    urlMap: Type.Record(Type.String(), Url, {
+    urlMap: Type.Record(Type.String(), MappedUrl, {
       description: "Host names or origins, each with the URL that replaces it in this run; {} for none",
     }),
     templateArgs: Type.Optional(
@@ -114,7 +129,7 @@ export const RunRequest = Type.Object(
     supersede: Type.Optional(
       Type.Boolean({
         description:
-          "Mark unfinished runs of the same prompt with the same urlMap keys as superseded: for a newer commit of the same preview",
+          "Mark unfinished runs of the same prompt whose urlMap replaces the same hosts as superseded, such as for a newer commit of the same preview. Default: true if the prompt says so in supersedesByDefault, or for API keys in compatibility mode; otherwise false",
       }),
     ),
   },
@@ -127,11 +142,23 @@ export const RunRequest = Type.Object(
 );
 export type RunRequest = Static<typeof RunRequest>;
 
+const runPlace = { runId: runExample.runId, statusUrl: runExample.statusUrl, runUrl: runExample.runUrl };
+
 export const RunResponse = Type.Object(
-  { runId: Id, statusUrl: Url, runUrl: Url },
+  {
+    runId: Id,
+    statusUrl: Url,
+    runUrl: Url,
+    evalRequestId: Type.Optional(Id),
+    runs: Type.Optional(
+      Type.Array(Type.Object({ runId: Id, statusUrl: Url, runUrl: Url }), {
+        description: "If the prompt names several agents: one run with each, in their order",
+      }),
+    ),
+  },
   {
     title: "RunResponse",
-    examples: [{ runId: runExample.runId, statusUrl: runExample.statusUrl, runUrl: runExample.runUrl }],
+    examples: [runPlace],
   },
 );
 export type RunResponse = Static<typeof RunResponse>;
@@ -154,6 +181,7 @@ export const EvalRequest = Type.Object(
       Type.Object({
         runId: Id,
         status: OneOf(runStatuses),
+        agent: RunAgent,
         statusUrl: Url,
         runUrl: Url,
         report: Nullable(
@@ -168,7 +196,12 @@ export const EvalRequest = Type.Object(
         failureReason: Nullable(Type.String()),
       }),
     ),
-    result: EvalResult,
+    result: Type.Object(EvalResult.properties, {
+      description: "The result of the first agent, if the prompt names several",
+    }),
+    agents: Type.Array(Type.Object({ agent: RunAgent, result: EvalResult }), {
+      description: "The result of each agent; runs of different agents are never combined",
+    }),
   },
   { title: "EvalRequest" },
 );
@@ -229,42 +262,6 @@ export const Slot = Type.Object(
   },
 );
 export type Slot = Static<typeof Slot>;
-
-const range = (description: string) =>
-  Type.Object(
-    { median: Nullable(Type.Number()), low: Nullable(Type.Number()), high: Type.Number() },
-    { description: `${description}; median and low are null if only the limits are known` },
-  );
-
-export const Estimate = Type.Object(
-  {
-    runs: Type.Integer({ description: "Runs per evaluation; the other figures are per run" }),
-    agent: Type.String(),
-    model: Nullable(Type.String()),
-    basis: OneOf(
-      ["earlier runs", "limits"],
-      "Basis of the estimate; earlier runs: of the same prompt, agent and model",
-    ),
-    of: Type.Integer({ description: "Number of earlier runs used, at most 20" }),
-    seconds: range("From start to report"),
-    costUsd: Nullable(range("Cost of the agent's model; if based on earlier runs, of the judge too; null: unknown")),
-  },
-  {
-    title: "Estimate",
-    examples: [
-      {
-        runs: 3,
-        agent: "llm",
-        model: "anthropic/claude-opus-4-8",
-        basis: "earlier runs",
-        of: 12,
-        seconds: { median: 184.2, low: 96.5, high: 412 },
-        costUsd: { median: 0.41, low: 0.22, high: 0.98 },
-      },
-    ],
-  },
-);
-export type Estimate = Static<typeof Estimate>;
 
 export const Spending = Type.Object(
   {

@@ -1,7 +1,8 @@
 import type { AgentEvent, EventSource, SessionEvent } from "../agents/agent.ts";
-import { diskFault } from "../db/fault.ts";
+import { diskFault, isBusy } from "../db/fault.ts";
 import { tx } from "../db/open.ts";
 import { sessionEvents } from "../db/tables.ts";
+import { withoutWaiting } from "../db/write-lock.ts";
 import type { Deps } from "../deps.ts";
 import type { SessionId } from "../reports/session-events.ts";
 import { createRedaction } from "./redaction.ts";
@@ -10,7 +11,7 @@ import { pay } from "./spending.ts";
 const batchRows = 100;
 const batchMs = 50;
 const maxPayloadBytes = 32 * 1024;
-/** Limits of buffering in memory while the disk is full. */
+/** Limits of buffering in memory while the disk is full or another process is writing. */
 const maxWaitingRows = 20_000;
 const maxWaitingBytes = 32 * 1024 * 1024;
 const maxWaitingMs = 60_000;
@@ -22,14 +23,14 @@ export type SessionWriter = {
   hide(secrets: string[]): void;
   /** Redacts a text before it is stored, logged or returned. */
   clean(text: string): string;
-  /** Flushes buffered events; waits for space while the disk is full, until `stop`. Throws the last write error. */
+  /** Flushes buffered events; waits while the disk is full or another process is writing, until `stop`. Throws the last write error. */
   close(stop: AbortSignal): Promise<void>;
 };
 
 /**
  * Stores the events of a session, capped and redacted, in batches of 100 rows or 50 ms. `mayWrite` is checked in each transaction: once it
- * returns false, nothing more is stored. While the disk is full, events wait in memory. `onError` gets the final write error; the
- * session is then incomplete and must end. `after` is the last event of a session to continue.
+ * returns false, nothing more is stored. While the disk is full or another process is writing, events wait in memory. `onError` gets the final
+ * write error; the session is then incomplete and must end. `after` is the last event of a session to continue.
  */
 export function openSession(
   { db, now }: Pick<Deps, "db" | "now">,
@@ -44,11 +45,11 @@ export function openSession(
   let waiting: { row: typeof sessionEvents.$inferInsert; bytes: number }[] = [];
   let waitingBytes = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  /** When the disk became full, by the monotonic clock. */
-  let fullSince: number | null = null;
+  /** When the disk was found full or locked by another process, by the monotonic clock. */
+  let heldSince: number | null = null;
   let failed: { error: unknown } | null = null;
 
-  /** Stores a batch. Keeps it in memory while the disk is full, within limits. Throws other errors. */
+  /** Stores a batch. Keeps it in memory while that is not possible for now, within limits. Throws other errors. */
   function store(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -56,21 +57,24 @@ export function openSession(
     const batch = waiting.slice(0, batchRows);
     if (batch.length === 0) return;
     try {
-      tx(db, (t) => {
-        const rows = batch.map(({ row }) => row);
-        if (mayWrite()) t.insert(sessionEvents).values(rows).run();
-        // It was paid for anyway.
-        else
-          for (const { type, source, at, data } of rows)
-            if (type === "usage" && source !== "agent") pay(t, orgId, at, data.costUsd as number | null);
-      });
-      fullSince = null;
+      withoutWaiting(db, () =>
+        tx(db, (t) => {
+          const rows = batch.map(({ row }) => row);
+          if (mayWrite()) t.insert(sessionEvents).values(rows).run();
+          // It was paid for anyway.
+          else
+            for (const { type, source, at, data } of rows)
+              if (type === "usage" && source !== "agent") pay(t, orgId, at, data.costUsd as number | null);
+        }),
+      );
+      heldSince = null;
       waiting = waiting.slice(batch.length);
       for (const { bytes } of batch) waitingBytes -= bytes;
     } catch (error) {
-      fullSince ??= performance.now();
+      heldSince ??= performance.now();
       const bounded = waiting.length <= maxWaitingRows && waitingBytes <= maxWaitingBytes;
-      if (diskFault(error) === "full" && bounded && performance.now() - fullSince < maxWaitingMs) return;
+      if ((diskFault(error) === "full" || isBusy(error)) && bounded && performance.now() - heldSince < maxWaitingMs)
+        return;
       failed = { error };
       waiting = [];
       onError(error);
@@ -81,7 +85,7 @@ export function openSession(
   function storeInBackground(): void {
     try {
       store();
-      if (waiting.length > 0) timer ??= setTimeout(storeInBackground, fullSince === null ? batchMs : retryMs);
+      if (waiting.length > 0) timer ??= setTimeout(storeInBackground, heldSince === null ? batchMs : retryMs);
     } catch {
       // Already passed to `onError`.
     }
@@ -99,7 +103,7 @@ export function openSession(
       waiting.push({ row: { orgId, runId, attempt, seq: seq++, at, tMs, type, source, data }, bytes });
       waitingBytes += bytes;
       const tooMuch = waiting.length > maxWaitingRows || waitingBytes > maxWaitingBytes;
-      if (tooMuch || (fullSince === null && waiting.length >= batchRows)) storeInBackground();
+      if (tooMuch || (heldSince === null && waiting.length >= batchRows)) storeInBackground();
       else timer ??= setTimeout(storeInBackground, batchMs);
     },
 
@@ -108,7 +112,7 @@ export function openSession(
         store();
         if (waiting.length === 0) return;
         stop.throwIfAborted();
-        await Bun.sleep(fullSince === null ? 0 : retryMs);
+        await Bun.sleep(heldSince === null ? 0 : retryMs);
       }
     },
   };

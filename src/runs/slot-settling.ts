@@ -1,9 +1,13 @@
-import { and, eq, isNull } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull } from "drizzle-orm";
 import type { Tx } from "../db/open.ts";
-import { evalRequests, runs } from "../db/tables.ts";
+import { evalRequests, prompts, runs, slots } from "../db/tables.ts";
 import type { OrgId } from "../deps.ts";
 import { AppError } from "../errors.ts";
 import { nextSlot } from "../jobs/schedule.ts";
+import type { Outbox } from "../notifications/outbox.ts";
+import { maxFailures, pausedReason } from "../prompts/warnings.ts";
+import { toPromptEvent } from "../reports/announcements.ts";
+import { toIso } from "../schema.ts";
 import type { Requests } from "./requests.ts";
 import type { Slot } from "./schema.ts";
 import { batch, type ScheduledPrompt, type SlotStatements, scheduleOf } from "./slot-statements.ts";
@@ -20,7 +24,7 @@ export type Became = Pick<Slot, "outcome" | "evalRequestId" | "reason">;
 /** Decides the outcome of due slots. */
 export function createSlotSettling(
   { getRow, findSlot, insertSlot, setNext }: SlotStatements,
-  requests: Pick<Requests, "accept">,
+  { requests, emit }: { requests: Pick<Requests, "accept">; emit: Outbox["emit"] },
   readClock: () => number,
 ) {
   /** Whether earlier scheduled runs are unfinished. */
@@ -42,10 +46,35 @@ export function createSlotSettling(
     return unfinished !== undefined;
   }
 
+  /** How many of the latest scheduled evaluations failed, without one that gave a report or was cancelled in between. */
+  function failuresInARow(t: Tx, { orgId, id }: ScheduledPrompt): number {
+    const latest = t
+      .select({ outcome: slots.outcome, evalRequestId: slots.evalRequestId })
+      .from(slots)
+      .where(and(eq(slots.orgId, orgId), eq(slots.promptId, id), inArray(slots.outcome, ["ran", "failed"])))
+      .orderBy(desc(slots.scheduledAt))
+      .limit(100)
+      .all();
+    const isFailure = ({ outcome, evalRequestId }: (typeof latest)[number]) => {
+      if (outcome === "failed" || evalRequestId === null) return outcome === "failed";
+      const own = and(eq(runs.orgId, orgId), eq(runs.evalRequestId, evalRequestId));
+      const made = t.select({ status: runs.status, cause: runs.failureCause }).from(runs).where(own).all();
+      return made.length > 0 && made.every(({ status, cause }) => status === "failed" && cause !== "cancelled");
+    };
+    const end = latest.findIndex((slot) => !isFailure(slot));
+    return end < 0 ? latest.length : end;
+  }
+
   /** The outcome of a slot that should run now. */
   function runSlot(t: Tx, row: ScheduledPrompt): Became {
     if (isStillRunning(t, row))
       return { outcome: "skipped_overlap", evalRequestId: null, reason: "runs of an earlier slot were still active" };
+    // The slot of the pause counts too, so a resumed prompt gets further chances.
+    const failures = failuresInARow(t, row);
+    if (failures > 0 && failures % maxFailures === 0) {
+      t.update(prompts).set({ status: "paused" }).where(eq(prompts.id, row.id)).run();
+      return { outcome: "failed", evalRequestId: null, reason: pausedReason };
+    }
     try {
       const { evalRequestId } = requests.accept(t, row.orgId as OrgId, row.id, {
         urlMap: {},
@@ -70,7 +99,7 @@ export function createSlotSettling(
     const time = readClock();
     let slot = row?.nextSlotAt ?? null;
     let latest: Became | null = null;
-    let passed = 0;
+    const passed: number[] = [];
     // Slots before its creation were not missed: the clock was wrong and has been corrected.
     if (row && slot !== null && slot < row.createdAt && row.createdAt <= time)
       slot = schedule && nextSlot(schedule, row.createdAt);
@@ -80,13 +109,21 @@ export function createSlotSettling(
         const isLatest = following === null || following > time;
         const reason = !isLatest ? missed.notLatest : time - slot > catchUpMs ? missed.tooOld : null;
         if (reason === null) latest = broken ?? runSlot(t, row);
-        else passed++;
+        else passed.push(slot);
         const settled = latest ?? { outcome: "missed" as const, evalRequestId: null, reason };
         insertSlot({ orgId: row.orgId, promptId: row.id, scheduledAt: slot, createdAt: time, ...settled });
       }
       slot = following;
     }
-    setNext.run({ id: promptId, at: schedule ? slot : null });
-    return { isDone: !schedule || slot === null || slot > time, latest, passed };
+    if (row && passed.length > 0)
+      emit(t, row.orgId, "schedule.missed", () => ({
+        prompt: toPromptEvent(t, row.id),
+        missed: passed.length,
+        from: toIso(Math.min(...passed)),
+        until: toIso(Math.max(...passed)),
+      }));
+    const isPaused = latest?.reason === pausedReason;
+    setNext.run({ id: promptId, at: schedule && !isPaused ? slot : null });
+    return { isDone: isPaused || !schedule || slot === null || slot > time, latest, passed: passed.length };
   };
 }

@@ -1,5 +1,6 @@
 import { and, eq, gt, isNotNull, lte, min, ne, sql } from "drizzle-orm";
 import type { Db } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { preparedInsert } from "../db/rows.ts";
 import { orgs, prompts, slots } from "../db/tables.ts";
 import type { Schedule } from "../jobs/schedule.ts";
@@ -16,26 +17,28 @@ export function prepareSlots(db: Db) {
   const insertSlot = preparedInsert(db, slots);
   const id = sql.placeholder("id");
   const at = sql.placeholder("at");
-  const listDue = db.select({ id: prompts.id }).from(prompts).where(lte(prompts.nextSlotAt, at)).prepare();
-  const firstSlot = db
-    .select({ at: min(prompts.nextSlotAt) })
-    .from(prompts)
-    .where(isNotNull(prompts.nextSlotAt))
-    .prepare();
-  const setNext = db
-    .update(prompts)
-    .set({ nextSlotAt: sql`${at}` })
-    .where(eq(prompts.id, id))
-    .prepare();
-  const forgetAfter = db
-    .delete(slots)
-    .where(and(eq(slots.promptId, id), gt(slots.scheduledAt, at), ne(slots.outcome, "ran")))
-    .prepare();
-  const findSlot = db
-    .select({ at: slots.scheduledAt })
-    .from(slots)
-    .where(and(eq(slots.promptId, id), eq(slots.scheduledAt, at)))
-    .prepare();
+  const listDue = prepared(db.select({ id: prompts.id }).from(prompts).where(lte(prompts.nextSlotAt, at)));
+  const firstSlot = prepared(
+    db
+      .select({ at: min(prompts.nextSlotAt) })
+      .from(prompts)
+      .where(isNotNull(prompts.nextSlotAt)),
+  );
+  const setNext = prepared(
+    db
+      .update(prompts)
+      .set({ nextSlotAt: sql`${at}` })
+      .where(eq(prompts.id, id)),
+  );
+  const forgetAfter = prepared(
+    db.delete(slots).where(and(eq(slots.promptId, id), gt(slots.scheduledAt, at), ne(slots.outcome, "ran"))),
+  );
+  const findSlot = prepared(
+    db
+      .select({ at: slots.scheduledAt })
+      .from(slots)
+      .where(and(eq(slots.promptId, id), eq(slots.scheduledAt, at))),
+  );
   const withZone = () =>
     db
       .select({
@@ -51,12 +54,13 @@ export function prepareSlots(db: Db) {
       })
       .from(prompts)
       .innerJoin(orgs, eq(orgs.id, prompts.orgId));
-  const getRow = withZone().where(eq(prompts.id, id)).prepare();
-  const listRows = withZone()
-    .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
-    .orderBy(prompts.id)
-    .limit(batch)
-    .prepare();
+  const getRow = prepared(withZone().where(eq(prompts.id, id)));
+  const listRows = prepared(
+    withZone()
+      .where(and(gt(prompts.id, id), isNotNull(prompts.frequency)))
+      .orderBy(prompts.id)
+      .limit(batch),
+  );
 
   return { insertSlot, listDue, firstSlot, setNext, forgetAfter, findSlot, getRow, listRows };
 }

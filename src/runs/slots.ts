@@ -1,9 +1,11 @@
 import type { Commit } from "../db/commit.ts";
 import { isPassing } from "../db/fault.ts";
-import type { Deps } from "../deps.ts";
+import type { Deps, OrgId } from "../deps.ts";
 import { nextSlot } from "../jobs/schedule.ts";
+import type { Outbox } from "../notifications/outbox.ts";
 import { createPoll } from "../poll.ts";
 import type { Prompts } from "../prompts/prompts.ts";
+import { pausedReason } from "../prompts/warnings.ts";
 import type { Requests } from "./requests.ts";
 import { createSlotLists } from "./slot-lists.ts";
 import { type Became, createSlotSettling } from "./slot-settling.ts";
@@ -12,14 +14,25 @@ import { prepareSlots, scheduleOf } from "./slot-statements.ts";
 /** Maximum time between checks, since the clock may be set and another process may change a schedule. */
 const longestSleepMs = 30_000;
 
-type Parts = { prompts: Prompts; requests: Requests; commit: Commit; onError?: (error: unknown) => void };
+type Parts = {
+  prompts: Prompts;
+  requests: Requests;
+  commit: Commit;
+  emit: Outbox["emit"];
+  /** Called after a prompt was paused because its scheduled evaluations failed. */
+  onPaused?: (org: OrgId, promptId: string) => void;
+  onError?: (error: unknown) => void;
+};
 /** `broken`: outcome of its latest slot after an internal error. */
 type Due = { id: string; broken: Became | null };
 
 export type Slots = ReturnType<typeof createSlots>;
 
 /** Runs prompts on schedule. Each due slot gets one row, in the same transaction as its runs. */
-export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, requests, commit, onError }: Parts) {
+export function createSlots(
+  { db, now, log }: Deps,
+  { prompts: ofPrompts, requests, commit, emit, onPaused, onError }: Parts,
+) {
   let stopped = false;
   /** The latest time seen on the clock. A previous process may have seen a later one. */
   let seen = Number.POSITIVE_INFINITY;
@@ -27,8 +40,8 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
   let lookedAt = 0;
 
   const statements = prepareSlots(db);
-  const { listDue, firstSlot, listRows, forgetAfter, setNext } = statements;
-  const settleSome = createSlotSettling(statements, requests, readClock);
+  const { listDue, getRow, firstSlot, listRows, forgetAfter, setNext } = statements;
+  const settleSome = createSlotSettling(statements, { requests, emit }, readClock);
 
   function readClock(): number {
     const time = now();
@@ -65,6 +78,10 @@ export function createSlots({ db, now, log }: Deps, { prompts: ofPrompts, reques
       const { isDone, latest, passed } = await commit((t) => settleSome(t, due.id, due.broken));
       if (passed > 0) log.warn({ prompt: due.id, slots: passed }, "missed scheduled slots");
       if (latest) log.info({ prompt: due.id, outcome: latest.outcome, evalRequest: latest.evalRequestId }, "slot");
+      if (latest?.reason === pausedReason) {
+        const row = getRow.get({ id: due.id });
+        if (row) onPaused?.(row.orgId as OrgId, due.id);
+      }
       if (latest?.outcome === "ran") requests.onQueued();
       return isDone;
     } catch (error) {

@@ -1,6 +1,7 @@
 import { and, eq, gte, isNotNull, sql } from "drizzle-orm";
 import { decideLimits } from "../config/limits.ts";
 import type { Tx } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { orgs, type RunTask, runs, sessionEvents, spending } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -30,11 +31,12 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
     if (!row) throw notFound("The organization was not found.");
     return row;
   };
-  const caps = db
-    .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
-    .from(orgs)
-    .where(eq(orgs.id, sql.placeholder("org")))
-    .prepare();
+  const caps = prepared(
+    db
+      .select({ month: orgs.maxUsdAMonth, run: orgs.maxUsdARun })
+      .from(orgs)
+      .where(eq(orgs.id, sql.placeholder("org"))),
+  );
 
   /** Start and end of the calendar month in a time zone, epoch ms. */
   function monthOf(timeZone: string): { from: number; until: number } {
@@ -117,7 +119,7 @@ export function createSpending({ db, config, now }: Pick<Deps, "db" | "config" |
 
     /** Reserves the maximum cost of a run in the transaction that starts it. */
     reserve(t: Tx, run: Pick<typeof runs.$inferSelect, "id" | "orgId" | "model" | "task">): void {
-      if (run.model === null) return;
+      if (run.model === null || caps.get({ org: run.orgId })?.month == null) return;
       const { row, freeUsd } = monthly(run.orgId);
       if (freeUsd === null) return;
       const most = agentCap(decideLimits(run.task.limits, config).model.costUsd, row.maxUsdARun);

@@ -1,5 +1,5 @@
 import { Type } from "@sinclair/typebox";
-import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows } from "../mcp/tool.ts";
+import { pageArguments, pageResult, readOnly, type Tool, tool, toPage, toRows, Undescribed } from "../mcp/tool.ts";
 import type { Prompts } from "../prompts/prompts.ts";
 import { Id, OneOf } from "../schema.ts";
 import { describeEstimate, type Estimates } from "./estimates.ts";
@@ -11,9 +11,12 @@ type Parts = { requests: Requests; evals: Evals; estimates: Estimates; prompts: 
 
 const { urlMap, templateArgs } = RunRequest.properties;
 /** `result` is not described in detail, since every word of the tool list costs tokens in every conversation. */
+const BriefRuns = Type.Array(Type.Object({ ...EvalRequest.properties.runs.items.properties, agent: Undescribed }));
 const BriefEvalRequest = Type.Object({
   ...EvalRequest.properties,
-  result: Type.Object({}, { description: "Mean, spread, success rate, medians and the minimum detectable change" }),
+  runs: BriefRuns,
+  agents: Type.Array(Undescribed),
+  result: Type.Object({}, { description: "Of the first agent, with medians and detectable change" }),
 });
 
 export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[] => [
@@ -21,7 +24,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     name: "request_eval",
     title: "Run an evaluation",
     description:
-      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Use it to evaluate again after a change; set urlMap to a preview to evaluate docs that are not live yet. Returns immediately, before the reports exist: pass waitSeconds or poll list_eval_requests, then call get_report. Pass idempotencyKey to make retries safe.",
+      "Run a prompt: agents attempt its task, and each session is graded. Takes time, and costs money if a model is used. Set urlMap to a preview to evaluate docs that are not live yet. Returns before the reports exist: pass waitSeconds or poll list_eval_requests, then call get_report. Pass idempotencyKey to make retries safe.",
     input: Type.Object({
       promptId: Type.String({ description: "From list_prompts" }),
       urlMap: Type.Optional(urlMap),
@@ -33,7 +36,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
           minimum: 1,
           maximum: 50,
           description:
-            "Number of runs; default: the prompt's runsPerEval. compare_reports needs 4 or more per side for a verdict",
+            "Runs with each agent; default: the prompt's runsPerEval. A verdict of compare_reports needs 4 per side",
         }),
       ),
       idempotencyKey: Type.Optional(
@@ -49,7 +52,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
     output: Type.Object({
       evalRequestId: Id,
       status: EvalRequest.properties.status,
-      runs: EvalRequest.properties.runs,
+      runs: BriefRuns,
       estimate: Type.String({ description: "Estimated duration and cost of a run" }),
       warnings: Type.Array(Type.String()),
     }),
@@ -84,8 +87,7 @@ export const runTools = ({ requests, evals, estimates, prompts }: Parts): Tool[]
   tool({
     name: "list_eval_requests",
     title: "List evaluations",
-    description:
-      "List evaluations, newest first, with the status of their runs and the slugs of their reports. Use it to check on evaluations started with request_eval. To filter reports by score or outcome, use list_reports.",
+    description: "List evaluations, newest first, with the status of their runs and the slugs of their reports.",
     input: Type.Object({
       promptId: Type.Optional(Type.String({ description: "From list_prompts" })),
       status: Type.Optional(OneOf(evalStatuses)),

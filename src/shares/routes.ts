@@ -43,8 +43,8 @@ type ShareInput = Static<typeof ShareInput>;
 
 const path = { slug: Type.String() };
 
-/** Links that show a report without signing in. Creating and revoking them requires the scope `write`. */
-export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
+/** Links that show a report without signing in. `checkSharer` throws forbidden for keys that may not create or revoke them. */
+export const shareRoutes = (shares: Shares, orgOf: OrgOf, checkSharer: (request: Request) => void) =>
   new Elysia({ name: "shares" })
     .get(
       "/api/v1/reports/:slug/shares",
@@ -64,7 +64,9 @@ export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
       "/api/v1/reports/:slug/shares",
       ({ request, params, body, set }) => {
         const { days, withSession = false } = body as ShareInput;
-        const made = shares.createShare(orgOf(request), params.slug, { days, withSession });
+        const org = orgOf(request);
+        checkSharer(request);
+        const made = shares.createShare(org, params.slug, { days, withSession });
         set.status = 201;
         return made;
       },
@@ -84,7 +86,11 @@ export const shareRoutes = (shares: Shares, orgOf: OrgOf) =>
     )
     .delete(
       "/api/v1/reports/:slug/shares/:shareId",
-      ({ request, params }) => shares.revokeShare(orgOf(request), params.slug, params.shareId),
+      ({ request, params }) => {
+        const org = orgOf(request);
+        checkSharer(request);
+        return shares.revokeShare(org, params.slug, params.shareId);
+      },
       {
         params: Type.Object({ ...path, shareId: PathId("ID of the share link") }),
         ...operation("Reports", "revokeShare", "Revoke a share link", {

@@ -1,5 +1,5 @@
 import { and, desc, eq, gt, isNull, ne, sql } from "drizzle-orm";
-import { reports, shareLinks } from "../db/tables.ts";
+import { orgs, reports, shareLinks } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, conflict, notFound } from "../errors.ts";
 import { getReportRow, type ReportRow } from "../reports/report-row.ts";
@@ -18,6 +18,9 @@ export type ShareLink = {
   expiresAt: string;
   state: (typeof shareStates)[number];
 };
+
+/** What a link shows. */
+type Shared = { org: OrgId; orgName: string; timeZone: string; slug: string; withSession: boolean; expiresAt: string };
 
 export type Shares = ReturnType<typeof createShares>;
 
@@ -115,10 +118,18 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
      * What a token shows, unless the link has expired or was revoked, or its report was archived. Throws not_found, the
      * same for every reason.
      */
-    getShared(token: string): { org: OrgId; slug: string; withSession: boolean } {
+    getShared(token: string): Shared {
       const row = db
-        .select({ org: shareLinks.orgId, slug: reports.slug, withSession: shareLinks.withSession })
+        .select({
+          org: shareLinks.orgId,
+          orgName: orgs.name,
+          timeZone: orgs.timeZone,
+          slug: reports.slug,
+          withSession: shareLinks.withSession,
+          expiresAt: shareLinks.expiresAt,
+        })
         .from(shareLinks)
+        .innerJoin(orgs, eq(orgs.id, shareLinks.orgId))
         .innerJoin(reports, eq(reports.id, shareLinks.reportId))
         .where(
           and(
@@ -130,7 +141,7 @@ export function createShares({ db, now, newId, baseUrl }: Pick<Deps, "db" | "now
         )
         .get();
       if (!row) throw gone();
-      return { ...row, org: row.org as OrgId };
+      return { ...row, org: row.org as OrgId, expiresAt: toIso(row.expiresAt) };
     },
   };
 }

@@ -21,7 +21,7 @@ const bound = Nullable(Type.Number());
 
 export const Change = Type.Object({
   at: Time,
-  what: OneOf(["score", "agent version", "model", "methodology"]),
+  what: OneOf(["score", "agent version", "context", "model", "methodology"]),
   from: Type.String(),
   to: Type.String(),
   delta: Nullable(Type.Object({ value: Type.Number(), low: bound, high: bound })),
@@ -33,11 +33,17 @@ export const Change = Type.Object({
 });
 type Change = Static<typeof Change>;
 
-/** A score, or its difference from the mean of its prompt, with the day of its run. */
+/** A score with the day of its run. Over several prompts, the differences between prompts are taken out. */
 export type Level = { at: number; value: number };
 
-/** `others`: days of the same prompts with any model and methodology. */
-export type ChangeContext = { db: Db; org: OrgId; promptId: string | undefined; others: ScoreDay[] };
+/** `others`: days of the same prompts with any agent version, context, model and methodology. */
+export type ChangeContext = {
+  db: Db;
+  org: OrgId;
+  promptId: string | undefined;
+  others: ScoreDay[];
+  dayOf: (at: number) => number;
+};
 
 const signed = (value: number) => `${value > 0 ? "+" : ""}${value.toFixed(1)}`;
 
@@ -72,8 +78,13 @@ function scoreChange({ p, from, to, before, after }: ChangePoint, at: number, ca
 
 type Canary = { verdict: Change["canary"]; note: string };
 
-/** Whether canary prompts, whose docs never change, changed at the same time with the same agent, model and methodology. */
-function canaryAt({ db, org, promptId }: ChangeContext, line: ScoreDay, at: number, span: [number, number]): Canary {
+/** Whether canary prompts, whose docs never change, changed at the same time with the same agent, version, model and methodology. */
+function canaryAt(
+  { db, org, promptId, dayOf }: ChangeContext,
+  line: ScoreDay,
+  at: number,
+  span: [number, number],
+): Canary {
   const others = promptId === undefined ? undefined : ne(prompts.id, promptId.toLowerCase());
   const canaries = db
     .select({ id: prompts.id })
@@ -81,10 +92,11 @@ function canaryAt({ db, org, promptId }: ChangeContext, line: ScoreDay, at: numb
     .where(and(eq(prompts.orgId, org), eq(prompts.isCanary, true), others))
     .all()
     .map(({ id }) => id);
-  const { days } = canaries.length === 0 ? { days: [] } : readScoreDays({ db }, org, canaries, span);
+  const { days } = canaries.length === 0 ? { days: [] } : readScoreDays({ db }, org, canaries, span, dayOf);
   const same = days.filter(
-    ({ agent, model, methodology, scope }) =>
+    ({ agent, version, model, methodology, scope }) =>
       agent === line.agent &&
+      version === line.version &&
       model === line.model &&
       scope === line.scope &&
       methodology.hash === line.methodology.hash,
@@ -125,30 +137,30 @@ function canaryAt({ db, org, promptId }: ChangeContext, line: ScoreDay, at: numb
     : { verdict: "stayed", note: `the canary prompts did not change (${found}), so the docs are the likely cause` };
 }
 
-/** Marks where the agent's model, methodology or version changed. */
-function marksOf({ others }: ChangeContext, days: ScoreDay[]): Change[] {
-  const none = { delta: null, p: null, canary: null, note: null };
-  const [first] = days;
-  if (!first) return [];
-  const isOther = (day: ScoreDay) => day.model !== first.model || day.methodology.hash !== first.methodology.hash;
-  const earlier = others.findLast((day) => day.agent === first.agent && isOther(day) && day.lastAt < first.lastAt);
+/** Marks where the agent's model, methodology, version or context changed. */
+function marksOf({ others, promptId }: ChangeContext, [shown]: ScoreDay[]): Change[] {
+  if (!shown) return [];
+  const mark = (at: number, what: Change["what"], from: string, to: string): Change[] =>
+    from === to ? [] : [{ at: toIso(at), what, from, to, delta: null, p: null, canary: null, note: null }];
+  const own = others.filter(({ agent }) => agent === shown.agent);
+  const isOther = (day: ScoreDay) => day.model !== shown.model || day.methodology.hash !== shown.methodology.hash;
+  const first = own.find((day) => !isOther(day)) ?? shown;
+  const earlier = own.findLast((day) => isOther(day) && day.lastAt < first.lastAt);
   const began = earlier
-    ? ([
-        ["model", earlier.model || "none", first.model || "none"],
-        ["methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)],
-      ] as const)
+    ? [
+        ...mark(first.day, "model", earlier.model || "none", first.model || "none"),
+        ...mark(first.day, "methodology", methodologyWords(earlier.methodology), methodologyWords(first.methodology)),
+      ]
     : [];
-  const known = days.filter(({ version }) => version !== "");
-  const versions = known.flatMap(({ day, version }, i) => {
-    const before = known[i - 1]?.version ?? version;
-    return before === version
+  const ofModel = own.filter(({ model, version }) => model === shown.model && version !== "");
+  const steps = ofModel.slice(1).map((day, i) => [ofModel[i] as ScoreDay, day] as const);
+  const versions = steps.flatMap(([before, { day, version }]) => mark(day, "agent version", before.version, version));
+  // Each prompt has its own context.
+  const contexts =
+    promptId === undefined
       ? []
-      : [{ at: toIso(day), what: "agent version" as const, from: before, to: version, ...none }];
-  });
-  return [
-    ...began
-      .filter(([, from, to]) => from !== to)
-      .map(([what, from, to]) => ({ at: toIso(first.day), what, from, to, ...none })),
-    ...versions,
-  ];
+      : steps.flatMap(([before, { day, contextDigest }]) =>
+          mark(day, "context", before.contextDigest || "none", contextDigest || "none"),
+        );
+  return [...began, ...versions, ...contexts];
 }

@@ -1,5 +1,5 @@
-import { and, desc, eq, gte, isNull, lt, or, sql } from "drizzle-orm";
-import { firstIdOf } from "../db/rows.ts";
+import { and, desc, eq, isNull, or, sql } from "drizzle-orm";
+import { madeWithin } from "../db/rows.ts";
 import { reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { comparedScope } from "../reports/differences.ts";
@@ -10,10 +10,10 @@ import type { ScoreDay } from "./score-days.ts";
 /** Maximum number of runs to read per request, newest first: an evaluation has at most 50. */
 const maxRuns = 2000;
 
-type Line = Pick<ScoreDay, "agent" | "model" | "methodology" | "scope">;
+type Line = Pick<ScoreDay, "agent" | "version" | "contextDigest" | "model" | "methodology" | "scope">;
 
 /**
- * One point per evaluation of a prompt with one agent, model and methodology: its published live runs, oldest first.
+ * One point per evaluation of a prompt with one agent, version, context, model and methodology: its published live runs, oldest first.
  * `isOwn`: whether an evaluation without a report belongs to them.
  */
 export function evaluationsOf(
@@ -31,6 +31,8 @@ export function evaluationsOf(
       at: runs.createdAt,
       evalRequestId: runs.evalRequestId,
       failureCause: runs.failureCause,
+      version: sql<string>`coalesce(${runs.agentVersion}, '')`,
+      contextDigest: sql<string>`coalesce(${runs.contextDigest}, '')`,
       report: {
         outcome: reports.outcome,
         scope: reports.scope,
@@ -46,8 +48,7 @@ export function evaluationsOf(
       and(
         eq(runs.orgId, org),
         eq(runs.promptId, promptId),
-        gte(runs.id, firstIdOf(start)),
-        lt(runs.id, firstIdOf(end)),
+        madeWithin(runs.id, [start, end]),
         eq(runs.agent, line.agent),
         sql`coalesce(${runs.model}, '') = ${line.model}`,
         sql`${runs.urlMap} = '{}'`,
@@ -65,7 +66,12 @@ export function evaluationsOf(
   const isCut = rows.length > maxRuns;
   const whole = (isCut ? all.slice(0, -1) : all).flatMap(([id, ended]): typeof all => {
     const own = ended.filter(
-      ({ report }) => report === null || (report.hash === line.methodology.hash && isOfScope(report.scope)),
+      ({ report, version, contextDigest }) =>
+        report === null ||
+        (report.hash === line.methodology.hash &&
+          isOfScope(report.scope) &&
+          version === line.version &&
+          contextDigest === line.contextDigest),
     );
     const isGraded = own.some(({ report }) => report !== null);
     const isLost = ended.every(({ report, at }) => report === null && isOwn(at));

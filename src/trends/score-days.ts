@@ -1,89 +1,95 @@
-import { and, eq, gte, lt, max, ne, sql } from "drizzle-orm";
+import { and, eq, gt, lt, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
-import { firstIdOf } from "../db/rows.ts";
-import { reports, runs, scoreDays } from "../db/tables.ts";
+import { prepared } from "../db/prepared.ts";
+import { madeWithin } from "../db/rows.ts";
+import { runs, scoreDays } from "../db/tables.ts";
 import type { Deps } from "../deps.ts";
 import type { Counted } from "../friction/lifecycle-rows.ts";
 import { comparedScope } from "../reports/differences.ts";
 
 const dayMs = 24 * 3600_000;
 
-export type ScoreDay = typeof scoreDays.$inferSelect;
+type StoredDay = typeof scoreDays.$inferSelect;
+const lists = ["times", "scores", "seconds", "costsUsd", "met"] as const;
+
+/** The results of one day in the time zone of the organization. Runs without a score, time or cost have no entry in that list. */
+export type ScoreDay = Omit<StoredDay, (typeof lists)[number]> & {
+  /** When the last of its runs was requested. */
+  lastAt: number;
+  scores: number[];
+  seconds: number[];
+  costsUsd: number[];
+  succeeded: number;
+  judged: number;
+};
 
 const isLive = ({ urlMap }: { urlMap: object }) => Object.keys(urlMap).length === 0;
-const lists = ["scores", "seconds", "costsUsd"] as const;
 
 /** Maintains the results of each day. Called in the transaction that publishes or withdraws a live report. */
 export function createScoreCounts(_: { db: Db }) {
   return function countScore(t: Tx, { report, run }: Counted, by: 1 | -1): void {
     if (!isLive(run)) return;
     const { outcome, score, metrics, methodology } = report;
-    const scope = comparedScope({ scope: report.scope, judge: methodology.judge });
+    const day = Math.floor(run.createdAt / dayMs) * dayMs;
     const key = {
       orgId: run.orgId,
       promptId: run.promptId,
-      day: Math.floor(run.createdAt / dayMs) * dayMs,
+      day,
       agent: run.agent,
       version: run.agentVersion ?? "",
+      contextDigest: run.contextDigest ?? "",
       model: run.model ?? "",
       methodology,
-      scope,
+      scope: comparedScope({ scope: report.scope, judge: methodology.judge }),
     };
     const own = and(...(Object.keys(key) as (keyof typeof key)[]).map((name) => eq(scoreDays[name], key[name])));
     const before = t.select().from(scoreDays).where(own).get();
-    const last = by > 0 ? run.createdAt : lastOf(t, { report, run });
-    if (last === null) {
-      t.delete(scoreDays).where(own).run();
-      return;
-    }
-    if (!before && by < 0) return;
-    const empty = { succeeded: 0, judged: 0, scores: [], seconds: [], costsUsd: [], lastAt: 0 };
-    const day: ScoreDay = before ?? { ...key, ...empty };
-    const given = { scores: score, seconds: metrics.timeSeconds, costsUsd: metrics.costUsd };
-    const changed = lists.map((name) => [name, by > 0 ? plus(day[name], given[name]) : minus(day[name], given[name])]);
-    const row: ScoreDay = {
-      ...day,
-      ...Object.fromEntries(changed),
-      lastAt: by > 0 ? Math.max(day.lastAt, last) : last,
-      succeeded: day.succeeded + (outcome === "succeeded" ? by : 0),
-      judged: day.judged + (outcome === "succeeded" || outcome === "goal_not_met" ? by : 0),
-    };
-    if (before) t.update(scoreDays).set(row).where(own).run();
-    else t.insert(scoreDays).values(row).run();
+    const result = {
+      times: run.createdAt - day,
+      scores: score,
+      seconds: metrics.timeSeconds,
+      costsUsd: metrics.costUsd,
+      met: outcome === "succeeded" ? 1 : outcome === "goal_not_met" ? 0 : null,
+    } as const;
+    const row = before ?? { ...key, times: [], scores: [], seconds: [], costsUsd: [], met: [] };
+    const isOwn = (i: number) => lists.every((name) => row[name][i] === result[name]);
+    const later = row.times.findIndex((time) => time > result.times);
+    const at = by < 0 ? row.times.findIndex((_time, i) => isOwn(i)) : later < 0 ? row.times.length : later;
+    if (at < 0) return;
+    const changed = lists.map((name) => {
+      const list: (number | null)[] = row[name];
+      return [name, by > 0 ? list.toSpliced(at, 0, result[name]) : list.toSpliced(at, 1)];
+    });
+    const next: StoredDay = { ...row, ...Object.fromEntries(changed) };
+    if (next.times.length === 0) t.delete(scoreDays).where(own).run();
+    else if (before) t.update(scoreDays).set(next).where(own).run();
+    else t.insert(scoreDays).values(next).run();
   };
 }
 
-/** When the last other counted run of the same day, agent, model and methodology was requested; null if there is none. */
-function lastOf(t: Tx, { report, run }: Pick<Counted, "report" | "run">): number | null {
-  const day = Math.floor(run.createdAt / dayMs) * dayMs;
-  const same = sql`${runs.agent} = ${run.agent} and ${runs.agentVersion} is ${run.agentVersion} and ${runs.model} is ${run.model}`;
-  const row = t
-    .select({ at: max(runs.createdAt) })
-    .from(runs)
-    .innerJoin(reports, eq(reports.runId, runs.id))
-    .where(
-      and(
-        eq(runs.orgId, run.orgId),
-        eq(runs.promptId, run.promptId),
-        gte(runs.id, firstIdOf(day)),
-        lt(runs.id, firstIdOf(day + dayMs)),
-        ne(runs.id, run.id),
-        sql`${same} and ${runs.urlMap} = '{}'`,
-        eq(reports.status, "published"),
-        eq(reports.methodology, report.methodology),
-        // An unclear goal counts as tested.
-        report.methodology.judge === null ? eq(reports.scope, report.scope) : undefined,
-      ),
-    )
-    .get();
-  return row?.at ?? null;
-}
+const isNumber = (value: number | null | undefined): value is number => typeof value === "number";
 
-const plus = (list: number[], value: number | null): number[] => (value === null ? list : [...list, value]);
-
-function minus(list: number[], value: number | null): number[] {
-  const at = value === null ? -1 : list.indexOf(value);
-  return at < 0 ? list : list.toSpliced(at, 1);
+/** The runs of a day in UTC, by the day of a time zone. */
+function* daysOf(row: StoredDay, dayOf: (at: number) => number): Generator<ScoreDay> {
+  const { times, scores, seconds, costsUsd, met, ...key } = row;
+  for (let from = 0; from < times.length; ) {
+    const day = dayOf(row.day + times[from]!);
+    const isLast = dayOf(row.day + times.at(-1)!) === day;
+    const next = isLast ? -1 : times.findIndex((time, i) => i > from && dayOf(row.day + time) !== day);
+    const to = next < 0 ? times.length : next;
+    const judged = met.slice(from, to).filter(isNumber);
+    yield {
+      ...key,
+      day,
+      lastAt: row.day + times[to - 1]!,
+      scores: scores.slice(from, to).filter(isNumber),
+      seconds: seconds.slice(from, to).filter(isNumber),
+      costsUsd: costsUsd.slice(from, to).filter(isNumber),
+      succeeded: judged.filter((each) => each === 1).length,
+      judged: judged.length,
+    };
+    from = to;
+  }
 }
 
 /** A live run that ended without a report. */
@@ -93,49 +99,63 @@ export type Failed = Pick<typeof runs.$inferSelect, "promptId" | "agent" | "fail
 };
 
 /**
- * The days of prompts in a period, oldest first, and the failures in it. Queried prompt by prompt: with a list,
- * SQLite's planner may choose a full table scan.
+ * The days of prompts in a period, oldest first, and the failures in it. `dayOf` returns the start of the day of a time.
+ * Queried prompt by prompt: with a list, SQLite's planner may choose a full table scan.
  */
 export function readScoreDays(
   { db }: Pick<Deps, "db">,
   org: string,
   promptIds: string[],
   [start, end]: [number, number],
+  dayOf: (at: number) => number,
 ) {
   const promptId = sql.placeholder("prompt");
-  const ofDays = db
-    .select()
-    .from(scoreDays)
-    .where(
-      and(
-        eq(scoreDays.orgId, org),
-        eq(scoreDays.promptId, promptId),
-        gte(scoreDays.day, start),
-        lt(scoreDays.day, end),
+  const ofDays = prepared(
+    db
+      .select()
+      .from(scoreDays)
+      .where(
+        and(
+          eq(scoreDays.orgId, org),
+          eq(scoreDays.promptId, promptId),
+          gt(scoreDays.day, start - dayMs),
+          lt(scoreDays.day, end),
+        ),
       ),
-    )
-    .prepare();
-  const ofFailed = db
-    .select({
-      promptId: runs.promptId,
-      agent: runs.agent,
-      model: sql<string>`coalesce(${runs.model}, '')`,
-      failureCause: runs.failureCause,
-      at: runs.createdAt,
-    })
-    .from(runs)
-    .where(
-      and(
-        eq(runs.orgId, org),
-        eq(runs.promptId, promptId),
-        gte(runs.id, firstIdOf(start)),
-        lt(runs.id, firstIdOf(end)),
-        // A literal, because SQLite wouldn't use the partial index with a parameter.
-        sql`${runs.status} = 'failed' and ${runs.urlMap} = '{}'`,
+  );
+  const ofFailed = prepared(
+    db
+      .select({
+        promptId: runs.promptId,
+        agent: runs.agent,
+        model: sql<string>`coalesce(${runs.model}, '')`,
+        failureCause: runs.failureCause,
+        at: runs.createdAt,
+      })
+      .from(runs)
+      .where(
+        and(
+          eq(runs.orgId, org),
+          eq(runs.promptId, promptId),
+          madeWithin(runs.id, [start, end]),
+          // A literal, because SQLite wouldn't use the partial index with a parameter.
+          sql`${runs.status} = 'failed' and ${runs.urlMap} = '{}'`,
+        ),
       ),
-    )
-    .prepare();
-  const days = promptIds.flatMap((prompt) => ofDays.all({ prompt }));
+  );
+  const days = promptIds
+    .flatMap((prompt) => ofDays.all({ prompt }).flatMap((row) => [...daysOf(row, dayOf)]))
+    .filter(({ day }) => day >= start && day < end);
   const failed: Failed[] = promptIds.flatMap((prompt) => ofFailed.all({ prompt }));
   return { days: days.sort((a, b) => a.day - b.day || a.lastAt - b.lastAt), failed };
+}
+
+/** The days of the agent and model with the most scores, so that one run of another agent doesn't replace a long series. */
+export function mostRuns(days: ScoreDay[]): ScoreDay[] {
+  const groups = [...Map.groupBy(days, ({ agent, model }) => `${agent} ${model}`).values()];
+  const sizeOf = (group: ScoreDay[]) => group.reduce((n, { scores }) => n + scores.length, 0);
+  const lastOf = (group: ScoreDay[]) => Math.max(...group.map(({ lastAt }) => lastAt));
+  // Of two with as many runs, the one that ran last.
+  const [most] = groups.sort((a, b) => sizeOf(b) - sizeOf(a) || lastOf(b) - lastOf(a));
+  return most ?? [];
 }

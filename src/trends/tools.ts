@@ -8,6 +8,7 @@ import { getTrends, Trends, trendFilter } from "./trends.ts";
 const { points, changes, nextUntil } = Trends.properties;
 const BriefTrends = Type.Object({
   agent: Nullable(Type.String()),
+  agentVersion: Nullable(Type.String()),
   model: Nullable(Type.String()),
   methodology: Nullable(Undescribed),
   points,
@@ -22,7 +23,7 @@ export const trendTools = ({ prompts, deps }: { prompts: Prompts; deps: Pick<Dep
     name: "get_trends",
     title: "Show trends",
     description:
-      "Show scores, success rate, time and cost by day, week or month, for one prompt or all, for one agent and methodology; others contains the series of other methodologies. To compare two evaluations, use compare_reports.",
+      "Show scores, success rate, time and cost by day, week or month, for one prompt or all. others contains other versions and methodologies. To compare two evaluations, use compare_reports.",
     input: Type.Object({ ...trendFilter, promptId: Type.Optional(promptIdArgument) }),
     output: BriefTrends,
     annotations: readOnly,

@@ -1,21 +1,23 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { and, eq, ne } from "drizzle-orm";
+import type { Db } from "../db/open.ts";
+import { timeZoneOf } from "../db/rows.ts";
 import { prompts } from "../db/tables.ts";
+import { whileUnchanged } from "../db/unchanged.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { badRequest, notFound } from "../errors.ts";
+import { hasTag } from "../prompts/lists.ts";
 import { RunReport, reportFilter } from "../reports/schema.ts";
-import { Id, Nullable, OneOf, Time, toInstant, toIso } from "../schema.ts";
-import { mean, meanInterval, median, wilson } from "../stats/estimates.ts";
-import { infraFailuresOf, Repeats, rounded, unsuccessfulOf } from "../stats/repeats.ts";
+import { Nullable, OneOf, toInstant, toIso } from "../schema.ts";
+import { mean } from "../stats/estimates.ts";
 import { Change, type ChangeContext, changesOf, type Level, maxScores } from "./drift.ts";
 import { evaluationsOf } from "./evaluation-points.ts";
-import { type Failed, readScoreDays, type ScoreDay } from "./score-days.ts";
+import { createStarts, type Interval, intervals } from "./intervals.ts";
+import { Points, pointsOf } from "./points.ts";
+import { mostRuns, readScoreDays, type ScoreDay } from "./score-days.ts";
 
-const intervals = ["day", "week", "month", "eval"] as const;
-type Interval = (typeof intervals)[number];
-
-/** Maximum number of series by other methodologies. */
-const maxOthers = 4;
+/** Maximum number of other series of the same agent and model. */
+const maxOthers = 8;
 
 /** Default period in days. */
 const daysShown: Record<Interval, number> = { day: 30, week: 182, month: 730, eval: 182 };
@@ -26,86 +28,119 @@ const spanDays: Record<Interval, number> = { day: 1, week: 7, month: 31, eval: 7
 const { promptId, agent, since, until } = reportFilter;
 export const trendFilter = {
   promptId,
+  tag: Type.Optional(Type.String({ maxLength: 50, description: "All prompts with this tag" })),
   agent,
   model: Type.Optional(
-    Type.String({ maxLength: 200, description: "Default: the methodology and the agent of the latest run" }),
+    Type.String({
+      maxLength: 200,
+      description: "Default: the agent and model with the most runs, and the latest methodology",
+    }),
   ),
   since,
   until,
-  interval: Type.Optional(
-    OneOf(intervals, "Days, weeks (from Monday) or months, in UTC; or eval, for the evaluations of one prompt"),
-  ),
+  interval: Type.Optional(OneOf(intervals, "Weeks begin on Monday. eval: one point per evaluation, for one prompt")),
 };
 const TrendFilter = Type.Object(trendFilter);
 type TrendFilter = Static<typeof TrendFilter>;
 
+const lineFields = {
+  agentVersion: Nullable(Type.String()),
+  contextDigest: Nullable(
+    Type.String({ description: "Digest of the workspace at the start; null: empty, or several prompts" }),
+  ),
+  methodology: RunReport.properties.methodology,
+  scope: RunReport.properties.scope,
+};
 const LineSummary = Type.Object({
   agent: Type.String(),
   model: Nullable(Type.String()),
-  methodology: RunReport.properties.methodology,
-  scope: RunReport.properties.scope,
+  ...lineFields,
   n: Type.Integer(),
 });
-
-const Points = Type.Array(
-  Type.Object({
-    from: Time,
-    evalRequestId: Type.Optional(Id),
-    prompts: Type.Integer({ description: "Over several prompts: the mean of their means" }),
-    ...Repeats.properties,
-  }),
-  { description: "Published runs on the live docs, oldest first; intervals without runs are omitted" },
-);
 
 export const Trends = Type.Object(
   {
     agent: Nullable(Type.String()),
+    agentVersion: lineFields.agentVersion,
+    contextDigest: lineFields.contextDigest,
     model: Nullable(Type.String()),
     methodology: Nullable(RunReport.properties.methodology),
     scope: Nullable(RunReport.properties.scope),
     points: Points,
-    others: Type.Array(
-      Type.Object({ methodology: RunReport.properties.methodology, scope: RunReport.properties.scope, points: Points }),
-      {
-        description:
-          "The same agent and model with other methodologies or scopes, newest first; not comparable with points",
-      },
-    ),
-    changes: Type.Array(Change, { description: "Level changes, with possible causes" }),
-    cells: Type.Array(LineSummary, {
-      description: "All agents, models and methodologies in this period; points cover only one",
+    others: Type.Array(Type.Object({ ...lineFields, points: Points }), {
+      description:
+        "The same agent and model with other versions, contexts, methodologies or scopes, newest first; not comparable with points",
     }),
+    changes: Type.Array(Change, { description: "Level changes, and changes of the agent that may have caused them" }),
+    cells: Type.Array(LineSummary, {
+      description: "All agents, versions, models and methodologies in this period; points cover only one",
+    }),
+    timeZone: Type.String({ description: "Time zone of the organization, in which days begin" }),
     nextUntil: Nullable(Type.String({ description: "until of the previous page; null if there is none" })),
   },
   { title: "Trends" },
 );
 export type Trends = Static<typeof Trends>;
 
-type Line = Pick<ScoreDay, "agent" | "model" | "methodology" | "scope">;
-const lineOf = ({ agent, model, methodology, scope }: Line) => `${agent} ${model} ${methodology.hash} ${scope}`;
+/** What distinguishes one series from another. Across several prompts, contexts are ignored, because each prompt has its own. */
+const lineOf = ({ agent, version, contextDigest, model, methodology, scope }: ScoreDay) =>
+  [agent, version, contextDigest, model, methodology.hash, scope].join(" ");
+const toLine = ({ version, contextDigest, methodology, scope }: ScoreDay) => ({
+  agentVersion: version || null,
+  contextDigest: contextDigest || null,
+  methodology,
+  scope,
+});
 
 /**
- * Results over time of one agent, model and methodology: the most recent ones that match. Over all prompts, canaries
+ * Results over time of one agent, version, model and methodology: the most recent ones that match. Over several prompts, canaries
  * are excluded, and each prompt counts equally in a point. Throws not_found, and bad_request for an invalid time.
  */
 export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, filter: TrendFilter): Trends {
   const { interval = "week" } = filter;
-  const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until);
+  const timeZone = timeZoneOf(db, org);
+  const startOf = createStarts(interval, timeZone);
+  const end = filter.until === undefined ? now() + 1 : toInstant("until", filter.until, timeZone);
   const asked =
-    filter.since === undefined ? end - daysShown[interval] * dayMs : Math.min(end, toInstant("since", filter.since));
-  const start = startOf(interval, Math.max(asked, end - maxPoints * spanDays[interval] * dayMs));
-  const ids = promptsOf({ db }, org, filter.promptId);
+    filter.since === undefined
+      ? end - daysShown[interval] * dayMs
+      : Math.min(end, toInstant("since", filter.since, timeZone));
+  const start = startOf(Math.max(asked, end - maxPoints * spanDays[interval] * dayMs));
+  if (filter.promptId !== undefined && filter.tag !== undefined) throw badRequest("Pass promptId or tag, not both.");
   if (interval === "eval" && filter.promptId === undefined)
     throw badRequest("Invalid interval: eval needs promptId. Set promptId, or use day, week or month.");
-  const found = readScoreDays({ db }, org, ids, [start, end]);
-  const matching = found.days.filter(
+  const dayOf = interval === "day" ? startOf : createStarts("day", timeZone);
+  const make = () => makeTrends(db, org, filter, { asked, start, end, timeZone, startOf, dayOf });
+  // Except for evaluations, the result is the same until the next day begins.
+  const question = ["trends", org, filter, asked < start, start, dayOf(end - 1), timeZone];
+  return interval === "eval" ? make() : whileUnchanged(db, question, make);
+}
+
+/** Epoch ms. `asked`: the start before the limit of points. */
+type Span = {
+  asked: number;
+  start: number;
+  end: number;
+  timeZone: string;
+  startOf: (at: number) => number;
+  dayOf: (at: number) => number;
+};
+
+function makeTrends(db: Db, org: OrgId, filter: TrendFilter, span: Span): Trends {
+  const { interval = "week" } = filter;
+  const { asked, start, end, timeZone, startOf, dayOf } = span;
+  const ids = promptsOf({ db }, org, filter);
+  const { failed: allFailed, days } = readScoreDays({ db }, org, ids, [start, end], dayOf);
+  const allDays = filter.promptId === undefined ? days.map((day) => ({ ...day, contextDigest: "" })) : days;
+  const matching = allDays.filter(
     (day) => (filter.agent ?? day.agent) === day.agent && (filter.model ?? day.model) === day.model,
   );
-  const newest = matching.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
-  const failed = found.failed.filter(
+  const chosen = filter.agent === undefined ? mostRuns(matching) : matching;
+  const newest = chosen.reduce<ScoreDay | null>((last, day) => (last && last.lastAt > day.lastAt ? last : day), null);
+  const failed = allFailed.filter(
     ({ agent, model }) => (newest?.agent ?? filter.agent ?? agent) === agent && (newest?.model ?? model) === model,
   );
-  const context: ChangeContext = { db, org, promptId: filter.promptId, others: matching };
+  const context: ChangeContext = { db, org, promptId: filter.promptId, others: matching, dayOf };
   const lines = linesOf(matching.filter(({ agent, model }) => agent === newest?.agent && model === newest.model));
   const ofLine = ({ days, from, to }: DatedLine): Pick<Trends, "points" | "nextUntil"> => {
     const [day] = days;
@@ -114,7 +149,7 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
       ? evaluationsOf({ db }, org, ids[0] as string, day, [start, end], maxPoints, isOwn)
       : {
           points: pointsOf(
-            interval,
+            startOf,
             days,
             failed.filter(({ at }) => isOwn(at)),
           ),
@@ -133,140 +168,77 @@ export function getTrends({ db, now }: Pick<Deps, "db" | "now">, org: OrgId, fil
   const [shown, ...others] = series;
   return {
     agent: newest?.agent ?? null,
+    agentVersion: newest?.version || null,
+    contextDigest: newest?.contextDigest || null,
     model: newest?.model || null,
     methodology: newest?.methodology ?? null,
     scope: newest?.scope ?? null,
-    points: shown?.points.filter(isShown) ?? pointsOf(interval, [], failed),
+    points: shown?.points.filter(isShown) ?? pointsOf(startOf, [], failed),
     others: others
       .map(({ days: [day], points }) => ({
-        methodology: (day as ScoreDay).methodology,
-        scope: (day as ScoreDay).scope,
+        ...toLine(day as ScoreDay),
         points: points.filter(isShown),
       }))
       .filter(({ points }) => points.length > 0),
     changes: shown ? changesOf(context, shown.days, levelsOf(shown.days)) : [],
-    cells: [...Map.groupBy(found.days, lineOf).values()].map((same) => {
-      const [{ agent, model, methodology, scope }] = same as [ScoreDay];
+    cells: [...Map.groupBy(allDays, lineOf).values()].map((same) => {
+      const [day] = same as [ScoreDay];
       return {
-        agent,
-        model: model || null,
-        methodology,
-        scope,
+        agent: day.agent,
+        model: day.model || null,
+        ...toLine(day),
         n: same.reduce((n, { scores }) => n + scores.length, 0),
       };
     }),
+    timeZone,
     nextUntil,
   };
 }
 
-/** The days of one methodology. Failures in the period are added, because they would have been graded with it. */
+/** The days of one series. Failures in the period are added, because they would have belonged to it. */
 type DatedLine = { days: ScoreDay[]; from: number; to: number };
 
-/** The days of one agent and model, as one series per methodology, the most recent first. */
+/** The days of one agent and model, as one series per version, context, methodology and scope, the most recent first. */
 function linesOf(days: ScoreDay[]): DatedLine[] {
+  // In the order of their first days.
   const lines = [...Map.groupBy(days, lineOf).values()];
-  const starts = lines.map(([first]) => first?.day ?? 0).sort((a, b) => a - b);
+  const startOf = (line: ScoreDay[] | undefined) => line?.[0]?.day ?? Number.POSITIVE_INFINITY;
   const lastOf = (line: ScoreDay[]) => Math.max(...line.map(({ lastAt }) => lastAt));
-  return lines
-    .map((line) => {
-      const at = starts.indexOf(line[0]?.day ?? 0);
-      const [from, to] = [at === 0 ? 0 : (starts[at] ?? 0), starts[at + 1] ?? Number.POSITIVE_INFINITY];
-      return { days: line, from, to };
-    })
-    .sort((a, b) => lastOf(b.days) - lastOf(a.days))
-    .slice(0, 1 + maxOthers);
+  return (
+    lines
+      .map((line, i) => ({ days: line, from: i === 0 ? 0 : startOf(line), to: startOf(lines[i + 1]) }))
+      // Of two that ran last at the same time, the later one first.
+      .reverse()
+      .sort((a, b) => lastOf(b.days) - lastOf(a.days))
+      .slice(0, 1 + maxOthers)
+  );
 }
 
-/** The given prompt, or all except canaries, whose docs never change. */
-function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, promptId: string | undefined): string[] {
-  const which = promptId === undefined ? ne(prompts.isCanary, true) : eq(prompts.id, promptId.toLowerCase());
-  const ids = db
-    .select({ id: prompts.id })
-    .from(prompts)
-    .where(and(eq(prompts.orgId, org), which))
-    .all()
-    .map(({ id }) => id);
+/** The given prompt, or all with the tag, or all. Without canaries, whose docs never change. */
+function promptsOf({ db }: Pick<Deps, "db">, org: OrgId, { promptId, tag }: TrendFilter): string[] {
+  const several = and(ne(prompts.isCanary, true), tag === undefined ? undefined : hasTag(tag));
+  const which = promptId === undefined ? several : eq(prompts.id, promptId.toLowerCase());
+  const rows = db.select({ id: prompts.id }).from(prompts);
+  const own = rows.where(and(eq(prompts.orgId, org), which)).all();
+  const ids = own.map(({ id }) => id);
   if (promptId !== undefined && ids.length === 0) throw notFound(`No prompt has the ID ${promptId}.`);
   return ids;
 }
 
 /**
- * The newest scores. Over several prompts, each is relative to the mean of its own prompt, so that it doesn't matter
- * which prompts ran when.
+ * The newest scores. Over several prompts, the difference of their prompt's mean from the mean of all prompts is taken out,
+ * so that it doesn't matter which prompts ran when.
  */
 function levelsOf(days: ScoreDay[]): Level[] {
   const byPrompt = Map.groupBy(days, ({ promptId }) => promptId);
   const means = new Map([...byPrompt].map(([id, own]) => [id, mean(own.flatMap(({ scores }) => scores))]));
+  const overall = mean([...means.values()].filter(Number.isFinite));
   const levels: Level[][] = [];
   for (let i = days.length - 1, n = 0; i >= 0 && n < maxScores; i--) {
     const { day, promptId, scores } = days[i] as ScoreDay;
-    const centre = byPrompt.size > 1 ? (means.get(promptId) ?? 0) : 0;
+    const centre = byPrompt.size > 1 ? (means.get(promptId) ?? overall) - overall : 0;
     levels.push(scores.map((score) => ({ at: day, value: score - centre })));
     n += scores.length;
   }
   return levels.reverse().flat().slice(-maxScores);
-}
-
-function pointsOf(interval: Interval, days: ScoreDay[], failed: Failed[]): Trends["points"] {
-  const spans = Map.groupBy(days, ({ day }) => startOf(interval, day));
-  const misses = Map.groupBy(failed, ({ at }) => startOf(interval, at));
-  const starts = [...new Set([...spans.keys(), ...misses.keys()])].sort((a, b) => a - b);
-  return starts.map((at) => pointOf(at, spans.get(at) ?? [], misses.get(at) ?? []));
-}
-
-/** One interval: the runs of a single prompt, or the means of several prompts. */
-function pointOf(at: number, days: ScoreDay[], failed: Failed[]): Trends["points"][number] {
-  const ids = [...new Set([...days, ...failed].map(({ promptId }) => promptId))];
-  const each = ids.map((id) => {
-    const own = days.filter(({ promptId }) => promptId === id);
-    const lost = unsuccessfulOf(failed.filter(({ promptId }) => promptId === id));
-    const total = (name: "succeeded" | "judged") => own.reduce((sum, day) => sum + day[name], 0);
-    return {
-      scores: own.flatMap(({ scores }) => scores),
-      seconds: own.flatMap(({ seconds }) => seconds),
-      costs: own.flatMap(({ costsUsd }) => costsUsd),
-      succeeded: total("succeeded"),
-      judged: total("judged") + lost,
-    };
-  });
-  const scored = each.filter(({ scores }) => scores.length > 0);
-  const judged = each.filter((one) => one.judged > 0);
-  const middle = (name: "seconds" | "costs") => median(each.flatMap((one) => median(one[name]) ?? []));
-  const [only] = judged;
-  const scores = scored.length === 1 ? (scored[0]?.scores ?? []) : scored.map((one) => mean(one.scores));
-  const rate =
-    only && judged.length === 1
-      ? wilson(only.succeeded, only.judged)
-      : meanInterval(judged.map((one) => (100 * one.succeeded) / one.judged));
-  const share = judged.length === 1 ? 1 : 100;
-  const { value, low, high } = rounded(
-    scores.length === 0 ? { value: 0, low: null, high: null } : meanInterval(scores),
-    1,
-  );
-  const part = (n: number | null) => (n === null ? null : n / share);
-  return {
-    from: toIso(at),
-    prompts: ids.length,
-    n: scored.reduce((n, one) => n + one.scores.length, 0),
-    infraFailures: infraFailuresOf(failed),
-    score: scores.length === 0 ? null : { mean: value, low, high },
-    successRate:
-      judged.length === 0
-        ? null
-        : {
-            ...rounded({ value: rate.value / share, low: part(rate.low), high: part(rate.high) }, 3),
-            of: judged.reduce((n, one) => n + one.judged, 0),
-          },
-    medianSeconds: fixed(middle("seconds"), 1),
-    medianCostUsd: fixed(middle("costs"), 4),
-  };
-}
-
-const fixed = (value: number | null, digits: number) => (value === null ? null : Number(value.toFixed(digits)));
-
-function startOf(interval: Interval, at: number): number {
-  const date = new Date(at);
-  const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
-  if (interval === "month") return Date.UTC(year, month, 1);
-  return Date.UTC(year, month, interval === "week" ? day - ((date.getUTCDay() + 6) % 7) : day);
 }

@@ -1,4 +1,5 @@
 import { type AppError, errorStatus } from "../errors.ts";
+import { acceptsGzip, etagOf, isKnown } from "../http/delivery.ts";
 import { securityHeaders } from "../http/security-headers.ts";
 
 const contentTypes = {
@@ -33,7 +34,7 @@ export function publicAnswer(
   body: string,
   headers: Record<string, string> = {},
 ): Response {
-  const etag = `W/"${Bun.hash(body).toString(36)}"`;
+  const etag = etagOf(body);
   const all = {
     ...securityHeaders,
     "content-type": contentTypes[kind],
@@ -41,8 +42,7 @@ export function publicAnswer(
     etag,
     ...headers,
   };
-  const known = request.headers.get("if-none-match");
-  return known?.split(/\s*,\s*/).includes(etag)
+  return isKnown(request, etag)
     ? new Response(null, { status: 304, headers: all })
     : compressed(request, new Response(body, { headers: all }));
 }
@@ -62,17 +62,34 @@ export const assetAnswer = (request: Request, kind: "css" | "js", body: string):
     }),
   );
 
+/** A font. It is already compressed. */
+export const fontAnswer = (body: Uint8Array<ArrayBuffer>): Response =>
+  new Response(body, {
+    headers: {
+      ...securityHeaders,
+      "content-type": "font/woff2",
+      "cache-control": "public, max-age=31536000, immutable",
+    },
+  });
+
 const streams = /^text\/event-stream/;
 
-/** Compresses a response with gzip if the client accepts it. Event streams stay uncompressed. */
+/**
+ * Compresses a response with gzip if the client accepts it. Event streams stay uncompressed, and so do responses to forms: they show new keys
+ * and links, and next to text that others choose, the size of a compressed secret reveals it.
+ */
 export function compressed(request: Request, response: Response): Response {
   const { headers, body, status } = response;
-  if (body === null || headers.has("content-encoding") || streams.test(headers.get("content-type") ?? ""))
+  if (
+    request.method === "POST" ||
+    body === null ||
+    headers.has("content-encoding") ||
+    streams.test(headers.get("content-type") ?? "")
+  )
     return response;
   const smaller = new Headers(headers);
   smaller.append("vary", "Accept-Encoding");
-  if (!/\bgzip\b/i.test(request.headers.get("accept-encoding") ?? ""))
-    return new Response(body, { status, headers: smaller });
+  if (!acceptsGzip(request)) return new Response(body, { status, headers: smaller });
   smaller.set("content-encoding", "gzip");
   return new Response(body.pipeThrough(new CompressionStream("gzip")), { status, headers: smaller });
 }

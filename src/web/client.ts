@@ -1,6 +1,7 @@
 /// <reference lib="dom" />
 import htmx from "htmx.org/dist/htmx.esm.min.js";
 import "htmx.org/dist/ext/hx-sse.min.js";
+import { openPalette } from "./client-palette.ts";
 
 /** Keyboard shortcuts such as "g p", from the links with data-key. */
 const goKeys = new Map([...document.querySelectorAll<HTMLAnchorElement>("a[data-key]")].map((a) => [a.dataset.key, a]));
@@ -21,16 +22,25 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "/") {
     const search = document.querySelector<HTMLInputElement>('input[type="search"]');
     if (search) {
-      event.preventDefault();
       search.focus();
       search.select();
     }
+    if (search ?? openPalette()) event.preventDefault();
   } else if (event.key === "?") document.querySelector<HTMLDialogElement>("#keys")?.showModal();
 });
 
-/** Text to copy: `data-copy` itself, the element it selects, or the response of the URL in `data-copy-from`. */
-async function textOf({ copy = "", copyFrom }: DOMStringMap): Promise<string> {
+// For a form that is much too large, the server returns no page.
+document.addEventListener("change", ({ target: input }) => {
+  if (!(input instanceof HTMLInputElement) || !input.dataset.maxMib) return;
+  const isLarge = [...(input.files ?? [])].some(({ size }) => size > Number(input.dataset.maxMib) * 1024 ** 2);
+  input.setCustomValidity(isLarge ? `Choose a file of at most ${input.dataset.maxMib} MiB.` : "");
+  input.reportValidity();
+});
+
+/** Text to copy: `data-copy` itself, the element it selects or, if it is empty, the one before, or the response of the URL in `data-copy-from`. */
+async function textOf({ dataset: { copy = "", copyFrom }, previousElementSibling }: HTMLElement): Promise<string> {
   if (copyFrom) return (await window.fetch(copyFrom)).text();
+  if (copy === "") return previousElementSibling?.textContent ?? "";
   return copy.startsWith("#") ? (document.querySelector(copy)?.textContent ?? "") : copy;
 }
 
@@ -38,12 +48,25 @@ document.addEventListener("click", async (event) => {
   const button =
     event.target instanceof Element ? event.target.closest<HTMLElement>("[data-copy], [data-copy-from]") : null;
   if (!button) return;
-  await navigator.clipboard.writeText(await textOf(button.dataset));
+  await navigator.clipboard.writeText(await textOf(button));
   const label = button.textContent;
   button.textContent = "Copied";
   setTimeout(() => {
     button.textContent = label;
   }, 1500);
+});
+
+// The color scheme changes immediately, without a reload, which would discard typed text.
+document.addEventListener("submit", (event) => {
+  const { target: form, submitter } = event;
+  if (!(form instanceof HTMLFormElement && form.matches(".theme") && submitter instanceof HTMLButtonElement)) return;
+  event.preventDefault();
+  const { name, value } = submitter;
+  window.fetch(form.action, { method: "POST", body: new URLSearchParams({ [name]: value }), redirect: "manual" });
+  const isSystem = value === "system";
+  document.documentElement.dataset.theme = value;
+  document.querySelector('meta[name="color-scheme"]')?.setAttribute("content", isSystem ? "light dark" : value);
+  for (const each of form.querySelectorAll("button")) each.setAttribute("aria-pressed", String(each === submitter));
 });
 
 // Shows a notice while a live page has lost its event stream, and reconnects.
@@ -76,8 +99,30 @@ const aimAtEvent = () => {
   const from = `?fromSeq=${Math.max(0, Number(seq) - 3)}`;
   if (location.search !== from) location.replace(session + from + location.hash);
 };
-addEventListener("hashchange", aimAtEvent);
+/** Opens the element that the URL links to. Browsers only open the elements around it. */
+const openTarget = () => {
+  // The :target may not be set before the page has loaded.
+  const target = document.getElementById(location.hash.slice(1));
+  for (let each: HTMLElement | null = target; each; each = each.parentElement)
+    if (each instanceof HTMLDetailsElement) each.open = true;
+  target?.scrollIntoView();
+};
+addEventListener("hashchange", () => {
+  aimAtEvent();
+  openTarget();
+});
 aimAtEvent();
+openTarget();
+
+// A live timeline follows its newest row until the reader pauses it.
+const follow = document.querySelector<HTMLInputElement>("[data-follow]");
+const timeline = follow && document.querySelector(follow.dataset.follow ?? "");
+const showNewest = () => {
+  if (follow?.checked) timeline?.lastElementChild?.scrollIntoView({ block: "nearest" });
+};
+if (timeline) new MutationObserver(showNewest).observe(timeline, { childList: true });
+follow?.addEventListener("change", showNewest);
+showNewest();
 // Hides the elements that the selector in `data-filters` matches unless they contain every typed word.
 document.addEventListener("input", ({ target }) => {
   if (!(target instanceof HTMLInputElement) || target.dataset.filters === undefined) return;
@@ -86,4 +131,22 @@ document.addEventListener("input", ({ target }) => {
     const text = (each.textContent ?? "").toLowerCase();
     each.hidden = !words.every((word) => text.includes(word));
   }
+});
+
+// Buttons over a list with checkboxes work for as many as `data-select` allows, such as 2-10.
+const countAllSelected = () => {
+  for (const button of document.querySelectorAll<HTMLButtonElement>("button[data-select]")) {
+    const [least = 0, most = 0] = (button.dataset.select ?? "").split("-").map(Number);
+    const count = button.form?.querySelectorAll("input[type=checkbox]:checked").length ?? 0;
+    button.disabled = count < least || count > most;
+  }
+};
+document.addEventListener("change", countAllSelected);
+document.addEventListener("htmx:after:settle", countAllSelected);
+countAllSelected();
+
+// Empty fields of a filter stay out of the URL.
+document.addEventListener("formdata", ({ target, formData }) => {
+  if (!(target instanceof HTMLFormElement) || target.method !== "get") return;
+  for (const [name, value] of [...formData]) if (value === "") formData.delete(name);
 });

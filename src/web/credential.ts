@@ -16,6 +16,10 @@ export const bearsSignIn = (request: Request): boolean =>
 
 /** The path to open after signing in. Anything that is not a path of this server becomes `/`. */
 export function toNext(text: string | null): string {
-  const isPath = text !== null && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) && !text.includes("\\");
-  return isPath && !/^\/(sign-in|sign-out|setup)\b/.test(text) ? text : "/";
+  const path = toOwnPath(text);
+  return /^\/(sign-in|sign-out|setup)\b/.test(path) ? "/" : path;
 }
+
+/** Anything that is not a path of this server becomes `/`. */
+export const toOwnPath = (text: string | null): string =>
+  text !== null && /^\/(?![/\\])[\x21-\x7e]*$/.test(text) && !text.includes("\\") ? text : "/";

@@ -1,12 +1,15 @@
 import codingAgents from "./docs/agents.md" with { type: "text" };
 import architecture from "./docs/architecture.md" with { type: "text" };
 import benchmarks from "./docs/benchmarks.md" with { type: "text" };
+import ci from "./docs/ci.md" with { type: "text" };
 import cli from "./docs/cli.md" with { type: "text" };
 import configuration from "./docs/configuration.md" with { type: "text" };
 import explorer from "./docs/explorer.md" with { type: "text" };
 import exports from "./docs/exports.md" with { type: "text" };
+import field from "./docs/field.md" with { type: "text" };
 import gates from "./docs/gates.md" with { type: "text" };
 import glossary from "./docs/glossary.md" with { type: "text" };
+import growing from "./docs/growing.md" with { type: "text" };
 import guarantees from "./docs/guarantees.md" with { type: "text" };
 import history from "./docs/history.md" with { type: "text" };
 import keys from "./docs/keys.md" with { type: "text" };
@@ -23,6 +26,8 @@ import schedules from "./docs/schedules.md" with { type: "text" };
 import scoring from "./docs/scoring.md" with { type: "text" };
 import start from "./docs/start.md" with { type: "text" };
 import troubleshooting from "./docs/troubleshooting.md" with { type: "text" };
+import webhooks from "./docs/webhooks.md" with { type: "text" };
+import workers from "./docs/workers.md" with { type: "text" };
 import type { Site } from "./site.ts";
 
 /** A page of the documentation. The title is its first heading, the description the quotation after it. */
@@ -37,9 +42,12 @@ export const docs: Doc[] = [
   toDoc("runs", "Guides", runs),
   toDoc("reports", "Guides", reports),
   toDoc("gates", "Guides", gates),
+  toDoc("ci", "Guides", ci),
   toDoc("history", "Guides", history),
+  toDoc("field", "Guides", field),
   toDoc("regrading", "Guides", regrading),
   toDoc("exports", "Guides", exports),
+  toDoc("webhooks", "Guides", webhooks),
   toDoc("mcp", "Guides", mcp),
   toDoc("rest", "Reference", rest),
   toDoc("cli", "Reference", cli),
@@ -47,6 +55,8 @@ export const docs: Doc[] = [
   toDoc("explorer", "Reference", explorer),
   toDoc("scoring", "Reference", scoring),
   toDoc("operations", "Run evald", operations),
+  toDoc("workers", "Run evald", workers),
+  toDoc("growing", "Run evald", growing),
   toDoc("configuration", "Run evald", configuration),
   toDoc("people", "Run evald", people),
   toDoc("models", "Run evald", models),
@@ -85,8 +95,14 @@ export function toHtml({ body }: Doc, site: Site): string {
     { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } },
   );
   // Wide blocks scroll, with the keyboard too.
-  return html.replaceAll(/<(pre|table)>/g, '<$1 tabindex="0">');
+  return html
+    .replaceAll("<table>", '<table tabindex="0">')
+    .replaceAll("<pre>", '<div class="sample"><pre tabindex="0">')
+    .replaceAll("</pre>", `</pre>${copyButton}</div>`);
 }
+
+/** Copies the sample before it. */
+const copyButton = '<button type="button" class="only-live" data-copy="">Copy</button>';
 
 /** The sections of a page whose heading starts with `words`: the rest of the heading, and the text as HTML. */
 export function sectionsOf(doc: Doc, site: Site, words: string): { title: string; html: string }[] {

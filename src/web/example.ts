@@ -27,8 +27,9 @@ export function toExampleHtml(text: string, { base }: Site): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${toXmlText(title)}</title>
 <link rel="stylesheet" href="${base}/style.css">
+<link rel="icon" href="data:,">
 </head>
-<body>
+<body class="example">
 <main class="prose">
 <p>For agents: <a href="${base}/example/llms.txt">llms.txt</a></p>
 ${Bun.markdown.html(text, { noHtmlBlocks: true, noHtmlSpans: true, headings: { ids: true } })}

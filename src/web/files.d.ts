@@ -11,3 +11,9 @@ declare module "*.md" {
 declare module "htmx.org/dist/htmx.esm.min.js" {
   export { default } from "htmx.org";
 }
+
+/** The result of an import `with { type: "file" }`: a path, also inside the executable. */
+declare module "*.woff2" {
+  const path: string;
+  export default path;
+}

@@ -1,23 +1,29 @@
 import { renderToString } from "preact-render-to-string";
 import type { SignedIn } from "../auth/person.ts";
 import { AppError } from "../errors.ts";
+import { maxRequestBodySize } from "../http/body.ts";
 import type { Message } from "../http/event-stream.ts";
 import type { Service } from "../service.ts";
 import { compressed, privateAnswer, statusOf, wantsHtml } from "./answer.ts";
 import { forms, toPage } from "./components/layout.tsx";
 import { toNext } from "./credential.ts";
 import { readForm } from "./form-origin.ts";
+import { createLiveParts } from "./live.ts";
 import { ErrorPage, KeyNeededPage, SignedOutNote, UnsentPage } from "./pages/error.tsx";
 import type { Site } from "./site.ts";
 import { toSite } from "./site.ts";
+import { clearToast, findToast, type ToastCode, toastCookie } from "./toasts.ts";
 import { type Act, may, roleFor, type Viewer } from "./viewer.ts";
 import { type Answer, createVisitors, needOrg, type Visitor } from "./visitors.ts";
 
 /** A viewer who submits a form: always a person, never an API key. */
 export type Actor = Viewer & { person: NonNullable<Viewer["person"]> };
 
+const uploadName = "upload";
 /** Anyone can send a form that needs no sign-in. */
 const publicFormBytes = 64 * 1024;
+/** A form with files, after a sign-in has expired as base64. */
+const uploadFormBytes = maxRequestBodySize;
 
 export type PageRequests = ReturnType<typeof createPageRequests>;
 
@@ -25,24 +31,17 @@ export type PageRequests = ReturnType<typeof createPageRequests>;
 export function createPageRequests(service: Service) {
   const { deps, people, streams } = service;
   const { findVisitor, toViewer, inOrgOf, whileAllowed } = createVisitors(service);
-  const site = () => toSite(deps);
-  /** Redirects the browser after a form. `path`: without the base. */
-  const seeOther = (path: string): Response => redirect(site(), path);
-
-  /** Response for an unauthenticated form: keeps the submitted values to send again after signing in. */
-  async function askAgain(request: Request, here: Site): Promise<Response> {
-    if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request)) return askWho(request, here);
-    const form = await readForm(request, deps.baseUrl(), publicFormBytes);
-    const { pathname } = new URL(request.url);
-    return privateAnswer("html", toPage(<UnsentPage site={here} path={pathname} form={form} />), 401);
-  }
+  const liveParts = createLiveParts((signal) => service.follow.watch(signal));
+  const readForms = createFormReaders(service);
+  const site = (request?: Request) => toSite(deps, request);
+  const redirects = createRedirects(site);
 
   async function answer(
     request: Request,
     make: (visitor: Visitor, site: Site) => Answer,
     { isPublic = false } = {},
   ): Promise<Response> {
-    const here = site();
+    const here = site(request);
     const visitor = await findVisitor(request);
     const { viewer, signedIn, cookies } = visitor;
     let response: Response;
@@ -53,19 +52,33 @@ export function createPageRequests(service: Service) {
       response = errorAnswer(here, request, error, viewer ?? undefined);
     }
     response = compressed(request, response);
-    // Cookies set by the page take precedence over a renewed session.
-    if (!response.headers.has("set-cookie"))
+    // Cookies of a session that the page sets take precedence over a renewed one.
+    if (!response.headers.getSetCookie().some((cookie) => cookie.includes("session_token")))
       for (const cookie of cookies) response.headers.append("set-cookie", cookie);
     return response;
   }
 
   return {
     site,
-    seeOther,
+    ...redirects,
+    uploadQuery: readForms.uploadQuery,
+
     /** Shows a page of the viewer’s organization. Requires signing in or an API key. */
     show: (request: Request, make: (viewer: Viewer, site: Site) => Answer): Promise<Response> =>
       answer(request, async (visitor, here) => {
-        const [response, { org }] = await inOrgOf(visitor, (viewer) => make(viewer, here));
+        const clean = withoutEmpty(request.url);
+        // Forms send empty fields. With JavaScript they don't, and a part of a page has no URL of its own to correct.
+        if (clean !== null && !isPart(request))
+          return new Response(null, {
+            status: 303,
+            headers: { location: clean, "cache-control": "private, no-store" },
+          });
+        const toast = isPart(request) ? null : findToast(request);
+        const [response, { org }] = await inOrgOf(visitor, (viewer) =>
+          make(toast ? { ...viewer, toast } : viewer, here),
+        );
+        if (clean !== null) response.headers.set("hx-push-url", clean);
+        if (toast) response.headers.append("set-cookie", clearToast(here.base));
         if (visitor.signedIn && org !== visitor.viewer?.org && !isPart(request))
           people.chooseOrg(visitor.signedIn, org);
         return response;
@@ -81,26 +94,37 @@ export function createPageRequests(service: Service) {
         const viewer = visitor.signedIn && named !== null ? toViewer(visitor.signedIn, named) : visitor.viewer;
         const [response] = await inOrgOf({ ...visitor, viewer }, (viewer) => {
           const messages = make(viewer, here);
-          return streams.answer(viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
+          return streams.answer(request, viewer.org, (gone) => whileAllowed(request, viewer, messages(gone)));
         });
         return response;
       }),
 
-    /** Handles a form for a person whose role allows `act`. API keys are refused. */
+    /** Streams a part of a page whenever it changes. The part depends only on the organization and the URL. */
+    live(request: Request, make: (viewer: Viewer, site: Site) => () => string): Promise<Response> {
+      return this.stream(request, (viewer, here) => {
+        const { pathname, search } = new URL(request.url);
+        const render = make(viewer, here);
+        return (gone) => liveParts.follow(`${viewer.org} ${pathname}${search}`, render, gone);
+      });
+    },
+
+    /** Handles a form for a person whose role allows `act`. API keys are refused. `takesFiles`: its action has the `uploadQuery`. */
     submit: (
       request: Request,
       act: Act,
       make: (viewer: Actor, form: URLSearchParams, site: Site) => Answer,
+      { takesFiles = false } = {},
     ): Promise<Response> =>
       answer(
         request,
         async (visitor, here) => {
           const { signedIn } = visitor;
-          if (!visitor.viewer && !signedIn) return await askAgain(request, here);
+          if (!visitor.viewer && !signedIn)
+            return await askAgain(request, here, (sent) => readForms.ofStranger(sent, takesFiles));
           const seen = needOrg(visitor);
           if (seen.person === null || !signedIn)
             throw new AppError("forbidden", "API keys can only read pages; use the REST API to make changes");
-          const form = await readForm(request, deps.baseUrl());
+          const form = await readForms.ofPerson(request, takesFiles);
           // Another tab may have switched organizations: the form acts in the organization it was rendered for.
           const madeFor = form.get(forms.madeFor) ?? seen.org;
           const viewer = madeFor === seen.org ? seen : toViewer(signedIn, madeFor);
@@ -110,11 +134,7 @@ export function createPageRequests(service: Service) {
               "you are no longer a member of the organization that this page belongs to; nothing was changed",
             );
           if (viewer !== seen) people.chooseOrg(signedIn, madeFor);
-          if (!may(viewer, act))
-            throw new AppError(
-              "forbidden",
-              `this requires the role ${roleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members`,
-            );
+          checkRole(viewer, act);
           return make({ ...viewer, person: signedIn.person }, form, here);
         },
         { isPublic: true },
@@ -127,7 +147,7 @@ export function createPageRequests(service: Service) {
     ): Promise<Response> =>
       answer(request, async ({ signedIn, viewer }, here) => {
         if (!signedIn) throw new AppError("forbidden", "API keys have no account; sign in instead");
-        const form = request.method === "GET" ? new URLSearchParams() : await readForm(request, deps.baseUrl());
+        const form = request.method === "GET" ? new URLSearchParams() : await readForms.ofPerson(request);
         return make({ signedIn, viewer, form, site: here });
       }),
 
@@ -140,24 +160,75 @@ export function createPageRequests(service: Service) {
       request: Request,
       make: (visitor: Visitor, form: URLSearchParams, site: Site) => Answer,
     ): Promise<Response> =>
-      answer(
-        request,
-        async (visitor, here) => make(visitor, await readForm(request, deps.baseUrl(), publicFormBytes), here),
-        {
-          isPublic: true,
-        },
-      ),
-
-    /** Adds cookies to a response. */
-    withCookies(response: Response, cookies: string[]): Response {
-      for (const cookie of cookies) response.headers.append("set-cookie", cookie);
-      return response;
-    },
+      answer(request, async (visitor, here) => make(visitor, await readForms.ofStranger(request), here), {
+        isPublic: true,
+      }),
   };
 }
 
+function checkRole(viewer: Viewer, act: Act): void {
+  if (may(viewer, act)) return;
+  const detail = `this requires the role ${roleFor(act)}; yours is ${viewer.role}. Owners can change roles in Settings > Members`;
+  throw new AppError("forbidden", detail);
+}
+
+/** Reads forms up to a size that depends on who sends them. `takesFiles`: the form may contain files. */
+const createFormReaders = ({ deps, people }: Pick<Service, "deps" | "people">) => ({
+  /** Query of the action of a form with files. */
+  uploadQuery: () => `?${uploadName}=${people.toUploadToken()}`,
+
+  ofPerson: (request: Request, takesFiles = false) =>
+    readForm(request, deps.baseUrl(), takesFiles ? uploadFormBytes : undefined),
+
+  /** A form with files is kept while someone who was signed in when they opened it signs in again. */
+  ofStranger(request: Request, takesFiles = false) {
+    const token = new URL(request.url).searchParams.get(uploadName) ?? "";
+    const isKept = takesFiles && people.isUploadToken(token);
+    return readForm(request, deps.baseUrl(), isKept ? uploadFormBytes : publicFormBytes);
+  },
+});
+
+/** The path and query of a URL without empty parameters, which browsers send for empty fields; null if it has none. */
+function withoutEmpty(url: string): string | null {
+  const { pathname, searchParams } = new URL(url);
+  const kept = [...searchParams].filter(([, value]) => value.trim() !== "");
+  if (kept.length === searchParams.size) return null;
+  return kept.length === 0 ? pathname : `${pathname}?${new URLSearchParams(kept)}`;
+}
+
+/** Redirects after a form. */
+const createRedirects = (site: () => Site) => ({
+  /** `path`: without the base. */
+  seeOther: (path: string): Response => redirect(site(), path),
+
+  /** Redirects to a page that shows a message about the change. `id`: of what was changed, for Undo. */
+  seeChanged(path: string, code: ToastCode, id?: string): Response {
+    const response = redirect(site(), path);
+    response.headers.append("set-cookie", toastCookie(site().base, code, id));
+    return response;
+  },
+
+  /** Adds cookies to a response. */
+  withCookies(response: Response, cookies: string[]): Response {
+    for (const cookie of cookies) response.headers.append("set-cookie", cookie);
+    return response;
+  },
+});
+
 const redirect = ({ base }: Site, path: string): Response =>
   new Response(null, { status: 303, headers: { location: base + path, "cache-control": "no-store" } });
+
+/** Response for an unauthenticated form: keeps the submitted values to send again after signing in. */
+async function askAgain(
+  request: Request,
+  here: Site,
+  read: (request: Request) => Promise<URLSearchParams>,
+): Promise<Response> {
+  if (isPart(request) || request.headers.get("authorization") || !wantsHtml(request)) return askWho(request, here);
+  const form = await read(request);
+  const { pathname, search } = new URL(request.url);
+  return privateAnswer("html", toPage(<UnsentPage site={here} path={pathname + search} form={form} />), 401);
+}
 
 /** Response for unauthenticated requests: browsers are sent to sign in, scripts get a 401. */
 function askWho(request: Request, here: Site): Response {

@@ -1,19 +1,26 @@
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import type { AdditionalUrl } from "../db/tables.ts";
-import { type AppError, badRequest } from "../errors.ts";
-import { type Prompt, PromptInput, type WorkspaceSetup } from "../prompts/schema.ts";
+import { badRequest, invalidField } from "../errors.ts";
+import { type Prompt, PromptInput } from "../prompts/schema.ts";
 import { templateVarsOf } from "../prompts/template.ts";
-import { invalidInput } from "../schema.ts";
+import { checkHttpUrl, invalidInput } from "../schema.ts";
+import { readMore } from "./more-fields.ts";
+import { toWorkspace, toWorkspaceDraft } from "./workspace-draft.ts";
 
+type AgentRow = { agent: string; model: string };
 type UrlRow = { url: string; name: string; kind: string; more: string };
 /** `expected`: the status of a response or the exit code of a command. `invariant`: `yes`, or empty. */
 type CheckRow = { kind: string; target: string; expected: string; contains: string; invariant: string };
 
 /** Values of the prompt form as typed, valid or not. */
 export type Draft = {
+  /** Stored as the first start URL. */
+  docsUrl: string;
   title: string;
   text: string;
   endGoal: string;
+  /** One wording per line. */
+  wordings: string;
   /** Empty: manual. `cron`: the expression in `cron`. */
   frequency: string;
   cron: string;
@@ -21,10 +28,18 @@ export type Draft = {
   targetProviderId: string;
   agent: string;
   model: string;
+  /** Further agents. */
+  also: AgentRow[];
   reviewBeforePublishing: boolean;
   hasPublicBadge: boolean;
+  /** Scope and minimum score of the success bar; an empty scope: none. */
+  successScope: string;
+  successScore: string;
+  supersedesByDefault: boolean;
+  isOnResultsPage: boolean;
   /** Separated by commas or spaces. */
   tags: string;
+  workerLabels: string;
   defaults: Record<string, string>;
   limits: Record<string, string>;
   urls: UrlRow[];
@@ -33,26 +48,33 @@ export type Draft = {
   workspace: Record<string, string>;
 };
 
-export const workspaceFields = ["archive", "repositoryUrl", "repositoryRef", "setup", "instructions", "env"] as const;
-
 export const presets = ["hourly", "daily", "weekly", "monthly"] as const;
 export const emptyUrl: UrlRow = { url: "", name: "", kind: "docs", more: "" };
+export const emptyAgent: AgentRow = { agent: "", model: "" };
 export const checkKinds = ["url", "command", "file"] as const;
 export const emptyCheck: CheckRow = { kind: "url", target: "", expected: "", contains: "", invariant: "" };
 
 export const emptyDraft: Draft = {
+  docsUrl: "",
   title: "",
   text: "",
   endGoal: "",
+  wordings: "",
   frequency: "",
   cron: "",
   runsPerEval: "",
   targetProviderId: "",
   agent: "",
   model: "",
+  also: [],
   reviewBeforePublishing: false,
   hasPublicBadge: false,
+  successScope: "",
+  successScore: "",
+  supersedesByDefault: false,
+  isOnResultsPage: false,
   tags: "",
+  workerLabels: "",
   defaults: {},
   limits: {},
   urls: [],
@@ -64,20 +86,28 @@ export const emptyDraft: Draft = {
 export function toDraft(prompt: Prompt): Draft {
   const { frequency } = prompt;
   const isPreset = presets.some((preset) => preset === frequency);
-  const urls: AdditionalUrl[] = prompt.additionalUrls ?? [];
+  const { docsUrl, urls } = splitUrls(prompt.additionalUrls ?? []);
   return {
+    docsUrl,
     title: prompt.title ?? "",
     text: prompt.text,
     endGoal: prompt.endGoal ?? "",
+    wordings: prompt.wordings?.map(oneLine).join("\n") ?? "",
     frequency: frequency === null ? "" : isPreset ? frequency : "cron",
     cron: frequency === null || isPreset ? "" : frequency,
     runsPerEval: prompt.runsPerEval === null ? "" : String(prompt.runsPerEval),
     targetProviderId: prompt.targetProviderId ?? "",
     agent: prompt.agent ?? "",
     model: prompt.model ?? "",
+    also: (prompt.agents ?? []).slice(1).map(({ agent, model }) => ({ agent, model: model ?? "" })),
     reviewBeforePublishing: prompt.reviewBeforePublishing,
     hasPublicBadge: prompt.hasPublicBadge,
+    successScope: prompt.successBar?.scope ?? "",
+    successScore: String(prompt.successBar?.minScore ?? ""),
+    supersedesByDefault: prompt.supersedesByDefault,
+    isOnResultsPage: prompt.isOnResultsPage,
     tags: prompt.tags.join(", "),
+    workerLabels: prompt.workerLabels.join(", "),
     defaults: prompt.templateDefaults ?? {},
     limits: Object.fromEntries(
       Object.entries(prompt.limits ?? {}).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]])),
@@ -99,6 +129,13 @@ export function toDraft(prompt: Prompt): Draft {
   };
 }
 
+/** The docs URL is the first start URL, if it has no name and no fields of its own. */
+function splitUrls(all: AdditionalUrl[]): { docsUrl: string; urls: AdditionalUrl[] } {
+  const [first, ...rest] = all;
+  const isDocs = first?.kind === "docs" && Object.keys(first).length === 2;
+  return isDocs ? { docsUrl: first.url, urls: rest } : { docsUrl: "", urls: all };
+}
+
 /** Reads the submitted form. */
 export function readDraft(form: URLSearchParams): Draft {
   // Browsers send line breaks as CRLF.
@@ -118,18 +155,26 @@ export function readDraft(form: URLSearchParams): Draft {
       ),
     );
   return {
+    docsUrl: text("docsUrl").trim(),
     title: text("title"),
     text: text("text"),
     endGoal: text("endGoal"),
+    wordings: text("wordings"),
     frequency: text("frequency"),
     cron: text("cron").trim(),
     runsPerEval: text("runsPerEval").trim(),
     targetProviderId: text("targetProviderId"),
     agent: text("agent"),
     model: text("model").trim(),
+    also: rows("also", emptyAgent),
     reviewBeforePublishing: form.has("reviewBeforePublishing"),
     hasPublicBadge: form.has("hasPublicBadge"),
+    successScope: text("successScope"),
+    successScore: text("successScore").trim(),
+    supersedesByDefault: form.has("supersedesByDefault"),
+    isOnResultsPage: form.has("isOnResultsPage"),
     tags: text("tags"),
+    workerLabels: text("workerLabels"),
     defaults: named("default."),
     limits: named("limit."),
     urls: rows("url", emptyUrl),
@@ -142,9 +187,11 @@ export const frequencyOf = ({ frequency, cron }: Draft): string | null =>
   frequency === "cron" ? cron : frequency || null;
 
 /** Form fields that can show an error. */
-export const fields = Object.keys(PromptInput.properties);
+export const fields = ["docsUrl", ...Object.keys(PromptInput.properties)];
 
 let compiled: TypeCheck<typeof PromptInput> | undefined;
+const oneLine = (text: string) => text.replace(/\s+/g, " ").trim();
+const wordsOf = (text: string) => [...new Set(text.split(/[\s,]+/).filter((word) => word !== ""))];
 const orNull = (text: string) => (text.trim() === "" ? null : text);
 const toNumber = (text: string) => (/^\d{1,9}$/.test(text) ? Number(text) : text);
 
@@ -156,19 +203,30 @@ export function toInput(draft: Draft): PromptInput {
   const defaults = Object.entries(draft.defaults).filter(([name]) => names.includes(name));
   const limits = Object.entries(draft.limits);
   const urls = draft.urls.filter(({ url }) => url !== "");
+  const wordings = draft.wordings
+    .split("\n")
+    .map(oneLine)
+    .filter((wording) => wording !== "");
   const checks = draft.checks.filter(({ target }) => target !== "");
   const input = {
     title: orNull(draft.title),
     text: draft.text,
     endGoal: orNull(draft.endGoal),
+    wordings: wordings.length === 0 ? null : wordings,
     frequency: frequencyOf(draft),
     runsPerEval: draft.runsPerEval === "" ? null : toNumber(draft.runsPerEval),
     targetProviderId: orNull(draft.targetProviderId),
     agent: orNull(draft.agent),
     model: orNull(draft.model),
+    agents: toAgents(draft),
     reviewBeforePublishing: draft.reviewBeforePublishing,
     hasPublicBadge: draft.hasPublicBadge,
-    tags: [...new Set(draft.tags.split(/[\s,]+/).filter((tag) => tag !== ""))],
+    successBar:
+      draft.successScope === "" ? null : { scope: draft.successScope, minScore: toAmount(draft.successScore) },
+    supersedesByDefault: draft.supersedesByDefault,
+    isOnResultsPage: draft.isOnResultsPage,
+    tags: wordsOf(draft.tags),
+    workerLabels: wordsOf(draft.workerLabels),
     templateDefaults: defaults.length === 0 ? null : Object.fromEntries(defaults),
     limits: limits.length === 0 ? null : Object.fromEntries(limits.map(([name, value]) => [name, toAmount(value)])),
     additionalUrls: urls.length === 0 ? null : urls.map(toUrl),
@@ -176,9 +234,21 @@ export function toInput(draft: Draft): PromptInput {
     workspace: toWorkspace(draft.workspace),
   };
   compiled ??= TypeCompiler.Compile(PromptInput);
-  if (compiled.Check(input)) return input;
+  if (draft.docsUrl !== "") checkHttpUrl("docsUrl", draft.docsUrl);
+  // Added after the check, so that errors name the row of the form.
+  const docs = draft.docsUrl === "" ? [] : [{ url: draft.docsUrl, kind: "docs" }];
+  if (compiled.Check(input))
+    return docs.length === 0 ? input : { ...input, additionalUrls: [...docs, ...(input.additionalUrls ?? [])] };
   const wrong = compiled.Errors(input).First();
   throw wrong ? invalidInput(wrong, "form") : badRequest("The form is not valid.");
+}
+
+/** null: at most one agent. */
+function toAgents({ agent, model, also }: Draft): object[] | null {
+  const others = also.filter((row) => row.agent !== "");
+  if (others.length === 0) return null;
+  if (agent === "") throw invalidField("agent", "choose an agent before you add further ones");
+  return [{ agent, model }, ...others].map((row) => ({ agent: row.agent, model: orNull(row.model) }));
 }
 
 function toCheck({ kind, target, expected, contains, invariant }: CheckRow) {
@@ -190,52 +260,6 @@ function toCheck({ kind, target, expected, contains, invariant }: CheckRow) {
   };
 }
 
-/** Variables are lines of NAME=value. */
-function toWorkspaceDraft(workspace: WorkspaceSetup | null): Record<string, string> {
-  if (workspace === null) return {};
-  const { repository, env = {}, archive = "", setup = "", instructions = "" } = workspace;
-  const lines = Object.entries(env).map(([name, value]) => `${name}=${value}`);
-  const { url = "", ref = "" } = repository ?? {};
-  return { archive, repositoryUrl: url, repositoryRef: ref, setup, instructions, env: lines.join("\n") };
-}
-
-function toWorkspace(draft: Record<string, string>): object | null {
-  const text = (name: (typeof workspaceFields)[number]) => (draft[name] ?? "").replaceAll("\r\n", "\n").trim();
-  const [archive, url, ref, setup, instructions] = workspaceFields.map(text);
-  const env = text("env")
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => [line.split("=")[0]?.trim(), line.includes("=") ? line.slice(line.indexOf("=") + 1) : null]);
-  const workspace = {
-    ...(archive && { archive }),
-    ...((url || ref) && { repository: { url, ref } }),
-    ...(setup && { setup }),
-    ...(env.length > 0 && { env: Object.fromEntries(env) }),
-    ...(instructions && { instructions }),
-  };
-  return Object.keys(workspace).length === 0 ? null : workspace;
-}
-
 function toUrl({ url, name, kind, more }: UrlRow): AdditionalUrl {
   return { ...readMore(more), url, ...(name && { name }), ...(kind && { kind }) };
 }
-
-/** Extra properties of a URL that the form has no input for; they pass through unchanged. */
-function readMore(json: string): object {
-  try {
-    const value: unknown = json === "" ? {} : JSON.parse(json);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
-  } catch {
-    return {};
-  }
-}
-
-/** Which field of a form an error belongs to, and what to show there. `field` empty: the whole form. */
-export function toFault(error: AppError, fields: readonly string[]): { field: string; message: string } {
-  const [field = "", ...place] = error.field?.split(".") ?? [];
-  if (!fields.includes(field) || error.problem === undefined) return { field: "", message: capital(error.detail) };
-  const row = /^\d+$/.test(place[0] ?? "") ? `Row ${Number(place[0]) + 1}` : place.join(".");
-  return { field, message: `${row && `${row}: `}${capital(error.problem)}.` };
-}
-
-const capital = (text: string) => text.charAt(0).toUpperCase() + text.slice(1);

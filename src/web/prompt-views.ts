@@ -1,7 +1,8 @@
 import type { OrgId } from "../deps.ts";
-import { type AppError, badRequest } from "../errors.ts";
+import { type AppError, badRequest, invalidField } from "../errors.ts";
 import { frequencyProblem, nextSlots } from "../jobs/schedule.ts";
-import type { Prompt } from "../prompts/schema.ts";
+import type { Prompt, PromptInput } from "../prompts/schema.ts";
+import { startUrls } from "../prompts/starts.ts";
 import { templateVarsOf } from "../prompts/template.ts";
 import { describeEstimate } from "../runs/estimates.ts";
 import { idempotencyKeyShape } from "../runs/schema.ts";
@@ -29,11 +30,21 @@ export function promptViews(service: Service) {
   /** Estimated cost of a run, to agree to; null if no paid model is used. */
   async function costText(org: OrgId, prompt: Prompt, chosen: Chosen = {}): Promise<string | null> {
     const estimate = await estimates.getEstimate(org, prompt.id, chosen);
-    if (estimate.model === null) return null;
-    return `I agree to pay for ${estimate.model}: ${describeEstimate(estimate)}.`;
+    const used = [estimate, ...estimate.others].flatMap(({ model }) => model ?? []);
+    if (used.length === 0) return null;
+    return `I agree to pay for ${[...new Set(used)].join(" and ")}: ${describeEstimate(estimate)}.`;
   }
 
   return {
+    /** Throws bad_request for the docs URL if the runs of a prompt would have no start URL. Values of variables may contain one. */
+    checkStart(org: OrgId, { text, targetProviderId, additionalUrls }: PromptInput): void {
+      if (templateVarsOf(text) !== null) return;
+      const provider = targetProviderId ? providers.getProvider(org, targetProviderId) : null;
+      const starts = startUrls({ mapped: [], provider, additionalUrls: additionalUrls ?? null, text, mcpUrls: [] });
+      if (starts.length === 0)
+        throw invalidField("docsUrl", "required; enter the URL of your docs, or choose a provider that has one");
+    },
+
     /** The id that the form reserved for a new prompt, or a new one. */
     idIn: (form: URLSearchParams): string => idIn(form) ?? deps.newId(deps.now()),
 
@@ -54,6 +65,7 @@ export function promptViews(service: Service) {
         providers: providers.listProviders(org),
         archives: service.archives.listArchives(org),
         agents: listAgents(),
+        hasWorkers: deps.config.workers.redisUrl !== null,
         defaultAgent: prompts.agentOf(org, { agent: null, model: null }).agent,
         models:
           callable.length === 0
@@ -65,7 +77,6 @@ export function promptViews(service: Service) {
     async promptOf(org: OrgId, id: string, sent?: { draft: RunDraft; error: AppError }) {
       const prompt = prompts.getPrompt(org, id);
       const last = latest.findLatest(org, prompt.id);
-      const { agent, model } = prompts.agentOf(org, prompt);
       const draft = {
         ...{ args: {}, urlMap: [], runs: "", agent: "", model: "" },
         ...{ supersede: false, key: crypto.randomUUID() },
@@ -75,7 +86,10 @@ export function promptViews(service: Service) {
       return {
         prompt,
         providerName: prompt.targetProviderId && providers.getProvider(org, prompt.targetProviderId).name,
-        sends: model ? `${agent} with ${model}` : agent,
+        sends: prompts
+          .agentsOf(org, prompts.getPromptRow(org, id))
+          .map(({ agent, model }) => (model ? `${agent} with ${model}` : agent))
+          .join(", "),
         latest: last,
         runs: runs.listNewest(org, { promptId: prompt.id }, { limit: shownRuns }).items,
         runCount: runs.countRuns(org, prompt.id),
@@ -95,7 +109,7 @@ export function promptViews(service: Service) {
     checkAgreed(org: OrgId, id: string, form: URLSearchParams): void {
       const row = prompts.getPromptRow(org, id);
       const chosen = chosenIn({ agent: form.get("agent")?.trim() ?? "", model: form.get("model")?.trim() ?? "" });
-      if (prompts.agentFor(org, row, chosen).model !== null && !form.has("agreed"))
+      if (prompts.agentsFor(org, row, chosen).some(({ model }) => model !== null) && !form.has("agreed"))
         throw badRequest("this run uses a paid model; select the checkbox to accept its cost");
     },
 

@@ -3,6 +3,8 @@ import { dollars, duration } from "../grading/text.ts";
 import type { Attempt, EvalRequest, Run } from "../runs/schema.ts";
 import type { Used } from "../runs/usage.ts";
 
+type WaitingFor = NonNullable<Run["waitingFor"]>;
+
 export const statusLabels: Record<Run["status"], string> = {
   pending: "Pending",
   running: "Running",
@@ -10,6 +12,22 @@ export const statusLabels: Record<Run["status"], string> = {
   failed: "Failed",
   superseded: "Superseded",
 };
+
+export const waitingLabels: Record<WaitingFor["what"], string> = {
+  worker: "Waiting for a worker",
+  slot: "Waiting for a slot",
+};
+
+/** What a run waits for, in sentences. */
+export function waitingText({ what, agent, sandbox, labels }: WaitingFor): string {
+  const parts = [
+    `the agent ${agent}`,
+    ...(sandbox ? ["a sandbox"] : []),
+    ...(labels.length > 0 ? [`the ${labels.length === 1 ? "label" : "labels"} ${labels.join(", ")}`] : []),
+  ];
+  const needs = new Intl.ListFormat("en").format(parts);
+  return what === "worker" ? `No connected worker has ${needs}.` : `Every worker with ${needs} is busy.`;
+}
 
 export const triggerLabels: Record<EvalRequest["trigger"], string> = {
   schedule: "Schedule",

@@ -1,6 +1,6 @@
 import { AppError } from "../errors.ts";
 import { statusOf } from "./answer.ts";
-import type { PageRequests } from "./page-requests.tsx";
+import type { Actor, PageRequests } from "./page-requests.tsx";
 import { sentenceOf } from "./pages/error.tsx";
 import type { Site } from "./site.ts";
 import type { Act, Viewer } from "./viewer.ts";
@@ -15,7 +15,7 @@ export const settingsForms =
     request: Request,
     what: Act,
     show: (viewer: Viewer, site: Site, result: FormResult, status: number) => Response,
-    work: (viewer: Viewer, form: URLSearchParams, site: Site) => Response | Promise<Response>,
+    work: (viewer: Actor, form: URLSearchParams, site: Site) => Response | Promise<Response>,
   ): Promise<Response> =>
     pages.submit(request, what, async (viewer, form, site) => {
       try {

@@ -1,9 +1,15 @@
 import type { Deps } from "../deps.ts";
+import { type Theme, themeOf } from "./theme.ts";
 
-/** The address of the service: `baseUrl` for texts that leave the browser, `base` (its path, empty or `/evals`) for links in a page. */
-export type Site = { baseUrl: string; base: string };
+/**
+ * What a page needs to know of the service and the browser: `baseUrl` for texts that leave the browser, `base` (its path, empty or `/evals`)
+ * for links in a page, and the color scheme.
+ */
+export type Site = { baseUrl: string; base: string; theme: Theme };
 
-export const toSite = ({ baseUrl, config }: Pick<Deps, "baseUrl" | "config">): Site => ({
+/** `request`: of the browser that shows the page. */
+export const toSite = ({ baseUrl, config }: Pick<Deps, "baseUrl" | "config">, request?: Request): Site => ({
   baseUrl: baseUrl(),
   base: config.basePath,
+  theme: request ? themeOf(request) : "system",
 });

@@ -1,5 +1,6 @@
 import { type Role, roles } from "../db/tables.ts";
 import type { OrgId } from "../deps.ts";
+import type { Toast } from "./toasts.ts";
 
 export type { Role };
 
@@ -7,14 +8,19 @@ export type { Role };
 export type Viewer = {
   org: OrgId;
   orgName: string;
+  timeZone: string;
   role: Role;
   /** null: the request used an API key. */
   person: { id: string; name: string; email: string } | null;
+  /** The message of the last form. */
+  toast?: Toast;
   /** All organizations of the person, for the switcher. */
   orgs: { id: OrgId; name: string }[];
+  /** Whether agents run on workers that the organization can see. */
+  hasWorkers: boolean;
 };
 
-/** Minimum role for each action, as documented in `/docs/people`. Any role may read. */
+/** Minimum role for each action, as documented in `/docs/people`. Every role may read; a viewer may do nothing else. */
 const takes = {
   write: "member",
   run: "member",
@@ -23,6 +29,7 @@ const takes = {
   providers: "admin",
   keys: "admin",
   models: "admin",
+  notifications: "admin",
   members: "owner",
   organization: "owner",
   share: "owner",

@@ -20,14 +20,16 @@ export const fromOf = (request: Request): From => ({
 });
 
 /** Finds who requests a page, and the organization to show them. */
-export function createVisitors({ keys, orgs, people }: Pick<Service, "keys" | "orgs" | "people">) {
+export function createVisitors({ keys, orgs, people, workers }: Pick<Service, "keys" | "orgs" | "people" | "workers">) {
   async function findVisitor(request: Request): Promise<Visitor> {
     const nobody = { signedIn: null, viewer: null, cookies: [] };
     const org = findOrg(request, keys);
     if (org === null) return nobody;
     if (org !== undefined) {
-      const { name } = orgs.getOrg(org);
-      return { ...nobody, viewer: { org, orgName: name, role: "member", person: null, orgs: [{ id: org, name }] } };
+      const { name, timeZone } = orgs.getOrg(org);
+      const own = { org, orgName: name, timeZone, orgs: [{ id: org, name }] };
+      const viewer: Viewer = { ...own, role: "viewer", person: null, hasWorkers: workers.isManaged() };
+      return { ...nobody, viewer };
     }
     if (!bearsSignIn(request)) return nobody;
     const { signedIn, cookies } = await people.findSignedIn(fromOf(request));
@@ -38,7 +40,9 @@ export function createVisitors({ keys, orgs, people }: Pick<Service, "keys" | "o
   function toViewer({ person }: SignedIn, wanted?: string | null): Viewer | null {
     const all = people.membershipsOf(person.id);
     const shown = wanted === undefined ? all[0] : all.find(({ org }) => org === wanted);
-    return shown ? { ...shown, person, orgs: all.map(({ org, orgName }) => ({ id: org, name: orgName })) } : null;
+    if (!shown) return null;
+    const orgs = all.map(({ org, orgName }) => ({ id: org, name: orgName }));
+    return { ...shown, person, orgs, hasWorkers: workers.isManaged() };
   }
 
   /** Renders a page for the current organization. If it is not found there, tries the person’s other organizations, because URLs name none. */

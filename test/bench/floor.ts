@@ -13,13 +13,14 @@ type Row = Record<string, never>;
 const keyRow = db.prepare<{ org_id: string }, [Uint8Array]>(
   "select org_id, expires_at from api_keys where hash = ? and revoked_at is null",
 );
-const columns = `r.id, r.status, r.failure_cause, r.failure_detail, r.template_args, r.agent, r.agent_version, r.model, r.eval_request_id, r.attempt, r.created_at, r.started_at, r.completed_at,
-  p.id p_id, p.title, p.text, p.end_goal, p.status p_status, p.template_vars, p.created_at p_created_at,
+const columns = `r.id, r.status, r.failure_cause, r.failure_detail, r.template_args, r.waiting_for, r.agent, r.agent_version, r.context_digest, r.model, r.eval_request_id, r.attempt, r.created_at, r.started_at, r.completed_at,
+  p.id p_id, p.title, p.text, p.end_goal, p.status p_status, p.template_vars, p.success_bar, p.created_at p_created_at,
   o.slug, o.status o_status, o.score, o.grade, o.metrics, o.dimensions, o.outcome, o.scope, o.null_notice, o.key_finding, o.verdict, o.summary, o.coverage, o.methodology
   from runs r join prompts p on p.id = r.prompt_id left join reports o on o.run_id = r.id`;
-const one = db.prepare<Row, [string, string]>(`select ${columns} where r.org_id = ? and r.id = ?`);
+// With `(select ?)`, SQLite plans a query once instead of each time that a parameter changes, as the service does.
+const one = db.prepare<Row, [string, string]>(`select ${columns} where r.org_id = (select ?) and r.id = (select ?)`);
 const page = db.prepare<Row, [string, number, number]>(
-  `select ${columns} where r.id in (select id from runs where org_id = ? order by id desc limit ? offset ?) order by r.id desc`,
+  `select ${columns} where r.id in (select id from runs where org_id = (select ?) order by id desc limit (select ?) offset (select ?)) order by r.id desc`,
 );
 const total = db.prepare<{ n: number }, [string]>(
   "select sum(count) n from run_counts where org_id = ? and report_status = 'any'",
@@ -58,6 +59,7 @@ const toRun = (r: any) => ({
     coverage: r.coverage,
     methodology: parsed(r.methodology),
     status: r.o_status,
+    passedBar: parsed(r.success_bar),
   },
   statusUrl: `${base}/api/v1/runs/${r.id}`,
   runUrl: `${base}/runs/${r.id}`,
@@ -74,10 +76,11 @@ const toRun = (r: any) => ({
     templateVars: parsed(r.template_vars),
     createdAt: iso(r.p_created_at),
   },
-  agent: { id: r.agent, version: r.agent_version, model: r.model },
+  agent: { id: r.agent, version: r.agent_version, model: r.model, contextDigest: r.context_digest },
   evalRequestId: r.eval_request_id,
   startedAt: iso(r.started_at),
   attempt: r.attempt,
+  waitingFor: parsed(r.waiting_for),
 });
 
 function orgOf(request: Request): string | null {

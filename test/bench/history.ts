@@ -36,7 +36,12 @@ export function seedHistory(dataDir: string, count: number) {
   const { key } = createKeys(deps).createKey(org, "bench");
   const provider = createProviders(deps).createProvider(org, { name: "Acme", docsUrl: "https://docs.example.com/" });
   const prompts = createPrompts(deps, {
-    listAgents: () => [{ id: "explorer", version: "1", hasModel: false, providers: null, objection: null }],
+    listAgents: () => [
+      {
+        ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
+        ...{ firstRequestTokens: null, objection: null },
+      },
+    ],
     agentModel: null,
     checkModel: () => {},
     hasArchive: () => false,
@@ -73,7 +78,7 @@ export function seedHistory(dataDir: string, count: number) {
   );
   const insertDay = insert(
     "score_days",
-    "org_id, prompt_id, day, agent, version, model, methodology, last_at, succeeded, judged, scores, seconds, costs_usd",
+    "org_id, prompt_id, day, agent, version, model, methodology, times, scores, seconds, costs_usd, met",
   );
   const insertPage = insert(
     "page_months",
@@ -114,7 +119,23 @@ export function seedHistory(dataDir: string, count: number) {
         const score = Number((75 + p - (p < 5 && i > count * 0.8 ? 6 : 0) + 8 * (random() - 0.5)).toFixed(1));
         const slug = `prompt-${i.toString(16).padStart(8, "0")}`;
         insertRequest.run(request, org, promptId, "api", at);
-        insertRun.run(run, org, promptId, request, "completed", "{}", task, "explorer", "0.1.0", 1, at, at, at + 900);
+        // One in a thousand is of another agent.
+        const agent = i % 1000 === 7 ? "codex" : "explorer";
+        insertRun.run(
+          run,
+          org,
+          promptId,
+          request,
+          "completed",
+          "{}",
+          task,
+          agent,
+          "0.1.0",
+          1,
+          at,
+          at,
+          at + 900 + (i % 60_000),
+        );
         insertReport.run(
           id,
           org,
@@ -177,12 +198,11 @@ export function seedHistory(dataDir: string, count: number) {
         "0.1.0",
         "",
         methodology,
-        day + dayMs - 1,
-        0,
-        0,
+        JSON.stringify(scores.map((_, i) => Math.floor((i / scores.length) * dayMs))),
         listed,
         others,
         others,
+        JSON.stringify(scores.map(() => null)),
       );
     }
     for (const [fingerprint, { first, last, report, met }] of lives) {
@@ -284,7 +304,7 @@ export async function benchHistory({ startService, startFloor, compare, folder }
   for (const [what, path] of shots)
     await compare(
       `${what}, ${count.toLocaleString("en")} reports`,
-      "p99 < 100 ms",
+      "≥ 50%, p99 < 100 ms",
       { ours: ours.url, floor: floor.url },
       () => ({ method: "GET", path, headers }),
       1,

@@ -76,5 +76,20 @@ export async function load(
   return { rate: (latencies.length / took) * 1000, p50: at(0.5), p99: at(0.99) };
 }
 
+export const percentile = (numbers: number[], share: number): number =>
+  [...numbers].sort((a, b) => a - b)[Math.min(numbers.length - 1, Math.floor(numbers.length * share))] ?? Number.NaN;
+
 export const median = (numbers: number[]): number =>
   [...numbers].sort((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN;
+
+/** What the measurements of sessions get. */
+export type SessionBench = {
+  start: (
+    command: string[],
+    env: Record<string, string>,
+  ) => Promise<{ url: string; pid: number; stop: () => Promise<void> }>;
+  row: (what: string, ours: string, floor: string, ratio: string, aim: string) => void;
+  folder: () => string;
+  env: (dataDir: string) => Record<string, string>;
+  executable: string;
+};

@@ -38,6 +38,12 @@ function seedSession(dataDir: string, slug: string): string {
   return run.id;
 }
 
+const sorts = (...columns: string[]) => columns.flatMap((column) => [`sort=${column}`, `sort=-${column}`]);
+
+/** A list with each of some queries. */
+const filtered = (name: string, queries: string[]) =>
+  queries.map((query): [string, string] => [`${name}, ${query.replace(/=[0-9a-f-]{36}/, "")}`, `/${name}?${query}`]);
+
 /** One page after the other, one request at a time, as a person at this machine asks. */
 export async function benchPages({ startService, row, folder }: Bench): Promise<void> {
   const dataDir = folder();
@@ -52,12 +58,45 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
   const pages: [name: string, path: string][] = [
     ["home", "/"],
     ["prompts", "/prompts"],
+    ...filtered("prompts", [
+      "search=upload",
+      "status=all",
+      "status=paused",
+      "tag=none",
+      ...sorts("change", "title", "score", "next"),
+    ]),
     ["a prompt", `/prompts/${prompt}`],
     ["runs", "/runs"],
-    ["runs, filtered", `/runs?promptId=${prompt}&status=failed&trigger=mcp`],
+    ...filtered("runs", [
+      `promptId=${prompt}`,
+      "status=completed",
+      "status=failed",
+      "trigger=api",
+      "trigger=mcp",
+      "agent=explorer",
+      "agent=codex",
+      ...sorts("created", "duration"),
+      `promptId=${prompt}&sort=-duration`,
+      `promptId=${prompt}&status=failed&trigger=mcp`,
+    ]),
     ["a run", `/runs/${runId}`],
     ["reports", "/reports"],
-    ["reports, filtered", `/reports?promptId=${prompt}&worst=B`],
+    ...filtered("reports", [
+      `promptId=${prompt}`,
+      "status=published",
+      "status=draft",
+      "outcome=succeeded",
+      "outcome=not_judged",
+      "agent=explorer",
+      "agent=codex",
+      "best=C",
+      "worst=B",
+      "offset=5000",
+      ...sorts("score", "created"),
+      "agent=codex&sort=-score",
+      `promptId=${prompt}&worst=B`,
+      `promptId=${prompt}&agent=explorer&sort=score`,
+    ]),
     ["a report", `/reports/${slug}`],
     ["a session of 20,000 events", `/reports/${slug}/session`],
     ["the end of a session of 20,000 events", `/reports/${slug}/session?fromSeq=${eventCount - 50}`],
@@ -66,7 +105,13 @@ export async function benchPages({ startService, row, folder }: Bench): Promise<
     ["trends", "/trends"],
     ["trends of a prompt", `/trends?promptId=${prompt}`],
     ["friction", `/friction?promptId=${prompt}`],
+    ...filtered("friction", [
+      `providerId=${providerId}`,
+      ...sorts("severity", "runs", "cost", "seen").map((sort) => `promptId=${prompt}&${sort}`),
+    ]),
     ["a friction point", `/friction/${print}?promptId=${prompt}`],
+    ["gates", "/gates"],
+    ["search", "/search?q=upload"],
     ["providers", "/providers"],
     ["a docs map", `/providers/${providerId}`],
     ["settings", "/settings"],

@@ -21,7 +21,12 @@ export function seed(dataDir: string, count: number, { withReport = 10_000, runs
   const { key } = createKeys(deps).createKey(org, "bench");
   const text = "Upload a file with the Python SDK and print its address.";
   const prompts = createPrompts(deps, {
-    listAgents: () => [{ id: "explorer", version: "1", hasModel: false, providers: null, objection: null }],
+    listAgents: () => [
+      {
+        ...{ id: "explorer", version: "1", hasModel: false, providers: null, lacks: [] },
+        ...{ firstRequestTokens: null, objection: null },
+      },
+    ],
     agentModel: null,
     checkModel: () => {},
     hasArchive: () => false,

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, test } from "bun:test";
+import fc from "fast-check";
 import { type Action, allActions, endAccounts, play, startAccounts } from "../support/accounts.ts";
 
 beforeAll(startAccounts);
@@ -45,3 +46,8 @@ test.each(Object.entries(states))(
     for (const action of allActions) await play([...steps, action]);
   },
 );
+
+test("no order of actions grants access to another person's organization", async () => {
+  const steps = fc.array(fc.constantFrom(...allActions), { minLength: 3, maxLength: 14 });
+  await fc.assert(fc.asyncProperty(steps, play), { numRuns: 25, seed: 20261122 });
+});

@@ -100,7 +100,7 @@ test("from an empty folder: a key, a prompt, a run with a urlMap, and a report a
   expect(await service.stop()).toBe(0);
   site.stop();
   expect(readdirSync(cwd)).toEqual(["data"]);
-}, 60_000);
+});
 
 test("killed during a run and started again, it finishes the run", async () => {
   const cwd = emptyFolder();
@@ -125,13 +125,13 @@ test("killed during a run and started again, it finishes the run", async () => {
   });
   expect(await second.stop()).toBe(0);
   site.stop();
-}, 60_000);
+});
 
 test("SIGTERM: not ready at once, the active run is requeued without counting, exit 0", async () => {
   const cwd = emptyFolder();
   let release = () => {};
   const site = docsSite(new Promise<void>((resolve) => (release = resolve)));
-  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`, EVALD_DRAIN_SECONDS: "1" };
+  const env = { EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`, EVALD_DRAIN_SECONDS: "3" };
   const service = await serve({ cwd, env });
   const key = await organization(cwd);
   const ask = client(service.url, key);
@@ -149,14 +149,14 @@ test("SIGTERM: not ready at once, the active run is requeued without counting, e
   expect(run).toMatchObject({ status: "completed", attempt: 1 });
   await again.stop();
   site.stop();
-}, 60_000);
+});
 
 test("a second process on the same data folder names the holder; a port in use is reported", async () => {
   const cwd = emptyFolder();
   const service = await serve({ cwd });
   const second = await call(["serve"], { cwd, env: { EVALD_PORT: "0" } });
   expect(second).toEqual({
-    code: 1,
+    code: 2,
     stdout: "",
     stderr: expect.stringMatching(
       new RegExp(`^error: .* ./data is in use by evald process ${service.pid}, started \\S+`),
@@ -164,10 +164,10 @@ test("a second process on the same data folder names the holder; a port in use i
   });
   const { port } = new URL(service.url);
   const third = await call(["serve", "--data", "./other"], { cwd, env: { EVALD_PORT: port } });
-  expect(third.code).toBe(1);
+  expect(third.code).toBe(3);
   expect(third.stderr).toMatch(new RegExp(`^error: Port ${port} .*EVALD_PORT`));
   await service.stop();
-}, 60_000);
+});
 
 test("an invalid setting stops the start with its name, its value and valid values", async () => {
   const cwd = emptyFolder();
@@ -188,13 +188,13 @@ test("an invalid setting stops the start with its name, its value and valid valu
     stderr: "error: unknown option '--jsn'\n(Did you mean --json?)\n",
   });
   expect(await wrong(["serve"], { EVALD_HOST: "nowhere.invalid", EVALD_PORT: "0" })).toEqual({
-    code: 1,
+    code: 3,
     stdout: "",
     // Whether the resolver knows no such name, can't be reached, or invents an address.
     stderr: expect.stringMatching(/^error: .*EVALD_HOST "nowhere\.invalid": .*127\.0\.0\.1/),
   });
   expect(await wrong(["serve", "--data", "/dev/null/data"])).toEqual({
-    code: 1,
+    code: 3,
     stdout: "",
     stderr: expect.stringMatching(/^error: .* \/dev\/null\/data \(ENOTDIR/),
   });
@@ -251,7 +251,7 @@ test("a first start prints only a key on stdout, once, and reports what to fix i
   expect((await client(again.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
   await again.stop();
   expect(again.stdout()).toBe("");
-}, 60_000);
+});
 
 test("an unfinished first start, by a fault or a kill, leaves nothing; the next one is a first start", async () => {
   const cwd = emptyFolder();
@@ -260,7 +260,7 @@ test("an unfinished first start, by a fault or a kill, leaves nothing; the next 
   const db = new Database(join(cwd, "data", "evald.db"));
   db.run("create trigger fault before insert on jobs begin select raise(abort, 'no room'); end");
   const failed = await call(["serve"], { cwd, env: { ...firstStart, EVALD_PORT: "0" } });
-  expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^error: no room$/m) });
+  expect(failed).toMatchObject({ code: 3, stdout: "", stderr: expect.stringMatching(/^error: no room$/m) });
   expect(await organizations()).toBe("[]\n");
   db.run("drop trigger fault");
   // The job is the last row to be written: before it, holding the lock, the process counts to a billion and is killed.
@@ -290,7 +290,7 @@ test("an unfinished first start, by a fault or a kill, leaves nothing; the next 
   const key = (await service.printed(aKey))[0];
   expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
   await service.stop();
-}, 60_000);
+});
 
 test("killed right after printing its key, a first start leaves a valid key, or the next one prints another", async () => {
   const cwd = emptyFolder();
@@ -303,7 +303,7 @@ test("killed right after printing its key, a first start leaves a valid key, or 
   expect((await client(service.url, key)("GET", "/api/v1/runs")).headers.get("x-total-count")).toBe("1");
   await service.stop();
   expect(service.stdout()).toBe(kept ? "" : `${key}\n`);
-}, 60_000);
+});
 
 test("the welcome message uses the public URL before a proxy serves it", async () => {
   const cwd = emptyFolder();
@@ -318,9 +318,9 @@ test("the welcome message uses the public URL before a proxy serves it", async (
     { url: "https://evals.acme.invalid/ax/example", mappedUrl: `${service.url}/ax/example`, status: 200 },
   ]);
   await service.stop();
-}, 60_000);
+});
 
-test("eval: progress on stderr, the report on stdout, exit 1 below the minimum or without a report", async () => {
+test("eval: progress on stderr, the report on stdout, exit 1 below the minimum, 2 for bad usage, 3 without a report", async () => {
   const cwd = emptyFolder();
   const site = docsSite();
   const goal = "Upload a file with the SDK";
@@ -346,18 +346,27 @@ test("eval: progress on stderr, the report on stdout, exit 1 below the minimum o
   expect(text.stdout).toStartWith("# ");
   expect(text.stderr).toMatch(/error: The score [\d.]+ is below the minimum of 100\.\n$/);
   site.stop();
-  const dead = await call(["eval", `${site.url}/`, "--goal", goal], { cwd });
-  expect(dead).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: expect.stringMatching(/error: .*infrastructure: .*refused/),
-  });
+  const dead = await call(["eval", `${site.url}/`, "--goal", goal, "--json"], { cwd });
+  expect([dead.code, JSON.parse(dead.stdout).error, dead.stderr]).toEqual([
+    3,
+    "infrastructure",
+    expect.stringMatching(/error: .*infrastructure: .*refused/),
+  ]);
+  const failure = async (...args: string[]) => {
+    const { code, stdout } = await call(["eval", ...args, "--json"], { cwd });
+    const { error, detail } = JSON.parse(stdout);
+    expect(detail).toBeString();
+    return [code, error];
+  };
+  expect(await failure(`${site.url}/`, "--goal", goal, "--agent", "none")).toEqual([2, "bad_request"]);
+  expect(await failure("docs.acme.test", "--goal", goal)).toEqual([2, "bad_request"]);
+  expect(await failure(`${site.url}/`)).toEqual([2, "bad_request"]);
   const blank = await call(["eval", `${site.url}/`, "--goal", " "], { cwd });
-  expect(blank).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^error: .*--goal/) });
+  expect(blank).toEqual({ code: 2, stdout: "", stderr: expect.stringMatching(/^error: .*--goal/) });
   const file = await call(["eval", "file:///etc/passwd", "--goal", goal], { cwd });
   expect(file.stderr).toMatch(/^error: .*"file:\/\/\/etc\/passwd"/);
   expect(readdirSync(cwd)).toEqual([]);
-}, 60_000);
+});
 
 test("doctor lists what is available, and exits with 1 on a fault", async () => {
   const cwd = emptyFolder();
@@ -370,6 +379,8 @@ test("doctor lists what is available, and exits with 1 on a fault", async () => 
     "agents",
     ...presets.map(({ id }) => `agent ${id}`),
     "sandbox",
+    "page sandbox",
+    "workspace",
     "browser",
     "model keys",
   ]);

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
 import { createModelAgent } from "../../src/agents/llm/llm.ts";
 import { testApp } from "../support/app.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
+import { descendantsOf, processFile } from "../support/processes.ts";
 import { type Site, serveSite } from "../support/site.ts";
 
 const key = "sk-the-real-key-0123456789";
@@ -43,6 +43,9 @@ const app = `<title>Loading</title><div id="root"></div><script type="module">
 const script = (code: string) => ({ body: `<h1>A page</h1><button id="b">Go</button><script>${code}</script>` });
 const onClick = (code: string) => script(`document.getElementById("b").onclick = () => { ${code} }`);
 
+let said = 0;
+const allSaid = Promise.withResolvers<void>();
+
 beforeAll(() => {
   other = serveSite({ "/": { body: "<h1>The host's own</h1>" } });
   site = serveSite({
@@ -58,12 +61,21 @@ beforeAll(() => {
     "/to/file": script(`location.href = "file:///etc/passwd"`),
     "/to/chrome": script(`location.href = "chrome://version"`),
     "/to/itself": { status: 302, headers: { location: "/to/itself" } },
-    "/to/next": script(`setTimeout(() => { location.href = "/to/next?" + Math.random() }, 50)`),
+    // A response without a page is faster than a page, so that even a busy machine sees the loop within one action.
+    "/to/next": script(`setInterval(() => { location.href = "/nothing?" + Math.random() }, 20)`),
+    "/nothing": { status: 204 },
+    "/said": () => {
+      if (++said === 3) allSaid.resolve();
+      return Response.json({});
+    },
+    "/all-said": () => allSaid.promise.then(() => Response.json({})),
+    // The page is complete once three requests have failed.
     "/fetches": script(
-      `const say = (what) => (error) => document.body.append(what + " " + error.type + error.name + "; ");
+      `fetch("/all-said");
+       const say = (what) => (error) => { document.body.append(what + " " + error.type + error.name + "; "); fetch("/said"); };
        fetch("https://elsewhere.test/?secret=1").catch(say("fetch"));
        fetch("${other.url}/?secret=1").catch(say("loopback"));
-       try { new WebSocket("ws://elsewhere.test/"); } catch (error) { say("open socket")(error); }
+       try { new WebSocket("ws://elsewhere.test/"); } catch {}
        new WebSocket("wss://elsewhere.test/").onerror = say("socket");
        const rtc = new RTCPeerConnection({ iceServers: [{ urls: "stun:stun.elsewhere.test" }] });
        rtc.createDataChannel("x"); rtc.createOffer().then((offer) => rtc.setLocalDescription(offer));
@@ -157,10 +169,8 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
   const asked: string[][] = t
     .of("http")
     .map((event: Record<string, string>) => [event.source, event.purpose, event.method, event.url]);
-  const isIcon = ([, , , url]: string[]) => url === "https://notes.test/favicon.ico";
   // The browser decides when to request the icon.
-  expect(asked.filter(isIcon)).toHaveLength(1);
-  expect(asked.filter((each) => !isIcon(each))).toEqual([
+  expect(asked.filter(([, , , url]) => url !== "https://notes.test/favicon.ico")).toEqual([
     ["egress", "page", "GET", "https://notes.test/"],
     ["egress", "page", "GET", "https://notes.test/api/notes"],
     ["egress", "page", "POST", "https://notes.test/api/notes"],
@@ -189,7 +199,7 @@ test("a model opens a page that needs scripts, clicks, fills in a form, reads th
   const stranger = { headers: { authorization: `Bearer ${t.b.key}` } };
   for (const path of [`/api/v1${t.path}/artefacts/screenshot-1.webp`, `${t.path}/artefacts/screenshot-1.webp`])
     expect((await t.send("GET", path, stranger)).status).toBe(404);
-}, 60_000);
+});
 
 test("pages can't reach hosts outside of the run, and only their own requests are sent", async () => {
   const t = await sessionOf([
@@ -293,19 +303,21 @@ describe("a misbehaving page", () => {
 
   test("that takes the browser with it is reported too, and the next URL has a new one", async () => {
     const go = browse("click", { ref: 'button "Go"' });
-    const t = await sessionOf([open("/alerts"), go, open("/hang"), go, open("/to/next"), browse("read"), open("/")]);
+    const t = await sessionOf([open("/alerts"), go, open("/hang"), go, open("/to/next"), open("/"), open("/")]);
     const heard = t.results.map(({ ok, output }: { ok: boolean; output: Record<string, unknown> }) =>
       ok ? "ok" : output.message,
     );
     const closed = "so the browser was closed; open a URL to continue";
     expect(heard.slice(0, 4)).toEqual([
       "ok",
-      `the page opened too many dialogs, ${closed}`,
+      // On a busy machine, the dialogs take longer than a page may not respond.
+      expect.stringMatching(/^the page (opened too many dialogs|does not respond).*the browser was closed; open a URL/),
       "ok",
       expect.stringMatching(
         /^(the page does not respond|the action did not finish).*the browser was closed; open a URL/,
       ),
     ]);
+    // A busy machine notices the loop only while it opens the next URL.
     expect(heard.slice(4).join()).toContain(`the page navigated in an endless loop, ${closed}`);
     expect(heard.at(-1)).toBe("ok");
   }, 120_000);
@@ -313,19 +325,7 @@ describe("a misbehaving page", () => {
 
 /** The browser processes of this run. */
 function browsers(): number[] {
-  const read = (path: string) => {
-    try {
-      return readFileSync(path, "latin1");
-    } catch {
-      return "";
-    }
-  };
-  const parentOf = (pid: number): number => Number(/^PPid:\s+(\d+)$/m.exec(read(`/proc/${pid}/status`))?.[1] ?? 0);
-  const isOurs = (pid: number): boolean => pid === process.pid || (pid > 1 && isOurs(parentOf(pid)));
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .filter((pid) => read(`/proc/${pid}/cmdline`).includes("--remote-debugging-pipe") && isOurs(pid));
+  return descendantsOf(process.pid).filter((pid) => processFile(pid, "cmdline").includes("--remote-debugging-pipe"));
 }
 
 test("a killed browser is reported, and the session continues; in the end no process is left", async () => {
@@ -348,7 +348,7 @@ test("a killed browser is reported, and the session continues; in the end no pro
     t.results.map(({ ok, output }: { ok: boolean; output: Record<string, string> }) => ok || output.message),
   ).toEqual(["the browser exited: it exited with code 137; open a URL to continue", true]);
   expect(browsers()).toEqual([]);
-}, 60_000);
+});
 
 test("a page that uses up the run's memory ends the browser by the limit", async () => {
   const eater = "const held = []; for (;;) held.push(new Uint8Array(8 << 20).fill(1));";
@@ -361,4 +361,4 @@ test("a page that uses up the run's memory ends the browser by the limit", async
   hog.stop();
   expect(t.results.map(({ ok }: { ok: boolean }) => ok)).toEqual([false, true]);
   expect(t.results[0].output.message).toMatch(/memory|crashed|does not answer/);
-}, 90_000);
+});

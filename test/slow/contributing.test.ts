@@ -84,7 +84,7 @@ test("every worked example applies and passes, with the stated number of files",
     "test",
     "--timeout",
     "60000",
-    ...["mcp", "documentation", "openapi", "rules", "grading", "exchange", "contract"].map(
+    ...["mcp", "documentation", "openapi", "rules", "grading", "slow/exchange", "contract"].map(
       (each) => `test/${each}.test.ts`,
     ),
   );

@@ -77,7 +77,7 @@ test.each(changes.filter(({ points = 99 }) => points > 10).map((change) => [chan
 
 const countOf = (verdicts: (Verdict | null)[], wanted: Verdict) => verdicts.filter((each) => each === wanted).length;
 
-describe(`of ${pairs} pairs without a change`, () => {
+describe("of pairs without a change", () => {
   test.each([4, 8])("at most 5 %% are called worse by five runs per side (standard deviation %d)", (sd) => {
     const random = randomOf(sd);
     const verdicts = Array.from({ length: pairs }, () => judgeSides(...sides(random, sd)(5), []).verdict);
@@ -90,10 +90,11 @@ describe(`of ${pairs} pairs without a change`, () => {
   test("at most 5 % are called worse or better by an adaptive gate, which tests four times", () => {
     const random = randomOf(11);
     // At this spread, 5 points are nothing: only the levels limit the rate, to three standard errors.
-    const verdicts = Array.from({ length: pairs }, () => adaptive(sides(random, 10)));
+    const count = 3_000;
+    const verdicts = Array.from({ length: count }, () => adaptive(sides(random, 10)));
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
-    expect((worse + better) / pairs).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / pairs));
-    expect(worse / pairs).toBeWithin(0.01, 0.03);
+    expect((worse + better) / count).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / count));
+    expect(worse / count).toBeWithin(0.01, 0.03);
   }, 180_000);
 });
 
@@ -103,14 +104,19 @@ test("an adaptive gate finds clear regressions in few runs, and finds most other
   expect(countOf(ends(-20), "regressed")).toBe(300);
   // 12 runs per side detect 10 points at this spread in 97 of 100; interim evaluations cost little of that.
   expect(countOf(ends(-10), "regressed") / 300).toBeGreaterThan(0.9);
-}, 60_000);
+});
 
 const docs = { good: "Install it: npm i @acme/sdk", worse: "Install it: npm i acme" };
 
-/** An agent that reads the page linked by its run, and fails and asks as often as that page makes it, by chance. */
-function noisy(random: () => number, pageAt: (task: Task) => string) {
+/**
+ * An agent that reads the page linked by its run, and fails and asks as often as that page makes it, by chance: each side has its own, so
+ * that the result does not depend on the order in which runs start.
+ */
+function noisy(seed: number, pageAt: (task: Task) => string) {
+  const [ofBase, ofHead] = [randomOf(seed), randomOf(seed + 100)];
   return (task: Task): AgentEvent[] => {
     const page = pageAt(task);
+    const random = Object.keys(task.urlMap).length > 0 ? ofHead : ofBase;
     const worse = page === docs.worse ? 1 + Math.floor(random() * 3) : 0;
     const [failures, questions] = [Math.floor(random() * 3) + worse, Math.floor(random() * 1.4) + worse];
     const more = Array.from({ length: failures }, (_, i): AgentEvent[] => {
@@ -135,13 +141,13 @@ function noisy(random: () => number, pageAt: (task: Task) => string) {
 }
 
 describe("a model agent that varies, judged by a model", () => {
-  async function gates(random: () => number, preview: string, rounds: number) {
+  async function gates(seed: number, preview: string, rounds: number) {
     const pages: Record<string, string> = { "https://preview.acme.dev": preview };
     const site = (task: Task) => pages[task.urlMap["docs.acme.dev"] ?? ""] ?? docs.good;
     const app = judgedApp({
       turns: [says(answer())],
       id: "llm",
-      sessions: noisy(random, site),
+      sessions: noisy(seed, site),
       env: { EVALD_CONCURRENCY: "8" },
     });
     const { service, a, runJobs } = app;
@@ -163,14 +169,14 @@ describe("a model agent that varies, judged by a model", () => {
   }
 
   test("a gate finds worse docs", async () => {
-    const [gate] = await gates(randomOf(1), docs.worse, 1);
+    const [gate] = await gates(1, docs.worse, 1);
     expect([gate?.status, gate?.comparison?.verdict, gate?.head.n]).toEqual(["failed", "regressed", 5]);
-  }, 60_000);
+  });
 
   test("twenty gates find nothing if nothing changed", async () => {
-    const ended = await gates(randomOf(2), docs.good, 20);
+    const ended = await gates(2, docs.good, 20);
     expect(ended.map(({ status }) => status)).toEqual(Array(20).fill("passed"));
     // Runs do differ, so there is something to find.
     expect(new Set(ended.map(({ head }) => head.score?.mean)).size).toBeGreaterThan(5);
-  }, 60_000);
+  });
 });

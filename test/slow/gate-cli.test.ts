@@ -113,7 +113,7 @@ test("with a service, and over REST, the service executes the runs; a gate survi
       const { body } = await askAgain("GET", `/api/v1/gates/${gate.id}`);
       return body.status === "running" ? null : body;
     },
-    100_000,
+    120_000,
   );
   expect(ended).toMatchObject({ status: "failed", comparison: { verdict: "regressed" } });
 
@@ -162,7 +162,7 @@ test("usage errors have exit code 2, never that of a worse preview", async () =>
     2,
     expect.stringMatching(/^error: .*\/no\/file \(ENOENT/),
   ]);
-}, 60_000);
+});
 
 test("a person pins and unpins the baseline", async () => {
   const { run, promptId } = await furnished();
@@ -173,4 +173,4 @@ test("a person pins and unpins the baseline", async () => {
   const gate = JSON.parse((await run("gate", "Upload", "--json")).stdout);
   expect(gate.comparison.base.evalRequestIds).toEqual([headRequestId]);
   expect((await run("prompt", "baseline", promptId)).stderr).toStartWith("Unpinned ");
-}, 60_000);
+});

@@ -1,24 +1,13 @@
-import { afterEach, describe, expect, test } from "bun:test";
-import type { Answer } from "../../src/grading/judge/rubric.ts";
+import { describe, expect, test } from "bun:test";
 import { attacksOn } from "../support/attacks.ts";
 import type { Turn } from "../support/fake-model.ts";
-import { answer, judgedApp, modelSession, part, rows, says } from "../support/judged.ts";
+import { answer, judgedApps, modelSession, part, rows, says } from "../support/judged.ts";
 import { isThorough } from "../support/thorough.ts";
 
 // biome-ignore lint/suspicious/noExplicitAny: what the API answered, read where the test has it
 type Report = any;
 
-const apps: ReturnType<typeof judgedApp>[] = [];
-function judged(...options: Parameters<typeof judgedApp>) {
-  const app = judgedApp(...options);
-  apps.push(app);
-  return app;
-}
-afterEach(async () => {
-  for (const app of apps.splice(0)) await app.stop();
-});
-const runOnce = (said: Answer | string, session = modelSession(), env = {}) =>
-  judged({ turns: [says(said)], sessions: [session], env }).run();
+const { judged, runOnce } = judgedApps();
 const isDropped = (name: string) => !name.startsWith("a Markdown image");
 
 describe("a judge that fails", () => {
@@ -149,7 +138,7 @@ describe("a page that addresses the judge", () => {
     });
     for (const { name, page: said } of attacks) {
       const { report } = await app.run();
-      // Words that a page contained before prove nothing, whoever repeats them.
+      // Words that a page contained before prove nothing, even if an agent repeats them.
       if ([rows, "added 1 package"].some((words) => said.includes(words))) continue;
       expect({ name, ...numbersOf(report) }).toEqual({ name, ...numbersOf(clean.report) });
       expect(report.judge.parts).toEqual(clean.report.judge.parts);

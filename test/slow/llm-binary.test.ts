@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import {
   buildExecutable,
@@ -13,7 +13,9 @@ import {
   untilRun,
 } from "../support/executable.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
+import { descendantsOf, isGone, processesWith, processFile } from "../support/processes.ts";
 import { type Site, serveSite } from "../support/site.ts";
+import { until } from "../support/until.ts";
 
 const key = "sk-the-real-key-0123456789";
 let fake: ReturnType<typeof serveFakeModel>;
@@ -86,28 +88,6 @@ const envOf = () => ({
   EVALD_ALLOW_PRIVATE: "127.0.0.1",
 });
 
-/** The command lines on this machine by process ID. */
-const running = (mark: string): number[] =>
-  readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-    .map(Number)
-    .filter((pid) => fileOf(pid, "cmdline").includes(mark));
-
-function fileOf(pid: number, name: string): string {
-  try {
-    return readFileSync(`/proc/${pid}/${name}`, "latin1");
-  } catch {
-    return "";
-  }
-}
-
-const childrenOf = (pid: number): number[] =>
-  fileOf(pid, `task/${pid}/children`)
-    .trim()
-    .split(" ")
-    .filter(Boolean)
-    .flatMap((child) => [Number(child), ...childrenOf(Number(child))]);
-
 test("a session uses each provider's own protocol", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
@@ -134,24 +114,21 @@ test("a session uses each provider's own protocol", async () => {
   expect(told.map((body) => body.split('"cache_control":{"type":"ephemeral"}').length)).toEqual([2, 2, 2]);
   expect(told.at(-1)).toMatch(/"tool_result"[^[\]]*"cache_control":\{"type":"ephemeral"\}\}\]\}\],"tools":/);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+});
 
-test("killed during a session, nothing of it is left after a second; the run is executed again, and its cost is kept", async () => {
+test("killed during a session, nothing of it is left; the run is executed again, and its cost is kept", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const first = await serve({ cwd, env: envOf() });
   const ask = client(first.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
-  while (running("sleep\x00987.65").length < 2) await Bun.sleep(20);
-  const below = childrenOf(first.pid);
+  await until("the command runs", () => processesWith("sleep\x00987.65").length >= 2);
+  const below = descendantsOf(first.pid);
   expect(below.length).toBeGreaterThan(3);
-  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  expect(below.filter((pid) => processFile(pid, "environ").includes(key))).toEqual([]);
   await first.stop("SIGKILL");
-  const left = () => [...running("987.65"), ...below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")))];
-  const until = performance.now() + 1000;
-  while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
-  expect(left()).toEqual([]);
+  await until("its processes are gone", () => processesWith("987.65").length === 0 && below.every(isGone));
 
   const second = await serve({ cwd, env: envOf() });
   const again = client(second.url, apiKey);
@@ -167,7 +144,7 @@ test("killed during a session, nothing of it is left after a second; the run is 
   ]);
   expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
   expect(await second.stop()).toBe(0);
-}, 60_000);
+});
 
 test("a session in the browser stores a screenshot, in the data and in a backup", async () => {
   const cwd = emptyFolder();
@@ -187,9 +164,9 @@ test("a session in the browser stores a screenshot, in the data and in a backup"
   const rows = new Database(file, { readonly: true }).query("select name, length(data) as bytes from artefacts").all();
   expect(rows).toEqual([body.events[1].artefact]);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+});
 
-test("killed while a page loads, no browser is left after a second", async () => {
+test("killed while a page loads, no browser is left", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/browsing" } });
@@ -197,32 +174,27 @@ test("killed while a page loads, no browser is left after a second", async () =>
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} });
   await asked.promise;
-  const below = childrenOf(service.pid);
-  const browsers = below.filter((pid) => fileOf(pid, "cmdline").includes("chromium"));
+  const below = descendantsOf(service.pid);
+  const browsers = below.filter((pid) => processFile(pid, "cmdline").includes("chromium"));
   expect(browsers.length).toBeGreaterThan(2);
-  expect(below.filter((pid) => fileOf(pid, "environ").includes(key))).toEqual([]);
+  expect(below.filter((pid) => processFile(pid, "environ").includes(key))).toEqual([]);
   await service.stop("SIGKILL");
-  const left = () => below.filter((pid) => /^State:\s+[^ZX]/m.test(fileOf(pid, "status")));
-  const until = performance.now() + 1000;
-  while (left().length > 0 && performance.now() < until) await Bun.sleep(20);
-  expect(left()).toEqual([]);
-}, 60_000);
+  await until("its processes are gone", () => below.every(isGone));
+});
 
-test("cancelled during a command, nothing of it is left after a second", async () => {
+test("cancelled during a command, nothing of it is left", async () => {
   const cwd = emptyFolder();
   const { key: apiKey } = await furnish(cwd);
   const service = await serve({ cwd, env: { ...envOf(), EVALD_AGENT_MODEL: "openai-compatible/cancelled" } });
   const ask = client(service.url, apiKey);
   const prompt = await ask("POST", "/api/v1/prompts", { text: `Do what ${docs.url} says.` });
   const { runId } = (await ask("POST", `/api/v1/prompts/${prompt.body.id}/run`, { urlMap: {} })).body;
-  while (running("sleep\x00876.54").length < 2) await Bun.sleep(20);
+  await until("the command runs", () => processesWith("sleep\x00876.54").length >= 2);
   await ask("POST", `/api/v1/runs/${runId}/cancel`);
-  const until = performance.now() + 1000;
-  while (running("876.54").length > 0 && performance.now() < until) await Bun.sleep(20);
-  expect(running("876.54")).toEqual([]);
+  await until("its processes are gone", () => processesWith("876.54").length === 0);
   expect(await service.stop()).toBe(0);
   expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
-}, 60_000);
+});
 
 test("evald eval runs the model agent, prints its progress, and ends", async () => {
   const cwd = emptyFolder();
@@ -233,7 +205,7 @@ test("evald eval runs the model agent, prints its progress, and ends", async () 
   expect([code, stderr]).toEqual([0, expect.stringContaining("$ echo acme")]);
   expect(stdout).toContain("llm");
   expect(readdirSync(cwd)).toEqual([]);
-}, 60_000);
+});
 
 test("evald eval, when stopped or killed, leaves no process or folder, and writes no terminal control sequences", async () => {
   const env = { ...envOf(), TMPDIR: emptyFolder() };
@@ -259,9 +231,9 @@ test("evald eval, when stopped or killed, leaves no process or folder, and write
     child.kill(signal);
     expect(await child.exited).toBe(code);
     expect(readdirSync(env.TMPDIR)).toEqual([]);
-    expect(running("765.43")).toEqual([]);
+    await until("its processes are gone", () => processesWith("765.43").length === 0);
   }
-}, 60_000);
+});
 
 test("without a sandbox, the agent has no commands and files, and says so", async () => {
   const cwd = emptyFolder();
@@ -286,4 +258,4 @@ test("without a sandbox, the agent has no commands and files, and says so", asyn
     output: { message: expect.stringContaining("unavailable tool") },
   });
   expect(await service.stop()).toBe(0);
-}, 60_000);
+});

@@ -160,7 +160,7 @@ test("a model reads the docs, writes code, runs it in the sandbox, calls the pro
     ["https://notes.test/api/notes", "link"],
   ]);
   expect(readdirSync(join(dataDir, "workspaces"))).toEqual([]);
-}, 60_000);
+});
 
 test("if the docs mislead, the goal is missed: the score is capped, and the events show where", async () => {
   const { run, report, events, notes } = await runOf("missed", { path: "/v1/notes" });
@@ -177,7 +177,7 @@ test("if the docs mislead, the goal is missed: the score is capped, and the even
     url: "http://notes.test/v1/notes",
   });
   expect(report.frictionPoints.map(({ title }: { title: string }) => title).join()).toContain("POST /v1/notes");
-}, 60_000);
+});
 
 const results = (
   events: { type: string; tool: string; ok: boolean; output: Record<string, unknown> }[],
@@ -218,7 +218,7 @@ describe("a model that fails", () => {
       expect(run).toMatchObject({ status: "failed", report: null, failureReason: expect.stringMatching(cause) });
       expect(attempts).toHaveLength(cause.source.startsWith("^infra") ? 5 : 1);
     },
-    60_000,
+    120_000,
   );
 
   test("stops calling tools, calls unknown tools or with invalid input: the goal is missed", async () => {
@@ -254,7 +254,7 @@ describe("a limit", () => {
       expect(asked.filter((body) => body.includes("almost used up")).length).toBeGreaterThan(0);
       expect(asked[0]).not.toContain("almost used up");
     },
-    30_000,
+    120_000,
   );
 
   test("of time does so too", async () => {
@@ -262,14 +262,14 @@ describe("a limit", () => {
     expect(slow.run.status).toBe("completed");
     expect(slow.report.outcome).toBe("goal_not_met");
     expect(slow.events.at(-1).reason).toBe("The run reached its limit: 3 seconds (wall_clock).");
-  }, 30_000);
+  });
 });
 
 describe("a command", () => {
   test("that hangs, forks endlessly, fills the disk or the memory is stopped, and the model continues", async () => {
     const messages: unknown[] = [];
     for (const name of ["hangs", "forks", "fills", "eats"]) {
-      const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512" } });
+      const { run, events } = await runOf(name, { env: { EVALD_AGENT_MEMORY_MB: "512", EVALD_WORKSPACE_MB: "64" } });
       expect(run.status).toBe("completed");
       const [result] = results(events, "run_command");
       expect(result?.ok).toBe(false);
@@ -286,7 +286,7 @@ describe("a command", () => {
   test("that prints nothing for long is no idle agent", async () => {
     const { run, report } = await runOf("quiet", { env: { EVALD_IDLE_TIMEOUT_SECONDS: "1" } });
     expect([run.failureReason, report?.metrics.errors]).toEqual([null, 0]);
-  }, 30_000);
+  });
 
   test("and a file can't leave the workspace, and a request can't leave the hosts of the run", async () => {
     const { run, events } = await runOf("roams");
@@ -305,7 +305,7 @@ describe("a command", () => {
     expect(JSON.stringify(events)).not.toMatch(/root:x|agent:x/);
     const out = events.filter(({ type }: { type: string }) => type === "http");
     expect(out.map(({ error }: { error: { kind: string } }) => error?.kind)).toEqual(["refused", "refused", "refused"]);
-  }, 60_000);
+  });
 });
 
 test("no secret is stored, logged or returned, however it is written and whatever its source", async () => {
@@ -357,7 +357,7 @@ test("no secret is stored, logged or returned, however it is written and whateve
     everything.includes(secret),
   );
   expect(found).toEqual([]);
-}, 60_000);
+});
 
 test("many sessions at once: none is lost, and each has its own events, cost and folder", async () => {
   const many = 24;
@@ -429,7 +429,7 @@ test("old tool results make room for new ones", async () => {
   expect(Math.max(...sizes)).toBeGreaterThan(300_000);
   expect(Math.max(...sizes)).toBeLessThan(450_000);
   expect(JSON.stringify(fake.requests.at(-1)?.body)).toContain("Omitted to save space");
-}, 30_000);
+});
 
 test("a model with a small context gets less to read, and the run continues; if even the task is too long, it says so", async () => {
   const before = fake.requests.length;
@@ -444,4 +444,4 @@ test("a model with a small context gets less to read, and the run continues; if 
     status: "failed",
     failureReason: expect.stringContaining("maximum context length"),
   });
-}, 30_000);
+});

@@ -107,7 +107,7 @@ test("the client of @modelcontextprotocol/sdk speaks 2025-11-25 to every tool, r
   const { completion } = await agent.complete({ ref, argument: { name: "promptId", value: "upload" } });
   expect(completion.values).toEqual([world.promptId]);
   await agent.close();
-}, 60_000);
+});
 
 test("the client of @modelcontextprotocol/client negotiates 2026-07-28 and speaks it to every tool, resource and prompt", async () => {
   const agent = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode: "auto" } });
@@ -128,7 +128,7 @@ test("the client of @modelcontextprotocol/client negotiates 2026-07-28 and speak
   expect(prompt.messages.map(({ content }) => content.type)).toEqual(["text", "resource"]);
   await expect(agent.readResource({ uri: "evald://reports/none" })).rejects.toThrow("Resource not found");
   await agent.close();
-}, 60_000);
+});
 
 /** The inspector runs on Node, as usual. */
 async function inspect(...args: string[]) {

@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { buildExecutable, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
 import { serveFakeModel, type Turn } from "../support/fake-model.ts";
 import { type Site, serveSite } from "../support/site.ts";
+import { until } from "../support/until.ts";
 
 const key = "sk-the-real-key-0123456789";
 let fake: ReturnType<typeof serveFakeModel>;
@@ -71,6 +72,6 @@ test("a mapped https host costs the docs of a command as little as an http host"
     { detail: { url: "https://docs.acme.test/a" } },
   ]);
   const [home = ""] = readdirSync(temporary).filter((name) => name.startsWith("evald-egress-"));
-  expect(readdirSync(`${temporary}/${home}`)).toEqual(["socket"]);
+  await until("only the socket is left", () => readdirSync(`${temporary}/${home}`).join() === "socket");
   expect(await service.stop()).toBe(0);
-}, 60_000);
+});

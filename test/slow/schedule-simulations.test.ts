@@ -21,7 +21,7 @@ test("a thousand prompts with a preset are spread over its period", () => {
   const count = (frequency: string, part: (at: Date) => number) => {
     const counts = new Map<number, number>();
     for (let i = 0; i < 1000; i++) {
-      const { nextRunsAt } = service.prompts.createPrompt(a.org, { text: "x", frequency });
+      const { nextRunsAt } = service.prompts.createPrompt(a.org, { text: "https://x.test/", frequency });
       const at = part(new Date(nextRunsAt?.[0] ?? ""));
       counts.set(at, (counts.get(at) ?? 0) + 1);
     }
@@ -50,17 +50,22 @@ test("a thousand prompts with a preset are spread over its period", () => {
     count("monthly", (at) => at.getUTCDate() - 1),
     28,
   );
-}, 90_000);
+});
 
 describe("ten thousand schedules", () => {
   test("a check without due slots reads two rows of an index; the first check of a process doesn't block others", async () => {
     const prepare = spyOn(Database.prototype, "prepare");
     const { service, a, tickAt, db } = scheduledApp("2026-01-01T00:00:00Z");
-    const statements = prepare.mock.calls.map(([sql]) => sql);
-    prepare.mockRestore();
     const frequencies = ["hourly", "daily", "weekly", "monthly", "0 6 * * 1-5"];
-    for (let i = 0; i < 10_000; i++)
+    for (let i = 0; i < 100; i++)
       service.prompts.createPrompt(a.org, { text: "See https://docs.test/", frequency: frequencies[i % 5] });
+    const columns = db.$client.query("select name from pragma_table_info('prompts')").values().flat();
+    const copied = columns.map((name) => (name === "id" ? "id || '-' || n" : `"${name}"`)).join();
+    db.$client.run(
+      `with recursive copies (n) as (select 1 union all select n + 1 from copies where n < 99)
+       insert into prompts select ${copied} from prompts cross join copies`,
+    );
+    expect(db.$client.query("select count(*) from prompts").values()).toEqual([[10_000]]);
     let turns = 0;
     let isDone = false;
     const watch = () => {
@@ -70,6 +75,8 @@ describe("ten thousand schedules", () => {
     watch();
     await tickAt("2026-01-01T00:00:00Z");
     isDone = true;
+    const statements = [...new Set(prepare.mock.calls.map(([sql]) => sql))];
+    prepare.mockRestore();
     expect(turns).toBeGreaterThanOrEqual(50);
 
     const ofLook = statements.filter((sql) =>
@@ -80,11 +87,11 @@ describe("ten thousand schedules", () => {
       ["SEARCH prompts USING INDEX prompts_due (next_slot_at<?)"],
       ["SEARCH prompts USING COVERING INDEX prompts_due (next_slot_at>?)"],
     ]);
-  }, 90_000);
+  });
 });
 
 describe("a change of the clock", () => {
-  test.each(seeds(8))(
+  test.each(seeds(5))(
     "at random, with restarts: no slot runs twice, and none is lost while the clock goes on (seed %d)",
     async (seed) => {
       const random = randomOf(seed);
@@ -124,7 +131,7 @@ describe("a change of the clock", () => {
       expect(ran.length).toBe(db.select().from(evalRequests).all().length);
       expect(ran.length).toBeGreaterThan(100);
     },
-    60_000,
+    120_000,
   );
 });
 

@@ -49,6 +49,12 @@ beforeAll(async () => {
         first: [call("run_command", { command: "true" })],
         turns: [{ fail: { status: 402, message: "no credits" } }],
       },
+      lists: {
+        turns: [
+          call("report_friction", { title: "No example", severity: "low", quote: null, url: [] } as never),
+          call("finish", { outcome: "goal_not_met", summary: "That was all.", evidence: [] } as never),
+        ],
+      },
       unknown: { turns: [{ fail: { status: 404, message: "no such model" } }] },
       uncounted: { turns: [{ ...call("run_command", { command: "true" }), usage: null }] },
     },
@@ -77,7 +83,17 @@ test("input that no program or request accepts is reported to the model, and the
     "no such file",
     true,
   ]);
-}, 60_000);
+});
+
+test("null or a list in an optional field of a tool is accepted", async () => {
+  const { run, events } = await modelRuns(fake).runOf("lists");
+  expect(run.status).toBe("completed");
+  const results = events.filter(({ type }: { type: string }) => type === "tool_result");
+  expect(results.map(({ tool, ok }: { tool: string; ok: boolean }) => [tool, ok])).toEqual([
+    ["report_friction", true],
+    ["finish", true],
+  ]);
+});
 
 test.each([
   [
@@ -102,7 +118,7 @@ test.each([
     expect([run.status, run.report, attempts.length]).toEqual(["failed", null, 1]);
     expect(run.failureReason).toMatch(reason);
   },
-  60_000,
+  120_000,
 );
 
 test("whatever a model, a page or a folder contains, the session is stored and ends", async () => {

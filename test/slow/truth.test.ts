@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { measureGains } from "../truth/gains.ts";
-import { goalFiles, listUnproven, readGoals } from "../truth/goals.ts";
+import { goalFiles, judgeFindings, listUnproven, locate, readGoals } from "../truth/goals.ts";
 import { measureRecall } from "../truth/truth.ts";
 
 test("planted defects are found, clean sites have none, and each defect costs points", async () => {
@@ -21,6 +21,16 @@ test("there are enough goals about real docs, of every kind, with answers in the
   expect([share("synonyms") > 0.28, share("none") > 0.28]).toEqual([true, true]);
   expect(listUnproven(all)).toEqual([]);
 });
+
+test("every finding of medium or higher about real docs was reviewed, and at most 5% are false", async () => {
+  const goals = readGoals("tuning").filter(
+    ({ corpus }, at, all) => all.findIndex((each) => each.corpus === corpus) === at,
+  );
+  const { true: right, false: wrong, unknown } = judgeFindings(await locate(goals));
+  expect(unknown).toEqual([]);
+  expect(right.length).toBeGreaterThan(5);
+  expect(wrong.length).toBeLessThanOrEqual(0.05 * (right.length + wrong.length));
+}, 240_000);
 
 test("recommended fixes bring the gain that they promise", async () => {
   const gains = await measureGains(10);

@@ -44,27 +44,27 @@ test("commands and files decide whether the goal was reached, and their output i
   expect(before?.checks.map(({ status }) => status)).toEqual(["fail", "fail", "fail", "fail"]);
   expect(after?.checks.map(({ status }) => status)).toEqual(["pass", "pass", "pass", "pass"]);
   expect(after?.output.workspace[0]).toEqual({ command: "cat out/sum.txt", exitCode: 0, output: "total: 3\n" });
-}, 60_000);
+});
 
 test("a check that fails after the run means that the goal was missed, whatever the agent says", async () => {
   const { report, events } = await checked("writes", [{ command: "grep total: 4 out/sum.txt" }, { file: "out/other" }]);
   expect(report.outcome).toBe("goal_not_met");
   expect(resultsOf(events)[1]?.checks.map(({ status }) => status)).toEqual(["fail", "fail"]);
-}, 60_000);
+});
 
 test("files that a check writes before the run are not in the agent's workspace", async () => {
   const { events } = await checked("looks", [{ command: "touch left-behind && test -f never" }]);
   const listing = events.find(({ type, tool }: Result) => type === "tool_result" && tool === "run_command");
   expect(listing.output.stdout).not.toContain("left-behind");
-}, 60_000);
+});
 
 test("a link to a system file is no file of the workspace", async () => {
   const { events } = await checked("links", [{ file: "result" }]);
   expect(resultsOf(events)[1]?.checks.map(({ status }) => status)).toEqual(["fail"]);
-}, 60_000);
+});
 
 test("a command that reaches a limit fails with the limit", async () => {
   const hoard = "python3 -c 'x = bytearray(400 * 1024 ** 2); import time; time.sleep(60)'";
   const { events } = await checked("hoards", [{ command: hoard }], { memoryBytes: 256 * 1024 ** 2 });
   expect(resultsOf(events)[1]?.checks).toMatchObject([{ status: "fail", message: expect.stringContaining("memory") }]);
-}, 60_000);
+});

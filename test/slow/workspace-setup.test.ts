@@ -78,7 +78,7 @@ const outputOf = (events: Event[]) =>
   events.find(({ type, tool }) => type === "tool_result" && tool === "run_command")?.output.stdout ?? "";
 const milestone = (events: Event[], name: string) => events.find((event) => event.name === name)?.detail;
 
-test("an agent finds the files of an archive, AGENTS.md, its variables and what the set-up command made", async () => {
+test("an agent finds the files of an archive, AGENTS.md, its variables and what the setup command made", async () => {
   const setup = "echo $REGION > made.txt";
   const { events } = await runWith(
     "looks",
@@ -103,14 +103,24 @@ test("an agent finds the files of an archive, AGENTS.md, its variables and what 
   });
   const asked = JSON.stringify(fake.requests.at(-1)?.body);
   expect(asked).toContain("Be brief.");
-}, 60_000);
+});
 
 test("an agent finds the files of a repository at a ref, and the session says which commit it was", async () => {
   const repository = { url: `${git.url}/repo.git`, ref: "v1" };
   const { events } = await runWith("looks", { repository });
   expect(outputOf(events)).toContain("from-git");
   expect(milestone(events, "workspace_prepared")?.repository).toEqual({ ...repository, commit });
-}, 60_000);
+});
+
+test("the context of a run is the commit, the instructions and the names of variables", async () => {
+  const repository = { url: `${git.url}/repo.git`, ref: "v1" };
+  const contextOf = async (workspace: Record<string, unknown>) =>
+    (await runWith("rests", workspace)).report.agent.contextDigest;
+  const digest = await contextOf({ repository, env: { REGION: "eu-1" } });
+  expect(digest).toMatch(/^[0-9a-f]{16}$/);
+  expect(await contextOf({ repository: { ...repository, ref: commit }, env: { REGION: "us-1" } })).toBe(digest);
+  expect(await contextOf({ repository, env: { REGION: "eu-1" }, instructions: "Be brief." })).not.toBe(digest);
+});
 
 test("what an agent changed is kept as a diff, without secrets and without what tools installed", async () => {
   const { events, report, app } = await runWith("edits", {}, { archive: files });
@@ -121,19 +131,19 @@ test("what an agent changed is kept as a diff, without secrets and without what 
   expect(answer.body).toContain("new.txt");
   expect(answer.body).not.toContain(secret);
   expect(answer.body).not.toContain("node_modules");
-}, 60_000);
+});
 
 test("an agent that changed nothing leaves no diff", async () => {
   const { events } = await runWith("rests", {}, { archive: files });
   expect(milestone(events, "workspace_changed")).toBeUndefined();
-}, 60_000);
+});
 
 describe("a workspace that can't be set up fails the run before the agent starts, and says why", () => {
   test.each<[string, Record<string, unknown>, RegExp]>([
     [
-      "a set-up command that fails",
+      "a setup command that fails",
       { setup: "echo no disk >&2; exit 3" },
-      /^infrastructure: the set-up command failed: exit code 3: no disk$/,
+      /^infrastructure: the setup command failed: exit code 3: no disk$/,
     ],
     [
       "a repository that isn't there",
@@ -146,9 +156,9 @@ describe("a workspace that can't be set up fails the run before the agent starts
       /^infrastructure: checking out v9 of .* failed: .*v9/,
     ],
     [
-      "a set-up command that fills the disk",
+      "a setup command that fills the disk",
       { setup: "head -c 2000000000 /dev/zero > big; sleep 5" },
-      /^infrastructure: the set-up command failed/,
+      /^infrastructure: the setup command failed/,
     ],
   ])(
     "%s",
@@ -159,6 +169,6 @@ describe("a workspace that can't be set up fails the run before the agent starts
       expect([run.status, run.failureReason]).toEqual(["failed", expect.stringMatching(reason)]);
       expect(fake.requests.length).toBe(asked);
     },
-    60_000,
+    120_000,
   );
 });

@@ -1,7 +1,7 @@
-import { expect, mock } from "bun:test";
+import { expect } from "bun:test";
 import { testApp } from "./app.ts";
 import { startOidc } from "./oidc.ts";
-import { browse, hashCheaply, signedIn } from "./people.ts";
+import { browse, signedIn } from "./people.ts";
 import { startSmtp } from "./smtp.ts";
 
 // Eve owns the organization A. Ada owns B, of the domain victim.example. Cy holds the address cy@victim.example: its emails and its
@@ -18,11 +18,9 @@ let smtp: ReturnType<typeof startSmtp>;
 export function startAccounts(): void {
   provider = startOidc({ id: "evald", secret: "s3cret" });
   smtp = startSmtp();
-  hashCheaply();
 }
 
 export function endAccounts(): void {
-  mock.restore();
   smtp.close();
   provider.close();
 }

@@ -23,7 +23,7 @@ export const buildExecutable = (): Promise<void> => build(executable, ["run", "b
 export async function buildInstant(): Promise<void> {
   const entry = "test/support/instant.ts";
   const { scripts } = await Bun.file(join(root, "package.json")).json();
-  const command = scripts.build.replace("src/main.ts", entry).replace("dist/evald", instant);
+  const command = scripts.compile.replace("src/main.ts", entry).replace("dist/evald", instant);
   await build(instant, command.split(" ").slice(1), entry);
 }
 
@@ -58,8 +58,8 @@ export async function call(args: string[], { cwd, env, file = executable, under 
 }
 
 /** Starts the service and waits until it prints its URL. Throws with its stderr if it exits before. */
-export async function serve({ cwd, env, file = executable }: Omit<Call, "under">) {
-  const child = Bun.spawn([file, "serve"], {
+export async function serve({ cwd, env, file = executable, args = [] }: Omit<Call, "under"> & { args?: string[] }) {
+  const child = Bun.spawn([file, "serve", ...args], {
     cwd,
     env: cleanEnv({ EVALD_PORT: "0", EVALD_WELCOME: "0", EVALD_LOG_LEVEL: "info", ...env }),
     stdout: "pipe",

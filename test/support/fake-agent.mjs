@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // A coding agent that misbehaves: `fake-agent MODE`. It writes the stream of Claude Code, or speaks ACP in modes that start with "acp".
-import { spawn } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 
 const [mode = "fine"] = process.argv.slice(2);
@@ -23,18 +24,29 @@ async function work() {
 }
 
 /** Calls the model, with a tool on offer. */
-async function ask() {
+async function ask(content = "Go on.") {
   const response = await fetch(`${GATEWAY}/openai-compatible/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
     body: JSON.stringify({
       model: MODEL,
-      messages: [{ role: "user", content: "Go on." }],
+      messages: [{ role: "user", content }],
       tools: [{ type: "function", function: { name: "Bash", parameters: { type: "object" } } }],
     }),
   });
   return { status: response.status, body: await response.json() };
 }
+
+const lookup = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "lookup", arguments: { name: "acme" } } };
+
+const lookUpLocal = ({ command, args }) =>
+  spawnSync(command, args, { input: `${JSON.stringify(lookup)}\n`, encoding: "utf8" }).stdout;
+
+const lookUpRemote = ({ url }) => {
+  const headers = ["content-type: application/json", "accept: application/json, text/event-stream"];
+  const args = ["-sS", url, ...headers.flatMap((header) => ["-H", header]), "-d", JSON.stringify(lookup)];
+  return spawnSync("curl", args, { encoding: "utf8" }).stdout;
+};
 
 const modes = {
   async fine() {
@@ -106,6 +118,14 @@ const modes = {
       return;
     }
   },
+  async context() {
+    // It reads AGENTS.md, and knows only one of its skills.
+    const skill = readFileSync(".agents/skills/acme-guide/SKILL.md", "utf8");
+    await ask(`${readFileSync("AGENTS.md", "utf8")}\n\nSkills:\n${skill}`);
+    await use("s1", "Skill", { skill: "acme-guide" });
+    await result("s1", skill);
+    await done("All done.");
+  },
   async memory() {
     await work();
     const kept = [];
@@ -150,6 +170,39 @@ const modes = {
         await update("agent_message_chunk", { content: { type: "text", text: "done." } });
         await send({ id: promptId, result: { stopReason: "end_turn" } });
       } else if (id !== undefined) await send({ id, error: { code: -32601, message: "Method not found" } });
+    }
+  },
+  async "acp-context"() {
+    const send = (message) => say({ jsonrpc: "2.0", ...message });
+    let servers = [];
+    for await (const line of createInterface({ input: process.stdin })) {
+      const { id, method, params } = JSON.parse(line);
+      const agentCapabilities = { mcpCapabilities: { http: true } };
+      if (method === "initialize")
+        await send({ id, result: { protocolVersion: 1, agentCapabilities, authMethods: [] } });
+      else if (method === "session/new") {
+        servers = params.mcpServers;
+        await send({ id, result: { sessionId: "s1" } });
+      } else if (method === "session/prompt") {
+        const skill = readFileSync(".agents/skills/acme-guide/SKILL.md", "utf8");
+        await ask(`${skill}\n\nTools: ${servers.map(({ name }) => `mcp__${name}__lookup`).join(", ")}`);
+        const report = (toolCallId, update) =>
+          send({
+            method: "session/update",
+            params: { sessionId: "s1", update: { sessionUpdate: "tool_call", toolCallId, ...update } },
+          });
+        const read = { title: "Read SKILL.md", kind: "read", rawInput: { path: ".agents/skills/acme-guide/SKILL.md" } };
+        await report("t0", { ...read, status: "completed" });
+        for (const [i, server] of servers.entries()) {
+          const said = server.url ? lookUpRemote(server) : lookUpLocal(server);
+          const content = [{ type: "content", content: { type: "text", text: said } }];
+          const call = { title: `mcp__${server.name}__lookup`, kind: "other", rawInput: { name: "acme" } };
+          await report(`t${i + 1}`, { ...call, status: "completed", content });
+        }
+        const update = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "All done." } };
+        await send({ method: "session/update", params: { sessionId: "s1", update } });
+        await send({ id, result: { stopReason: "end_turn" } });
+      }
     }
   },
   async "acp-crash"() {

@@ -65,7 +65,8 @@ type Options = {
   key?: string;
 };
 
-type Asked = { path: string; model: string; headers: Record<string, string>; body: unknown };
+/** `at`: epoch milliseconds. */
+type Asked = { at: number; path: string; model: string; headers: Record<string, string>; body: unknown };
 
 /** Serves the scenarios on a free loopback port. */
 export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
@@ -87,9 +88,11 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
       if (turn.paceMs) await Bun.sleep(turn.paceMs);
       if (i === Math.ceil(blocks.length / 2)) {
         if (turn.cut === "end") return;
-        // Earlier data must have been sent, or the cut comes before the answer.
-        if (turn.cut === "half") await Bun.sleep(20);
-        if (turn.cut === "half") throw undefined;
+        if (turn.cut === "half") {
+          // Earlier data must have been read, or the cut comes before the answer: a client in this process reads between two of these.
+          for (let n = 0; n < 10; n++) await Bun.sleep(5);
+          throw undefined;
+        }
         if (turn.hold) await released(model);
       }
       yield block;
@@ -107,7 +110,7 @@ export function serveFakeModel({ scenarios: own = {}, key }: Options = {}) {
     if (!format || request.method !== "POST") return new Response("nothing is here", { status: 404 });
     const body = await request.json();
     const model = format.model(body, pathname);
-    requests.push({ path: pathname, model, headers: Object.fromEntries(request.headers), body });
+    requests.push({ at: Date.now(), path: pathname, model, headers: Object.fromEntries(request.headers), body });
     const error = (status: number, message: string, headers = {}) =>
       Response.json(format.error(status, message), { status, headers });
     const sent =

@@ -1,8 +1,9 @@
-import type { Agent } from "../../src/agents/agent.ts";
+import { existsSync } from "node:fs";
+import { type Agent, AgentFailure, type Means } from "../../src/agents/agent.ts";
 import { runProgram } from "../../src/cli/program.ts";
 
 /**
- * Works as long as its task says (`for 300 ms`) with an event each 20 ms, or ends at once. It ignores the abort signal,
+ * Works as long as its task says (`for 300 ms`, `until /a/file/exists`) with an event each 20 ms, or ends at once. It ignores the abort signal,
  * but reports it on stderr with the name in its task (`as one`).
  */
 const pacedAgent: Agent = {
@@ -12,16 +13,46 @@ const pacedAgent: Agent = {
     const name = /\bas (\S+)/.exec(text)?.[1];
     if (name) signal.addEventListener("abort", () => process.stderr.write(`${name} was told to stop\n`));
     const until = performance.now() + Number(/\bfor (\d+) ms/.exec(text)?.[1] ?? 0);
+    const file = /\buntil (\S+)/.exec(text)?.[1];
+    const isBusy = () => performance.now() < until || (file !== undefined && !existsSync(file));
     do {
       yield { type: "thought", text: "nothing to do", by: "rule" };
-      if (performance.now() < until) await Bun.sleep(20);
-    } while (performance.now() < until);
+      if (isBusy()) await Bun.sleep(20);
+    } while (isBusy());
     yield { type: "end", outcome: "not_judged", reason: "scripted" };
   },
 };
 
-// The executable, except for its agent and for a lease that a test can outlive.
-const { LEASE_MS, ...env } = process.env;
-const parts = { agents: { explorer: pacedAgent }, leaseMs: LEASE_MS === undefined ? undefined : Number(LEASE_MS) };
+/** Calls its model as often as its task says (`call 3 times`). Each call has an ID, which an event with the answer repeats. */
+const callingAgent: Agent = {
+  describe: () => ({ id: "llm", version: "test", model: null, kind: "model" }),
+  preflight: () => [],
+  async *run({ text }, { signal, means }) {
+    const { model } = means as Means;
+    for (let left = Number(/\bcall (\d+) times/.exec(text)?.[1] ?? 1); left > 0; left--) {
+      const id = crypto.randomUUID();
+      const answer = await fetch(`http://gateway/${model.provider}/v1/chat/completions`, {
+        unix: model.socketPath,
+        method: "POST",
+        headers: { authorization: `Bearer ${model.token}` },
+        body: JSON.stringify({ model: model.name, messages: [{ role: "user", content: id }] }),
+        signal,
+      });
+      if (!answer.ok)
+        throw new AgentFailure("infrastructure", `call ${id}: ${answer.status}: ${await answer.text()}`, {
+          retryable: true,
+        });
+      const { choices } = await answer.json();
+      yield { type: "thought", text: `${id}: ${choices[0].message.content}`, by: "model" };
+    }
+    yield { type: "end", outcome: "not_judged", reason: "scripted" };
+  },
+};
+
+// The executable, except for its agents, for a lease that a test can outlive, and for how soon a worker counts as gone.
+const { LEASE_MS, GONE_MS, ...env } = process.env;
+const toNumber = (text: string | undefined) => (text === undefined ? undefined : Number(text));
+const agents = { explorer: pacedAgent, llm: callingAgent };
+const parts = { agents, leaseMs: toNumber(LEASE_MS), goneMs: toNumber(GONE_MS) };
 const code = await runProgram(process.argv.slice(2), env, parts);
 if (code !== 0) process.exit(code);

@@ -1,3 +1,4 @@
+import { afterEach } from "bun:test";
 import type { Agent, AgentEvent, Outcome } from "../../src/agents/agent.ts";
 import type { Task } from "../../src/agents/task.ts";
 import type { Answer } from "../../src/grading/judge/rubric.ts";
@@ -115,6 +116,9 @@ type Options = {
   id?: string;
   /** Prefix of the provider's variables, if it isn't the default. */
   own?: string;
+  now?: () => number;
+  /** Further agents by ID. */
+  agents?: Record<string, Agent>;
 };
 
 const ownUrl = ({ baseUrls }: ReturnType<typeof serveFakeModel>, judge: string | null) =>
@@ -131,6 +135,8 @@ export function judgedApp({
   kind = "model",
   id = "explorer",
   own,
+  now,
+  agents = {},
 }: Options) {
   const inTurn = (said: Turn[]) => ({ first: said.slice(0, -1), turns: said.slice(-1) });
   const model = serveFakeModel({ scenarios: { judge: inTurn(turns), agent: inTurn(again) } });
@@ -150,7 +156,8 @@ export function judgedApp({
   };
   const app = testApp({
     ...(dataDir !== undefined && { dataDir }),
-    agents: { [id]: agent },
+    agents: { ...agents, [id]: agent },
+    now,
     env: {
       EVALD_CONCURRENCY: "1",
       OPENAI_COMPATIBLE_BASE_URL: model.baseUrls["openai-compatible"],
@@ -181,4 +188,21 @@ export function judgedApp({
     model.stop();
   };
   return { ...app, model, run, sent: () => sent, stop };
+}
+
+/** Services with a judge that stop after each test of the file that calls this. */
+export function judgedApps() {
+  const apps: ReturnType<typeof judgedApp>[] = [];
+  afterEach(async () => {
+    for (const app of apps.splice(0)) await app.stop();
+  });
+  const judged = (...options: Parameters<typeof judgedApp>) => {
+    const app = judgedApp(...options);
+    apps.push(app);
+    return app;
+  };
+  /** Runs one session that is judged with one answer. */
+  const runOnce = (said: Answer | string, session = modelSession(), env = {}) =>
+    judged({ turns: [says(said)], sessions: [session], env }).run();
+  return { judged, runOnce };
 }

@@ -39,7 +39,8 @@ type Options = {
   path?: string;
   dataDir?: string;
   log?: Logger;
-  before?: (app: App) => void;
+  workers?: NonNullable<Parameters<typeof testApp>[0]>["workers"];
+  before?: (app: App) => void | Promise<void>;
   many?: number;
   /** Filled with the tokens of each run when it starts. */
   tokens?: string[];
@@ -81,7 +82,7 @@ export function modelRuns(fake: ReturnType<typeof serveFakeModel>) {
       ...rest,
     });
     const { send, runJobs, service, a } = app;
-    before?.(app);
+    await before?.(app);
     const prompt = await send("POST", "/api/v1/prompts", {
       body: { text: "Add a note by the docs at https://notes.test/", endGoal: "A note was added.", ...more },
     });

@@ -1,4 +1,3 @@
-import { spyOn } from "bun:test";
 import { eq } from "drizzle-orm";
 import { accounts, members, people, type Role } from "../../src/db/tables.ts";
 import type { OrgId } from "../../src/deps.ts";
@@ -20,7 +19,11 @@ export const cookiesOf = (headers: Headers): string =>
 /** A browser for pages: it keeps its cookies, requests HTML, and sends forms with the origin of the page. */
 export function browse(app: App, cookie = "") {
   const jar = new Map(cookie === "" ? [] : cookie.split("; ").map((each) => each.split("=", 2) as [string, string]));
-  const ask = async (method: string, path: string, options: { body?: string; headers?: Record<string, string> }) => {
+  const ask = async (
+    method: string,
+    path: string,
+    options: { body?: string | Uint8Array; headers?: Record<string, string> },
+  ) => {
     const headers = { authorization: "", accept: "text/html", cookie: [...jar].map((e) => e.join("=")).join("; ") };
     const answer = await app.send(method, path, { body: options.body, headers: { ...headers, ...options.headers } });
     for (const set of answer.headers.getSetCookie()) {
@@ -43,16 +46,9 @@ export function browse(app: App, cookie = "") {
           ...headers,
         },
       }),
+    postBody: (path: string, body: Uint8Array, headers: Record<string, string>) => ask("POST", path, { body, headers }),
     cookie: () => [...jar].map((each) => each.join("=")).join("; "),
   };
-}
-
-const { hash: fullHash } = Bun.password;
-
-/** Hashes passwords at the lowest cost until `mock.restore()`, for tests that set or try many. */
-export function hashCheaply(): void {
-  const cheap = { algorithm: "argon2id", memoryCost: 8, timeCost: 1 } as const;
-  spyOn(Bun.password, "hash").mockImplementation((text) => fullHash(text, cheap));
 }
 
 // In the format of real hashes, but fast.

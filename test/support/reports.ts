@@ -1,4 +1,4 @@
-import { asc, eq } from "drizzle-orm";
+import { and, asc, eq } from "drizzle-orm";
 import type { AgentEvent } from "../../src/agents/agent.ts";
 import { type EndCause, endCauses } from "../../src/agents/failure.ts";
 import { tx } from "../../src/db/open.ts";
@@ -64,16 +64,19 @@ function endRun(
       .where(eq(runs.id, run.id))
       .run();
     if (typeof end !== "string") service.reports.insertReport(tx, run, 1, end);
+    const failure = typeof end === "string" ? failureOf(end) : null;
+    service.announceEnd(tx, run.id, failure && { cause: failure.failureCause, detail: failure.failureDetail });
   });
 }
 
-/** Ends all pending runs, oldest first, each with a score or a failure, and with its cost. */
+/** Ends all pending runs of A, oldest first, each with a score or a failure, and with its cost. */
 export function finishRuns(
   app: App,
   end: (run: typeof runs.$inferSelect) => number | string | Grade,
   costUsd: number | null = 0,
 ): void {
-  for (const run of app.db.select().from(runs).where(eq(runs.status, "pending")).orderBy(asc(runs.id)).all()) {
+  const pending = and(eq(runs.orgId, app.a.org), eq(runs.status, "pending"));
+  for (const run of app.db.select().from(runs).where(pending).orderBy(asc(runs.id)).all()) {
     const how = end(run);
     endRun(app, run, typeof how === "number" ? { ...niceGrade, score: how } : how);
     const job = app.db.select().from(jobs).where(eq(jobs.subject, run.id)).get();
@@ -173,6 +176,7 @@ export const niceGrade: Grade = {
       frictions: ["00000000000000a1"],
       expectedGain: 4.1,
       gain: null,
+      lostPoints: null,
       evidence: null,
     },
   ],

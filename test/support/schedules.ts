@@ -5,9 +5,12 @@ import { createService, type Service } from "../../src/service.ts";
 import { instantAgent, testApp } from "./app.ts";
 
 /** A service with a settable clock, whose first organization is in a time zone. */
-export function scheduledApp(start: string, { zone = "UTC", dataDir }: { zone?: string; dataDir?: string } = {}) {
+export function scheduledApp(
+  start: string,
+  { zone = "UTC", dataDir, env }: { zone?: string; dataDir?: string; env?: Record<string, string> } = {},
+) {
   const clock = { at: Date.parse(start) };
-  const t = testApp({ now: () => clock.at, dataDir });
+  const t = testApp({ now: () => clock.at, dataDir, ...(env && { env }) });
   t.service.orgs.updateOrg(t.a.org, { timeZone: zone });
   let service: Service = t.service;
 

@@ -1,22 +1,29 @@
-/** `bun run screenshots [FOLDER]`: takes the screenshot of the README, the report of the first start. */
+/** `bun run screenshots [FOLDER]`: takes the screenshot of the README: a report on docs with one wrong line, as an admin sees it. */
 import { looking, openBrowser } from "./browser.ts";
-import { buildExecutable, emptyFolder, serve } from "./executable.ts";
+import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
+import { judgedApp, says } from "./judged.ts";
+import { signedIn } from "./people.ts";
 
 const folder = process.argv[2] ?? "src/web/docs";
-await buildExecutable();
-const service = await serve({ cwd: emptyFolder(), env: { EVALD_WELCOME: "1" } });
-const [key] = await service.printed(/^evals_\w+$/m);
-const [, path = ""] = await service.said(/Read it\s+http:\/\/[^/]+(\/\S+)/);
-
-const browser = await openBrowser();
-const context = await browser.newContext({
-  ...looking(1440, "light"),
-  // Down to the recommended fixes.
-  viewport: { width: 1440, height: 1700 },
-  extraHTTPHeaders: { authorization: `Bearer ${key}` },
+const app = judgedApp({ id: "llm", turns: [says(guessedPathAnswer())], sessions: [guessedPathSession()] });
+const { service, a } = app;
+service.orgs.updateOrg(a.org, { name: "Acme" });
+const docsUrl = "https://docs.notes.example/";
+const { id: targetProviderId } = service.providers.createProvider(a.org, { name: "Notes", docsUrl });
+const { id } = service.prompts.createPrompt(a.org, {
+  ...{ title: "Add a note", text: "Add a note.", endGoal: goal, agent: "llm", targetProviderId },
 });
+await service.requests.requestEval(a.org, id, { urlMap: {}, trigger: "api", runs: 4 });
+await app.runJobs();
+const { slug } = service.latest.findLatest(a.org, id) ?? {};
+
+const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.app.handle(request) });
+const cookie = (await signedIn(app, { role: "admin" })).cookie();
+const browser = await openBrowser();
+const context = await browser.newContext({ ...looking(1440, "light"), extraHTTPHeaders: { cookie } });
 const page = await context.newPage();
-await page.goto(service.url + path);
+await page.goto(new URL(`/reports/${slug}`, server.url).href);
 await page.screenshot({ path: `${folder}/report.png` });
 await browser.close();
-await service.stop();
+server.stop(true);
+await app.stop();

@@ -25,8 +25,8 @@ const types: Record<string, string> = {
   yaml: "application/yaml",
 };
 
-/** Serves `path` or `path?query` → answer on a free loopback port; anything else is a 404. */
-export function serveSite(routes: Record<string, SiteRoute>): Site {
+/** Serves `path` or `path?query` → answer on a loopback port, by default a free one; anything else is a 404. */
+export function serveSite(routes: Record<string, SiteRoute>, { port = 0 } = {}): Site {
   return serve((request, url) => {
     const route = routes[url.pathname + url.search] ?? routes[url.pathname];
     if (!route) return notFound();
@@ -36,7 +36,7 @@ export function serveSite(routes: Record<string, SiteRoute>): Site {
       status: route.status ?? 200,
       headers: { "content-type": type, ...route.headers },
     });
-  });
+  }, port);
 }
 
 /**
@@ -63,11 +63,11 @@ export function serveFolder(folder: string, { markdown = false }: { markdown?: b
   });
 }
 
-function serve(answer: (request: Request, url: URL) => Response | Promise<Response>): Site {
+function serve(answer: (request: Request, url: URL) => Response | Promise<Response>, wanted = 0): Site {
   const requests: string[] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
-    port: 0,
+    port: wanted,
     fetch(request) {
       const url = new URL(request.url);
       requests.push(`${request.method} ${url.pathname}${url.search}`);

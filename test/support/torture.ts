@@ -6,7 +6,7 @@ import { randomOf } from "./random.ts";
 import { until } from "./until.ts";
 
 /** How often the service is killed under load; other repetitions scale with it. `bun run torture` is the long form. */
-const kills = Number(process.env.TORTURE ?? 40);
+const kills = Number(process.env.TORTURE ?? 15);
 const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 /** The scaled number of repetitions for a default of `n`. */
@@ -42,7 +42,7 @@ export async function createWorld(...texts: string[]) {
     const key = await run("key", "create", "--org", org, "--name", "load");
     const prompts: string[] = [];
     for (const text of texts)
-      prompts.push(await run("prompt", "create", "--org", org, "--text", text, "--url", "https://docs.test/"));
+      prompts.push(await run("prompt", "create", "--org", org, "--text", text, "--start-url", "https://docs.test/"));
     members.push({ key, prompts });
   }
 
@@ -93,7 +93,7 @@ export async function createWorld(...texts: string[]) {
       started.push(service);
       return service;
     },
-    finished: (ms = 120_000) =>
+    finished: (ms = 170_000) =>
       until("every run has ended", () => count("select count(*) = 0 from runs where completed_at is null"), ms),
   };
 }

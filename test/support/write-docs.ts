@@ -1,5 +1,5 @@
 // `bun run docs`: writes the generated tables of the docs pages.
-import { toTools } from "../../src/app.tsx";
+import { toTools } from "../../src/mcp-endpoints.ts";
 import { testApp } from "./app.ts";
 import { commandsTable, docFile, settingsTable, toolsTable, withPart } from "./generated.ts";
 

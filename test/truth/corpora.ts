@@ -1,5 +1,5 @@
 import { existsSync, statSync } from "node:fs";
-import { join, resolve, sep } from "node:path";
+import { extname, join, resolve, sep } from "node:path";
 
 /** Real documentation: from Debian packages that test/support/setup.sh installs, and from npm packages of bun.lock. */
 const modules = join(import.meta.dir, "..", "..", "node_modules");
@@ -31,16 +31,18 @@ export type CorpusName = keyof typeof corpora;
 /** Changes the text of a page by its path; null: the page is served as it is. */
 export type Degrade = (path: string, text: string, type: string) => Response | string | null;
 
+/** Also of files without an extension, such as LICENSE. */
+const plain = "text/plain; charset=utf-8";
 const types: Record<string, string> = {
   html: "text/html; charset=utf-8",
   md: "text/markdown; charset=utf-8",
   mdx: "text/markdown; charset=utf-8",
   css: "text/css",
   js: "text/javascript",
-  txt: "text/plain; charset=utf-8",
+  txt: plain,
 };
 
-/** The file that a path stands for, as web servers have it; null: there is none. */
+/** The file that a web server serves for a path; null: there is none. */
 export function fileOf(name: CorpusName, pathname: string): string | null {
   const { folder, prefix = "" }: Corpus = corpora[name];
   if (!pathname.startsWith(prefix)) return null;
@@ -59,7 +61,7 @@ export function serveCorpus(name: CorpusName, degrade: Degrade = () => null) {
       const { pathname } = new URL(request.url);
       const file = fileOf(name, pathname);
       if (file === null) return new Response("Not found", { status: 404 });
-      const type = types[file.split(".").at(-1) ?? ""] ?? "application/octet-stream";
+      const type = types[extname(file).slice(1)] ?? (extname(file) ? "application/octet-stream" : plain);
       if (!/html|markdown/.test(type)) return new Response(Bun.file(file), { headers: { "content-type": type } });
       const text = await Bun.file(file).text();
       const changed = degrade(pathname, text, type);

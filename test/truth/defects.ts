@@ -131,10 +131,11 @@ const defects = {
     places,
     on: "content",
     plant: (site, page) => {
-      const [sample] = codeBlocks(page, /^(js|json|bash)$/);
+      const [sample] = codeBlocks(page, /^(js|json|bash|python|go)$/);
       if (!sample) return null;
       if (sample.language === "json") sample.code = sample.code.replace(/,\n/, "\n");
       else if (sample.language === "bash") sample.code = `${sample.code.replace(/"\s*$/, "")} --data 'unclosed`;
+      else if (sample.language === "python") sample.code = sample.code.replace(/\n\)/, "");
       else sample.code = sample.code.replace(/\}\);|\}\)/, "};");
       return pathOf(site, page.id);
     },

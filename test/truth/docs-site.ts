@@ -9,7 +9,7 @@ export type Block =
 type Section = { heading: string; blocks: Block[] };
 export type DocsPage = { id: string; title: string; sections: Section[] };
 
-const markups = ["plain", "docusaurus", "sphinx", "markdown"] as const;
+const markups = ["plain", "docusaurus", "sphinx", "markdown", "mkdocs", "vitepress", "jekyll", "asciidoctor"] as const;
 export type Markup = (typeof markups)[number];
 
 /** An answer that replaces the one that a page would give. */
@@ -199,6 +199,16 @@ export function generateSite(seed: number, { size, markup }: { size?: number; ma
         language: "bash",
         code: `curl -X POST ${base}${path.replace("{id}", "id_123")} \\\n  -H "Authorization: Bearer $${env}" \\\n  -H "Content-Type: application/json" \\\n  -d '${body}'`,
       },
+      {
+        kind: "code",
+        language: "python",
+        code: `import os\nimport ${sdk.replaceAll("-", "_")} as sdk\n\nclient = sdk.Client(token=os.environ["${env}"])\nresult = client.${slug(noun).replaceAll("-", "_")}s.${slug(action.verb)}(\n    "id_123",\n    ${action.field}=${JSON.stringify(action.value)},\n)\nprint(result["status"])`,
+      },
+      {
+        kind: "code",
+        language: "go",
+        code: `client := sdk.NewClient(os.Getenv("${env}"))\nresult, err := client.${title(slug(noun).replaceAll("-", ""))}s.${action.verb}(ctx, "id_123", map[string]any{\n\t"${action.field}": ${JSON.stringify(action.value)},\n})\nif err != nil {\n\treturn err\n}\nfmt.Println(result.Status)`,
+      },
       { kind: "code", language: "json", code: JSON.stringify({ id: "id_123", [action.field]: action.value }, null, 2) },
     ];
     return {
@@ -210,9 +220,9 @@ export function generateSite(seed: number, { size, markup }: { size?: number; ma
             `You can ${action.verb.toLowerCase()} ${article(noun)} ${noun} ${action.tail}: ${action.aside}. ${pick(fillers)} ${pick(fillers)}`,
           ],
         },
-        samples[kind % 2]!,
+        samples[kind % 4]!,
         { kind: "text", text: [`Set ${action.field} as your team needs it. ${pick(fillers)}`] },
-        ...(random() < 0.5 ? [samples[2]!] : []),
+        ...(random() < 0.5 ? [samples[4]!] : []),
       ],
     };
   };
@@ -282,7 +292,8 @@ export function generateSite(seed: number, { size, markup }: { size?: number; ma
   return {
     seed,
     product,
-    markup: markup ?? markups[seed % markups.length]!,
+    // Each markup with each size.
+    markup: markup ?? markups[(seed * 5 + Math.floor(seed / sizes.length)) % markups.length]!,
     pages: new Map(pages.map((page) => [page.id, page])),
     goal: chosen.heading,
     answer: { page: target.id, heading: chosen.heading },

@@ -34,6 +34,22 @@ export function listUnproven(goals: Goal[]): string[] {
 /** The path under which a page of a goal file is served. */
 export const pathIn = (corpus: CorpusName, page: string) => (corpus === "bun" ? `/docs/${page}` : `/${page}`);
 
+/** A finding about a corpus apart from the goal, as `findings.json` lists it with the verdict of the person who reviewed it. */
+type Finding = { corpus: CorpusName; title: string; place: string };
+type Verdict = Finding & { is: "true" | "false"; why: string };
+
+const keyOf = ({ corpus, title, place }: Finding) => `${corpus}\n${title}\n${place}`;
+
+/** Findings, each once, by the verdict of the person who reviewed it; `unknown`: not reviewed yet. */
+export function judgeFindings(all: Located[]): Record<Verdict["is"] | "unknown", Finding[]> {
+  const verdicts: Verdict[] = JSON.parse(readFileSync(join(import.meta.dir, "goals", "findings.json"), "utf8"));
+  const known = new Map(verdicts.map((verdict) => [keyOf(verdict), verdict.is]));
+  const found = new Map(all.flatMap(({ findings }) => findings).map((finding) => [keyOf(finding), finding]));
+  const of = (is: Verdict["is"] | undefined) =>
+    [...found].flatMap(([key, finding]) => (known.get(key) === is ? [finding] : []));
+  return { true: of("true"), false: of("false"), unknown: of(undefined) };
+}
+
 type Nearest = { url: string; heading: string; share: number; headingShare: number };
 export type Located = Goal & {
   state: string;
@@ -43,6 +59,8 @@ export type Located = Goal & {
   amongThree: boolean;
   /** Words claimed to be nowhere although an answering page that was read holds them. */
   falselyMissing: string[];
+  /** Findings of medium or higher, without the host of the corpus. */
+  findings: Finding[];
   detail: string;
 };
 
@@ -60,7 +78,7 @@ export async function locate(goals: Goal[]): Promise<Located[]> {
 async function locateOne(goal: Goal): Promise<Located> {
   const { start, url, stop } = serveCorpus(goal.corpus);
   try {
-    const { events } = await explore(start, goal.goal);
+    const { events, grade } = await explore(start, goal.goal);
     const said = events.find((event) => event.type === "milestone" && event.name === "goal_answer");
     const detail = (said?.type === "milestone" ? said.detail : {}) as {
       state: string;
@@ -87,6 +105,14 @@ async function locateOne(goal: Goal): Promise<Located> {
       falselyMissing: detail.unseen.filter((word) =>
         seen.some((text) => new RegExp(`\\b${RegExp.escape(word)}\\b`).test(text)),
       ),
+      findings: grade.frictions
+        // That a goal has no answer is measured by its expectations.
+        .filter(({ severity, category }) => severity !== "low" && category !== "missing_docs")
+        .map(({ title, url: address }) => ({
+          corpus: goal.corpus,
+          title: title.replaceAll(url, ""),
+          place: plain(address ?? url),
+        })),
       detail: `${detail.nearest.map((each) => `${plain(each.url)} “${each.heading.split(" > ").at(-1)}” ${each.share}/${each.headingShare}`).join("; ")} unseen: ${detail.unseen} ${read.size} read, answer ${seen.length > 0 ? "read" : "not read"}`,
     };
   } finally {
@@ -97,7 +123,7 @@ async function locateOne(goal: Goal): Promise<Located> {
 const share = (part: number, of: number) =>
   of === 0 ? "–" : `${Math.round((1000 * part) / of) / 10} % (${part} of ${of})`;
 
-/** The figures of a set of goals. Held-out goals are never listed one by one: whoever tunes must not see them. */
+/** The figures of a set of goals. Held-out goals are never listed one by one, so that nobody tunes against them. */
 export function printLocated(name: string, all: Located[], listed: boolean): void {
   const likely = all.filter(({ state }) => state === "likely");
   const answered = all.filter(({ answers }) => answers.length > 0);
@@ -121,6 +147,11 @@ export function printLocated(name: string, all: Located[], listed: boolean): voi
   console.log(
     `  goals with words falsely called missing: ${all.filter(({ falselyMissing }) => falselyMissing.length > 0).length}`,
   );
+  const { true: right, false: wrong, unknown } = judgeFindings(all);
+  console.log(
+    `  findings of medium or higher: ${right.length + wrong.length + unknown.length}, false: ${share(wrong.length, right.length + wrong.length)}, not reviewed yet: ${unknown.length}`,
+  );
+  for (const { corpus, title, place } of [...wrong, ...unknown]) console.log(`    ${corpus}${place}: ${title}`);
   if (!listed) return;
   for (const one of all) {
     const mark =

@@ -9,6 +9,8 @@ export function pathOf({ markup }: Pick<DocsSite, "markup">, id: string): string
   const hash = fragment === undefined ? "" : `#${fragment}`;
   if (/\.\w+$/.test(page)) return `/${page}${hash}`;
   if (markup === "docusaurus") return `${page === "index" ? "/docs/" : `/docs/${page}`}${hash}`;
+  if (markup === "mkdocs") return `${page === "index" ? "/guide/" : `/guide/${page}/`}${hash}`;
+  if (markup === "jekyll") return `/${page === "index" ? "" : `docs/v2/${page}`}${hash}`;
   if (markup === "markdown") return `${page === "index" ? "/docs/index.md" : `/docs/${page}.md`}${hash}`;
   return `${page === "index" ? "/" : `/${page}.html`}${hash}`;
 }
@@ -35,8 +37,42 @@ function toMarkdown(site: DocsSite, page: DocsPage): string {
   return `# ${page.title}\n\n${sections.join("\n\n")}\n`;
 }
 
+/** A link as its markup writes it: relative to the page, or from the root. */
+function hrefOf(site: DocsSite, page: DocsPage, to: string): string {
+  const path = pathOf(site, to);
+  const isInGuide = path.startsWith("/guide/");
+  if (site.markup === "mkdocs" && isInGuide)
+    return `${page.id === "index" ? "./" : "../"}${path.replace(/^\/guide\//, "")}`;
+  if (site.markup === "vitepress") return `.${path}`;
+  return site.markup === "asciidoctor" ? path.slice(1) || "./" : path;
+}
+
+/** A code block of a highlighter that puts an element around each token or line. */
+function toCode(site: DocsSite, language: string, text: string): string | null {
+  const lines = text.split("\n").map(escapeHtml);
+  if (site.markup === "mkdocs")
+    return `<div class="language-${language} highlight"><pre id="__code_0"><span></span><button class="md-clipboard">Copy</button><code>${lines
+      .map(
+        (line, at) =>
+          `<span id="__span-0-${at}"><a id="__codelineno-0-${at}" href="#__codelineno-0-${at}"></a>${line}\n</span>`,
+      )
+      .join("")}</code></pre></div>`;
+  if (site.markup === "vitepress")
+    return `<div class="language-${language} vp-adaptive-theme"><button title="Copy Code" class="copy"></button><span class="lang">${language}</span><pre class="shiki shiki-themes github-light github-dark vp-code" tabindex="0"><code>${lines
+      .map(
+        (line) =>
+          `<span class="line">${line.replace(/^(\s*)(\w+)/, '$1<span style="--shiki-light:#D73A49">$2</span>')}</span>`,
+      )
+      .join("\n")}</code></pre></div>`;
+  if (site.markup === "jekyll")
+    return `<div class="language-${language} highlighter-rouge"><div class="highlight"><pre class="highlight"><code>${lines.join("\n").replace(/&quot;/g, '<span class="s2">&quot;</span>')}\n</code></pre></div></div>`;
+  if (site.markup === "asciidoctor")
+    return `<div class="listingblock"><div class="title">Example</div><div class="content"><pre class="CodeRay highlight"><code data-lang="${language}">${lines.join("\n")}</code></pre></div></div>`;
+  return null;
+}
+
 function toHtml(site: DocsSite, page: DocsPage): string {
-  const link = (to: string, text: string) => `<a href="${escapeHtml(pathOf(site, to))}">${escapeHtml(text)}</a>`;
+  const link = (to: string, text: string) => `<a href="${escapeHtml(hrefOf(site, page, to))}">${escapeHtml(text)}</a>`;
   const inline = (parts: Inline[]) =>
     parts.map((part) => (typeof part === "string" ? escapeHtml(part) : link(part.to, part.text))).join("");
   const code = (language: string, text: string) => {
@@ -47,7 +83,7 @@ function toHtml(site: DocsSite, page: DocsPage): string {
         .split("\n")
         .map((line) => `<span class="token-line">${escapeHtml(line)}<br></span>`)
         .join("")}</code></pre><button type="button" aria-label="Copy code">Copy</button></div></div>`;
-    return `<pre><code class="language-${language}">${escapeHtml(text)}</code></pre>`;
+    return toCode(site, language, text) ?? `<pre><code class="language-${language}">${escapeHtml(text)}</code></pre>`;
   };
   const block = (one: Block): string => {
     if (one.kind === "text") return `<p>${inline(one.text)}</p>`;
@@ -58,6 +94,10 @@ function toHtml(site: DocsSite, page: DocsPage): string {
     const inner = blocks.map(block).join("\n");
     if (!heading) return inner;
     const id = anchor(heading);
+    if (site.markup === "asciidoctor")
+      return `<div class="sect1"><h2 id="_${id}"><a class="anchor" href="#_${id}"></a>${escapeHtml(heading)}</h2><div class="sectionbody">${inner}</div></div>`;
+    if (site.markup === "vitepress")
+      return `<h2 id="${id}" tabindex="-1">${escapeHtml(heading)} <a class="header-anchor" href="#${id}" aria-label="Permalink to “${escapeHtml(heading)}”">​</a></h2>\n${inner}`;
     if (site.markup === "sphinx")
       return `<section id="${id}"><h2>${escapeHtml(heading)}<a class="headerlink" href="#${id}" title="Permalink to this heading">¶</a></h2>\n${inner}</section>`;
     return `<h2 id="${id}">${escapeHtml(heading)}</h2>\n${inner}`;
@@ -72,6 +112,12 @@ function toHtml(site: DocsSite, page: DocsPage): string {
     return `<!doctype html><html lang="en"><head>${head}<script src="/main.js" defer></script></head><body><div id="__docusaurus"><nav class="navbar"><ul>${top}</ul></nav><main><article><div class="theme-doc-markdown">${body}</div></article></main><footer>Built with care.</footer></div></body></html>`;
   if (site.markup === "sphinx")
     return `<!DOCTYPE html><html lang="en"><head>${head}</head><body><div class="document"><div class="bodywrapper"><div class="body" role="main">${body}</div></div><div class="sphinxsidebar" role="navigation"><ul>${top}</ul></div></div></body></html>`;
+  if (site.markup === "mkdocs")
+    return `<!doctype html><html lang="en" class="no-js"><head>${head}</head><body dir="ltr"><header class="md-header"><nav class="md-tabs"><ul>${top}</ul></nav></header><div class="md-container"><main class="md-main"><div class="md-content"><article class="md-content__inner md-typeset">${body}</article></div></main></div><script src="/main.js"></script></body></html>`;
+  if (site.markup === "vitepress")
+    return `<!DOCTYPE html><html lang="en-US" dir="ltr"><head>${head}<script type="module" src="/main.js"></script></head><body><div id="app"><div class="Layout"><aside class="VPSidebar"><nav><ul>${top}</ul></nav></aside><div class="VPContent"><main class="main"><div class="vp-doc">${body}</div></main></div></div></div></body></html>`;
+  if (site.markup === "asciidoctor")
+    return `<!DOCTYPE html><html lang="en"><head>${head}</head><body class="article"><div id="header"><div id="toc" class="toc"><ul class="sectlevel1">${top}</ul></div></div><div id="content">${body}</div></body></html>`;
   return `<!DOCTYPE html><html lang="en"><head>${head}</head><body>${body}<hr><ul>${top}</ul></body></html>`;
 }
 

@@ -111,7 +111,7 @@ if (import.meta.main) {
     },
   });
   if (values.goals)
-    for (const name of goalFiles)
+    for (const name of goalFiles.filter((each) => (values.only ?? each) === each))
       printLocated(name, await locate(readGoals(name)), values.verbose && name === "tuning");
   else if (values.gates) printGates(Number(values.count));
   else if (values.gains) printGains(await measureGains(Number(values.seeds)));

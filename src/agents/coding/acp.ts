@@ -1,8 +1,11 @@
 import { type AnyMessage, client, methods, PROTOCOL_VERSION, RequestError } from "@agentclientprotocol/sdk";
 import { version } from "../../../package.json" with { type: "json" };
-import type { AgentEvent } from "../agent.ts";
+import { type AgentEvent, AgentFailure } from "../agent.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
+import type { Task } from "../task.ts";
+import { toPrompt } from "./assignment.ts";
 import { linesOf } from "./lines.ts";
+import { toAcpServers } from "./mcp-servers.ts";
 import type { Fields, Said } from "./streams/stream.ts";
 import {
   exitCodeIn,
@@ -34,7 +37,7 @@ type Fill = (event: AgentEvent) => Promise<AgentEvent>;
 /** Runs one prompt over the Agent Client Protocol. Every permission is granted, and nobody can answer questions. */
 export async function converse(
   box: Pick<Sandboxed, "stdin" | "stdout">,
-  prompt: string,
+  task: Task,
   telling: Telling,
   fill: Fill,
 ): Promise<Said> {
@@ -71,12 +74,19 @@ export async function converse(
   const failed = ended.then(() => null);
 
   async function work(): Promise<Said> {
-    const { authMethods = [] } = await agent.request(methods.agent.initialize, {
+    const { authMethods = [], agentCapabilities } = await agent.request(methods.agent.initialize, {
       protocolVersion: PROTOCOL_VERSION,
       clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
       clientInfo: { name: "evald", version },
     });
-    const open = () => agent.request(methods.agent.session.new, { cwd: "/workspace", mcpServers: [] });
+    const mcpServers = toAcpServers(task.workspace?.mcpServers ?? {});
+    const remote = mcpServers.find((server) => "url" in server);
+    if (remote && !agentCapabilities?.mcpCapabilities?.http)
+      throw new AgentFailure(
+        "infrastructure",
+        `the agent does not support remote MCP servers (workspace.mcpServers.${remote.name}); use one with a command`,
+      );
+    const open = () => agent.request(methods.agent.session.new, { cwd: "/workspace", mcpServers });
     const session = await open().catch(async (error: unknown) => {
       const [method] = authMethods ?? [];
       if (!(error instanceof RequestError) || error.code !== authRequired || !method) throw error;
@@ -89,7 +99,7 @@ export async function converse(
     if (mode) await agent.request(methods.agent.session.setMode, { sessionId, modeId: mode.id }).catch(() => {});
     const { stopReason } = await agent.request(methods.agent.session.prompt, {
       sessionId,
-      prompt: [{ type: "text", text: prompt }],
+      prompt: [{ type: "text", text: toPrompt(task) }],
     });
     tell(updates.flush());
     const error = stopReason === "end_turn" ? null : { status: null, message: `it stopped with ${stopReason}` };
@@ -104,6 +114,7 @@ export async function converse(
   } catch (error) {
     // A connection that ends during a request fails it; how the process exited is the better reason.
     await reported;
+    if (error instanceof AgentFailure) throw error;
     if (!(error instanceof RequestError)) return { isEnded: false, text: null, error: null, claimedUsd: null };
     const why = [error.message, text(object(error.data).message) || text(object(error.data).details)];
     const said = why.filter(Boolean).join(": ");

@@ -1,6 +1,7 @@
 import type { ModelProvider } from "../../config/model-settings.ts";
 import type { Agent, AgentEvent } from "../agent.ts";
 import { createChannel } from "../llm/channel.ts";
+import { canUseMcp } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import { findProgram } from "./program.ts";
 
@@ -11,6 +12,7 @@ const rememberedMs = 1_000;
 /** A coding agent that may be installed on this machine. Each check looks for it on `path`. */
 export function createCodingAgent(preset: Preset, { path }: { path: string }): Agent {
   const { id, name, providers, memoryMb, revision } = preset;
+  const firstRequestTokens = preset.firstRequestTokens ?? undefined;
   let last: { found: ReturnType<typeof findProgram>; at: number } | null = null;
   const look = () => {
     if (last === null || performance.now() - last.at > rememberedMs)
@@ -22,7 +24,9 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
     // Like a new version, a changed preset may change what the agent does.
     const version = "missing" in found ? "none" : `${found.version}+${revision}`;
     const known = Object.keys(providers) as ModelProvider[];
-    return { id, version, model: null, kind: "model", providers: known, memoryBytes: memoryMb * mib } as const;
+    const lacks = canUseMcp(preset) ? [] : (["mcpServers"] as const);
+    const size = { memoryBytes: memoryMb * mib, firstRequestTokens };
+    return { id, version, model: null, kind: "model", providers: known, lacks, ...size } as const;
   };
   return {
     describe,
@@ -37,9 +41,13 @@ export function createCodingAgent(preset: Preset, { path }: { path: string }): A
     async *run(task, context) {
       // Loaded when it runs. The service itself only needs its description.
       const { runSession } = await import("./session.ts");
+      const { inWorkspace } = await import("../sandbox/workspace.ts");
       const channel = createChannel<AgentEvent>();
       const subject = { preset, path, version: describe().version };
-      runSession(subject, task, context, channel.push).then(channel.end, channel.fail);
+      inWorkspace(task, context, (inside) => runSession(subject, task, inside, channel.push)).then(
+        channel.end,
+        channel.fail,
+      );
       yield* channel.items;
     },
   };

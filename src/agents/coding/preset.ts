@@ -4,6 +4,19 @@ import type { ModelProvider } from "../../config/model-settings.ts";
 /** Text or JSON in which `{name}` is replaced by a value of the run; see `fill`. */
 export type Template = string | number | boolean | null | Template[] | { [name: string]: Template };
 
+/** How an agent gets its MCP servers. */
+export type McpSettings = {
+  /** A file in its home directory, added to the preset's own file of that name. */
+  file: string;
+  format: "claude" | "codex" | "gemini" | "opencode" | "copilot";
+  /** Further arguments. */
+  args?: Template[];
+  /** Further environment variables. */
+  env?: Record<string, Template>;
+  /** Start of the names under which the model gets the tools of `{server}`. */
+  toolPrefix: string;
+};
+
 /** How to run a coding agent. The prompt goes to its stdin. */
 export type Preset = {
   id: string;
@@ -30,10 +43,16 @@ export type Preset = {
   env: Record<string, Template>;
   /** The file in the workspace from which it reads instructions. */
   contextFile: "AGENTS.md" | "CLAUDE.md" | "GEMINI.md";
+  /** The directory in the workspace from which it reads skills. */
+  skillsFolder: ".agents/skills" | ".claude/skills";
+  /** How it gets its MCP servers; null: not supported, or over ACP. */
+  mcp: McpSettings | null;
   /** Files in its home directory, by path; objects are written as JSON. */
   files: Record<string, Template>;
   /** Memory that a usual session needs, in MiB. */
   memoryMb: number;
+  /** Measured size of its own instructions and tools in the first request to a model; null: unknown. */
+  firstRequestTokens: number | null;
 };
 
 /** Values for templates: `gateway` (URL without a trailing slash), `token`, `model`, `provider`, `home`, and those of the provider. */
@@ -65,5 +84,7 @@ export function toPreset({ id, command, args = [], env = {}, stream, provider }:
     ...{ id, name: id, command, args, env, stream, providers: { [provider]: {} } },
     revision: `custom.${digest.digest("hex").slice(0, 8)}`,
     ...{ triedVersions: [], packageName: null, install: null, files: {}, contextFile: "AGENTS.md", memoryMb: 1024 },
+    ...{ skillsFolder: ".agents/skills", mcp: null },
+    firstRequestTokens: null,
   };
 }

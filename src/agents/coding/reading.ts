@@ -2,6 +2,8 @@ import type { StreamFormat } from "../../config/custom-agents.ts";
 import type { AgentEvent } from "../agent.ts";
 import type { LimitHit } from "../sandbox/bounds.ts";
 import type { Sandboxed } from "../sandbox/sandbox.ts";
+import type { Task } from "../task.ts";
+import { toPrompt } from "./assignment.ts";
 import { linesOf } from "./lines.ts";
 import { parsers } from "./parsers.ts";
 import type { ModelRecord } from "./record.ts";
@@ -14,20 +16,20 @@ export type Outcome = Said & { exitCode: number; limit: LimitHit | null; stderr:
 const fillMs = 2_000;
 const maxAnswerChars = 16_000;
 
-/** Sends the prompt to the agent, and reports its events until it ends or closes its stdout. */
+/** Sends the task to the agent, and reports its events until it ends or closes its stdout. */
 export async function readStream(
   format: StreamFormat,
   box: Pick<Sandboxed, "stdin" | "stdout">,
-  prompt: string,
+  task: Task,
   telling: Telling,
   record: ModelRecord,
 ): Promise<Said> {
   if (format === "acp") {
     const { converse } = await import("./acp.ts");
-    return converse(box, prompt, telling, createFilling(record));
+    return converse(box, task, telling, createFilling(record));
   }
   try {
-    box.stdin.write(prompt);
+    box.stdin.write(toPrompt(task));
     await box.stdin.end();
   } catch {
     // If the process exits before reading, its exit code says why.

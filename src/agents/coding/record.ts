@@ -8,6 +8,8 @@ type Hooks = {
   /** A tool call of the model with its result, without duplicates. */
   onCall: (call: ModelCall) => void;
   onResult: (result: ModelResult) => void;
+  /** A request of the main conversation. */
+  onRequest: (body: Fields) => void;
 };
 
 /** The session according to its model calls, to fill gaps in the agent's own stream. */
@@ -18,7 +20,7 @@ const dropped = ["host", "connection", "content-length", "accept-encoding", "tra
 const maxErrorChars = 64 * 1024;
 
 /** Listens on its own socket in front of the gateway's, and reads what passes, unchanged. */
-export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) {
+export function startRecord(gatewaySocket: string, { onCall, onResult, onRequest }: Hooks) {
   const send = viaSocket(gatewaySocket, () => {});
   const { folder, socketPath } = makeSocketFolder("gateway");
   const results = new Map<string, string>();
@@ -63,7 +65,10 @@ export function startRecord(gatewaySocket: string, { onCall, onResult }: Hooks) 
     const raw = await request.text();
     const body = parsed(raw);
     const isOfMain = reader !== null && isMain(body);
-    if (isOfMain) hear(reader.resultsOf(body));
+    if (isOfMain) {
+      onRequest(body);
+      hear(reader.resultsOf(body));
+    }
     const headers = new Headers(request.headers);
     for (const name of dropped) headers.delete(name);
     const { method, signal } = request;

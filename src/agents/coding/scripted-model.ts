@@ -3,7 +3,8 @@ import { type Fields, list, object, text } from "./streams/stream.ts";
 
 /** The actions of a test session, in order; see `toCall`. */
 const trialSteps = ["command", "failing command", "page", "file"] as const;
-type TrialStep = (typeof trialSteps)[number];
+/** `skill` reads the skill acme-guide. The MCP tools are called lookup, of the servers acme-remote and acme-local. */
+type TrialStep = (typeof trialSteps)[number] | "skill" | "first MCP tool" | "second MCP tool";
 
 type Offered = { name: string; isCustom: boolean; schema: Fields };
 type ToolCall = NonNullable<Said["toolCalls"]>[number];
@@ -18,7 +19,7 @@ const sideAnswer = '{"title":"A trial"}';
  * Serves a model on loopback that performs the steps of a test session with any tools that the agent offers, over the
  * protocols of all providers. `pageUrl`: the page that it reads.
  */
-export function serveScriptedModel(pageUrl: string) {
+export function serveScriptedModel(pageUrl: string, steps: readonly TrialStep[] = trialSteps) {
   let calls = 0;
   const callsOf = new Map<string, number>();
 
@@ -32,7 +33,7 @@ export function serveScriptedModel(pageUrl: string) {
     callsOf.set(model, (callsOf.get(model) ?? 0) + 1);
     const said = (): Omit<Said, "model"> => {
       if (!format.offersTools(body)) return { text: sideAnswer, usage };
-      const step = trialSteps[format.toolResults(body)];
+      const step = steps[format.toolResults(body)];
       if (!step) return { text: "Done: all steps of the trial were made.", usage };
       const call = { id: `call_${nth}`, ...toCall(step, offeredIn(body), pageUrl) };
       return { reasoning: `The next step is a ${step}.`, text: `Next: ${step}.`, toolCalls: [call], usage };
@@ -74,6 +75,24 @@ function offeredIn(body: Fields): Offered[] {
 function toCall(step: TrialStep, offered: Offered[], pageUrl: string): Omit<ToolCall, "id"> {
   if (step === "command") return toCommand("echo hello", offered);
   if (step === "failing command") return toCommand("echo failed >&2; exit 3", offered);
+  if (step === "skill") {
+    const tool = offered.find(({ name, schema }) => /^(activate_)?skill$/i.test(name) && has(schema, /^(skill|name)$/));
+    return tool
+      ? filled(tool, [[/^(skill|name)$/, "acme-guide"]])
+      : toCommand("cat .agents/skills/acme-guide/SKILL.md", offered);
+  }
+  if (step === "first MCP tool" || step === "second MCP tool") {
+    const server = step === "first MCP tool" ? "remote" : "local";
+    const name = new RegExp(`acme[-_]${server}.*lookup`);
+    const tool = offered.find((each) => name.test(each.name));
+    if (tool) return filled(tool, [[/^name$/, "acme"]]);
+    const caller = offered.find((each) => each.name === "tool_call");
+    if (caller)
+      return { name: caller.name, input: { name: `mcp__acme-${server}__lookup`, arguments: { name: "acme" } } };
+    const script = offered.find(isScript);
+    if (script) return toScript(script, `await tools.mcp__acme_${server}__lookup({name: "acme"})`);
+    return toCommand("echo no such tool", offered);
+  }
   if (step === "page") {
     const tool = offered.find(({ name, schema }) => /fetch/i.test(name) && has(schema, /^(url|prompt)$/));
     return tool ? filled(tool, [[/^(url|prompt)$/, pageUrl]]) : toCommand(`curl -sS ${pageUrl}`, offered);

@@ -1,12 +1,13 @@
-import { type AgentContext, type AgentEvent, AgentFailure, type Means } from "../agent.ts";
+import { type AgentContext, type AgentEvent, AgentFailure, type Means, type Workspace } from "../agent.ts";
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { bridgePorts } from "../sandbox/bridge.ts";
 import { runSandboxed, type Sandboxed, type SandboxProxy } from "../sandbox/sandbox.ts";
 import type { Task } from "../task.ts";
 import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
-import { toPrompt } from "./assignment.ts";
 import { tailOf } from "./lines.ts";
+import { createMcpNames, filesOf, settingsOf } from "./mcp-servers.ts";
+import { createOffered } from "./offered.ts";
 import { isTried, type Preset, toText, type Values } from "./preset.ts";
 import { findProgram, type Installed, insideBin } from "./program.ts";
 import { type Outcome, readStream } from "./reading.ts";
@@ -51,11 +52,15 @@ export async function runSession(
   let ids = 0;
   const checking = { task, context, nextId: () => `check${++ids}`, tell };
   const place = { task, sandbox, signal, tell };
-  await setUpWorkspace(place, preset.contextFile);
+  const prepared = await setUpWorkspace(place, preset);
   await checkGoal(checking, "before");
 
-  const telling = createTelling(preset, tell);
-  const record = startRecord(model.socketPath, telling.ofModel);
+  const { mcpServers = {}, instructions } = task.workspace ?? {};
+  const mcpNames = createMcpNames(preset, mcpServers);
+  const { skills = [] } = prepared ?? {};
+  const onRequest = prepared ? createOffered({ instructions, skills, servers: mcpServers, mcpNames }, tell) : () => {};
+  const telling = createTelling(preset, mcpNames, tell);
+  const record = startRecord(model.socketPath, { ...telling.ofModel, onRequest });
   try {
     const openCall = async () => {
       // A command may fetch a page before the agent has reported its call.
@@ -101,13 +106,15 @@ function started(preset: Preset, version: string, installed: Installed, task: Ta
   return { type: "milestone", name: "started", detail: { ...about, product: task.productUrl, ...own } };
 }
 
-type Terms = { task: Task; workspace: string; proxy: SandboxProxy; record: ModelRecord; signal: AbortSignal };
+type Terms = { task: Task; workspace: Workspace; proxy: SandboxProxy; record: ModelRecord; signal: AbortSignal };
 
 function open(preset: Preset, { argv, binds }: Installed, values: Values, terms: Terms): Sandboxed {
   const { task, workspace, proxy, record, signal } = terms;
-  const files = Object.entries(preset.files).flatMap(([name, content]) => [name, toText(content, values)]);
-  const args = preset.args.map((arg) => toText(arg, values));
-  const env = Object.fromEntries(Object.entries(preset.env).map(([name, value]) => [name, toText(value, values)]));
+  const { mcpServers = {}, env: variables = {} } = task.workspace ?? {};
+  const files = Object.entries(filesOf(preset, values, mcpServers, Object.keys(variables))).flat();
+  const settings = settingsOf(preset, mcpServers);
+  const args = settings.args.map((arg) => toText(arg, values));
+  const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, toText(value, values)]));
   try {
     return runSandboxed({
       argv: ["sh", "-c", launcher, "sh", ...files, "--", ...argv, ...args],
@@ -116,7 +123,7 @@ function open(preset: Preset, { argv, binds }: Installed, values: Values, terms:
         PATH: `${insideBin}:/usr/local/bin:/usr/bin:/bin`,
         HOME: home,
         TERM: "dumb",
-        ...task.workspace?.env,
+        ...variables,
         ...env,
       },
       binds,
@@ -136,7 +143,7 @@ type Following = { task: Task; record: ModelRecord; telling: Telling };
 async function follow(preset: Preset, box: Sandboxed, { task, record, telling }: Following): Promise<Outcome> {
   const stderr = tailOf(box.stderr, keptOfStderr);
   try {
-    const said = await readStream(preset.stream, box, toPrompt(task), telling, record);
+    const said = await readStream(preset.stream, box, task, telling, record);
     if (said.isEnded) box.kill();
     const { exitCode, limit } = await box.ended;
     if (limit) telling.tell({ type: "limit", ...limit });

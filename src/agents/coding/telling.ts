@@ -1,5 +1,6 @@
 import type { AgentEvent } from "../agent.ts";
 import type { ModelCall, ModelResult } from "./conversation.ts";
+import type { createMcpNames } from "./mcp-servers.ts";
 import type { Preset } from "./preset.ts";
 import { object, text, toCall, toResult } from "./streams/stream.ts";
 
@@ -9,15 +10,32 @@ const maxShown = 200;
 export type Telling = ReturnType<typeof createTelling>;
 
 /** Reports the events of a session, and tracks what is in progress. */
-export function createTelling({ name, stream }: Preset, send: (event: AgentEvent) => void) {
+export function createTelling(
+  { name, stream }: Preset,
+  mcpNames: ReturnType<typeof createMcpNames>,
+  send: (event: AgentEvent) => void,
+) {
   const open = new Set<string>();
   const modelNames = new Map<string, string>();
+  const searched = new Map<string, string>();
   let calls = 0;
   let called = Promise.withResolvers<void>();
   let garbage: { lines: number; first: string } | null = null;
   const unknown = new Set<string>();
 
-  function tell(event: AgentEvent): void {
+  /** A call of an MCP tool, renamed to evald's form. Qwen Code calls tools that it found by search through `tool_call`. */
+  function named(event: AgentEvent): AgentEvent {
+    if ((event.type !== "tool_call" && event.type !== "tool_result") || event.ownName !== undefined) return event;
+    const found = mcpNames(event.tool);
+    if (event.type === "tool_result") return renamed(event, found?.tool ?? searched.get(event.id));
+    const inner = event.tool === "tool_call" ? mcpNames(text(event.input.name)) : null;
+    if (!inner) return renamed(event, found?.tool);
+    searched.set(event.id, inner.tool);
+    return { ...renamed(event, inner.tool), input: object(event.input.arguments) };
+  }
+
+  function tell(given: AgentEvent): void {
+    const event = named(given);
     if (event.type === "tool_call") {
       calls++;
       open.add(event.id);
@@ -69,6 +87,9 @@ export function createTelling({ name, stream }: Preset, send: (event: AgentEvent
     },
   };
 }
+
+const renamed = <T extends { tool: string }>(event: T, tool = event.tool): T =>
+  tool === event.tool ? event : { ...event, tool, ownName: event.tool };
 
 function questionIn(input: Record<string, unknown>): string {
   const [first] = Array.isArray(input.questions) ? input.questions : [];

@@ -31,6 +31,8 @@ export type Passage = {
   /** Aborts when the run ends. */
   ended: AbortController;
   purpose: "task" | "page";
+  /** Whether a URL belongs to an MCP server of the run. */
+  isMcp(url: URL): boolean;
   /** Whether a host belongs to the product. Its response text is stored with the request. */
   isProduct(hostname: string): boolean;
   onEvent(event: AgentEvent): void;
@@ -103,7 +105,9 @@ export function startRequest(
       }
       const error = proxied.failure && { kind: proxied.failure.kind, message: proxied.failure.message };
       const ms = passage.now() - startedAt;
-      const fixed = { id: callId, ...source, purpose: passage.purpose };
+      const fixed = passage.isMcp(url)
+        ? { id: callId, provenance: "given" as const, foundOn: null, purpose: "mcp" as const }
+        : { id: callId, ...source, purpose: passage.purpose };
       const { bytesOut, body, ...answer } = record;
       const sent = { ...(bytesOut > 0 && { bytesOut }), ...(body !== undefined && { body }) };
       passage.onEvent({ type: "http", method, url: url.href, ...answer, ...sent, ms, ...fixed, error });

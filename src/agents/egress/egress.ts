@@ -4,7 +4,7 @@ import http from "node:http";
 import type net from "node:net";
 import type { AllowRule } from "../../config/allow-rules.ts";
 import { createPlaces } from "../../net/addresses.ts";
-import { createHostList } from "../../net/hosts.ts";
+import { createHostList, everyHost } from "../../net/hosts.ts";
 import { createMapping } from "../../net/mapping.ts";
 import type { Lookup } from "../../net/resolve.ts";
 import { createSlots } from "../../net/slots.ts";
@@ -16,10 +16,14 @@ import { tunnel } from "./tunnel.ts";
 import { upgrade } from "./upgrade.ts";
 
 export type EgressRun = {
+  /** Allows every host, at addresses that the guard's rules allow. */
+  anyHost?: true;
   /** Product URL and start URLs: exactly these hosts are allowed. */
   addresses: string[];
   /** Docs URLs: their hosts and all subdomains are allowed. */
   docsAddresses: string[];
+  /** URLs of MCP servers, whose hosts `addresses` contains. */
+  mcpUrls?: string[];
   urlMap: Record<string, string>;
   /** Private addresses that the operator allowed. All others are blocked. */
   allowPrivate: readonly AllowRule[];
@@ -63,6 +67,19 @@ function productHosts({ addresses, docsAddresses }: EgressRun): (hostname: strin
   return (hostname) => hosts.some((host) => hostname === host || hostname.endsWith(`.${host}`));
 }
 
+/** The URLs of MCP servers, with those below them and those where their clients look for a way to sign in. */
+function mcpServersOf({ mcpUrls = [] }: EgressRun): (url: URL) => boolean {
+  const servers = mcpUrls.flatMap((address) => URL.parse(address) ?? []);
+  return ({ origin, pathname }) =>
+    servers.some(
+      (server) =>
+        server.origin === origin &&
+        (pathname === server.pathname ||
+          pathname.startsWith(`${server.pathname.replace(/\/$/, "")}/`) ||
+          /^\/\.well-known\/(oauth|openid)-/.test(pathname)),
+    );
+}
+
 const defaultLimits: EgressLimits = {
   requests: 2000,
   bytesOut: 50 * 1024 ** 2,
@@ -73,7 +90,7 @@ const defaultLimits: EgressLimits = {
 
 /**
  * The only network access of a sandbox: an HTTP proxy on a unix socket that requires a run's token. It allows the run's
- * own hosts at addresses that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request.
+ * own hosts, or every host, at addresses that the guard's rules allow, applies the urlMap to absolute URLs, and reports every request.
  * Tunnels (CONNECT) are not decrypted: only the host is visible.
  */
 export async function startEgress({ socketPath, operatorHosts, now, lookup }: Options): Promise<Egress> {
@@ -129,7 +146,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
       passages.set(token, {
         token,
         limits,
-        hosts: createHostList({ ...run, operatorHosts }),
+        hosts: run.anyHost ? everyHost : createHostList({ ...run, operatorHosts }),
         mapping: createMapping(run.urlMap),
         places: createPlaces(run.allowPrivate),
         slots: createSlots(limits.concurrent),
@@ -138,6 +155,7 @@ export async function startEgress({ socketPath, operatorHosts, now, lookup }: Op
         ended,
         purpose: run.purpose ?? "task",
         isProduct: productHosts(run),
+        isMcp: mcpServersOf(run),
         onEvent: run.onEvent,
         used: { requests: 0, bytesOut: 0, bytesIn: 0 },
       });

@@ -5,9 +5,10 @@ import { pipeline } from "node:stream/promises";
 import { GuardError, toGuardError } from "../../net/failure.ts";
 import { type CheckedAddress, openRequest } from "../../net/http-request.ts";
 import { resolve } from "../../net/resolve.ts";
+import { failureHeader } from "../../net/tunnels.ts";
 import { keepText } from "./answer-text.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
-import { failureHeader, ofOneMessage, schemeHeader, sourceHeader, toSource } from "./headers.ts";
+import { ofOneMessage, schemeHeader, sourceHeader, toSource } from "./headers.ts";
 
 const plainText = { "content-type": "text/plain; charset=utf-8", connection: "close" };
 
@@ -37,7 +38,7 @@ export async function forward(
   });
   await proxied.run(async () => {
     const real = passage.mapping.toReal(url);
-    proxied.record.mappedUrl = real?.href ?? null;
+    proxied.record.mappedUrl = passage.mapping.toShown(url)?.href ?? null;
     if (!real) permit(passage, url);
     const target = real ?? url;
     const addresses = await resolve(target, passage.places, passage.lookup, proxied.signal);

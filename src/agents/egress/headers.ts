@@ -8,9 +8,6 @@ import type { Source } from "../reader.ts";
  */
 export const schemeHeader = "evald-scheme";
 
-/** Marks responses that the proxy itself generated, with the kind of failure. */
-export const failureHeader = "evald-failure";
-
 /** Set by a relay for the record of a request: how the agent found its URL, and the page that it was found on. */
 export const sourceHeader = "evald-source";
 

@@ -1,9 +1,10 @@
 import type http from "node:http";
 import net from "node:net";
 import { GuardError } from "../../net/failure.ts";
-import type { CheckedAddress } from "../../net/http-request.ts";
+import { type CheckedAddress, lookupOf, notAccepted } from "../../net/http-request.ts";
 import type { Mapping } from "../../net/mapping.ts";
 import { resolve } from "../../net/resolve.ts";
+import { failureHeader, failureMessageHeader } from "../../net/tunnels.ts";
 import { connectMs, count, type Passage, type ProxiedRequest, permit, startRequest, statusOf } from "./connection.ts";
 import { toSource } from "./headers.ts";
 import { rawAnswer } from "./raw-answer.ts";
@@ -17,7 +18,8 @@ export async function tunnel(
   callId: string | null,
 ): Promise<void> {
   socket.on("error", () => {});
-  const url = /^[^/?#@\s]+:\d+$/.test(request.url ?? "") ? URL.parse(`https://${request.url}/`) : null;
+  const [, port] = /^[^/?#@\s]+:(\d+)$/.exec(request.url ?? "") ?? [];
+  const url = port === undefined ? null : URL.parse(`${port === "80" ? "http" : "https"}://${request.url}/`);
   if (!url) {
     socket.end(rawAnswer(400, "CONNECT needs a host and port, such as registry.npmjs.org:443."));
     return;
@@ -31,53 +33,57 @@ export async function tunnel(
     if (elsewhere) throw new GuardError("refused", url.href, elsewhere);
     permit(passage, url);
     const addresses = await resolve(url, passage.places, passage.lookup, proxied.signal);
-    const upstream = await dial(addresses, Number(url.port) || 443, proxied.signal);
+    const upstream = await dial(url, addresses, proxied.signal);
     socket.write("HTTP/1.1 200 Connection Established\r\n\r\n");
     proxied.record.status = 200;
     await join(passage, proxied, socket, upstream, head);
   });
   if (!proxied.failure) return;
-  if (proxied.record.status === null && !socket.destroyed)
-    socket.end(rawAnswer(statusOf(proxied.failure), `evald: ${proxied.failure.message}`));
+  if (proxied.record.status === null && !socket.destroyed) socket.end(refusal(proxied.failure));
   else socket.destroy();
+}
+
+function refusal(failure: GuardError): string {
+  const { kind, message } = failure;
+  const headers = `${failureHeader}: ${kind}\r\n${failureMessageHeader}: ${encodeURIComponent(message.toWellFormed())}\r\n`;
+  return rawAnswer(statusOf(failure), `evald: ${message}`, headers);
 }
 
 /** The error message for a tunnel to a mapped host; null if the urlMap does not map it. */
 function unmappable(mapping: Mapping, url: URL): string | null {
   const open = new URL(`http://${url.host}/`);
-  const real = mapping.toReal(url) ?? mapping.toReal(open);
+  const real = mapping.toShown(url) ?? mapping.toShown(open);
   if (!real) return null;
-  const instead = mapping.toReal(open) ? open.href : real.href;
+  const instead = mapping.toShown(open) ? open.href : real.href;
   return `the urlMap of this run maps ${url.host} to another URL, which a tunnel cannot follow; request ${instead} instead`;
 }
 
 /** Connects to the first address that accepts. */
-async function dial(addresses: CheckedAddress[], port: number, signal: AbortSignal): Promise<net.Socket> {
-  let last: unknown;
-  for (const { address } of addresses) {
-    signal.throwIfAborted();
-    const socket = net.connect({ host: address, port, allowHalfOpen: true });
-    const { promise, resolve: connected, reject } = Promise.withResolvers<void>();
-    const stop = () => reject(signal.reason);
-    const timer = setTimeout(
-      () => reject(Object.assign(new Error("connection timed out"), { code: "ETIMEDOUT" })),
-      connectMs,
-    );
-    signal.addEventListener("abort", stop);
-    socket.once("connect", connected);
-    socket.on("error", reject);
-    try {
-      await promise;
-      return socket;
-    } catch (error) {
-      socket.destroy();
-      last = error;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", stop);
-    }
+async function dial(url: URL, addresses: CheckedAddress[], signal: AbortSignal): Promise<net.Socket> {
+  signal.throwIfAborted();
+  const port = Number(url.port) || (url.protocol === "http:" ? 80 : 443);
+  const socket = net.connect({
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port,
+    lookup: lookupOf(addresses),
+    allowHalfOpen: true,
+  });
+  const { promise, resolve: connected, reject } = Promise.withResolvers<void>();
+  const stop = () => reject(signal.reason);
+  const timer = setTimeout(() => reject(notAccepted(url, connectMs)), connectMs);
+  signal.addEventListener("abort", stop);
+  socket.once("connect", connected);
+  socket.on("error", reject);
+  try {
+    await promise;
+    return socket;
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", stop);
   }
-  throw last;
 }
 
 /** Relays bytes in both directions until one side closes. */

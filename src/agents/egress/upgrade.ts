@@ -34,7 +34,7 @@ export async function upgrade(
   });
   await proxied.run(async () => {
     const real = passage.mapping.toReal(url);
-    proxied.record.mappedUrl = real?.href ?? null;
+    proxied.record.mappedUrl = passage.mapping.toShown(url)?.href ?? null;
     if (!real) permit(passage, url);
     const target = real ?? url;
     const addresses = await resolve(target, passage.places, passage.lookup, proxied.signal);

@@ -3,15 +3,14 @@ import { bestOfPages, type Match, meritOf, type SectionIndex } from "./sections.
 
 /** Minimum share of the goal for a section to be reported. */
 export const notable = 0.4;
-/**
- * Minimum shares of the goal that a likely answer must contain in its text and name in its headings, and that several
- * sections must contain together.
- */
-const held = 0.8;
-export const named = 0.3;
+/** Minimum shares of the goal that a likely answer must contain in its text and name in its headings, and of both together. */
+const ofGoal = { held: 0.7, named: 0.25, together: 1 };
+/** The same for one of its parts, which has fewer words. */
+const ofOwnPart = { held: 0.8, named: 0.3 };
 /** Minimum share that the section's own heading must name, so that a section doesn't match because of its page title. */
 const ownName = 0.1;
-const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };
+/** Minimum shares of the whole goal that the answer to one part must contain and name. */
+const ofPart = { held: 0.2, named: 0.1 };
 
 /**
  * Where the answer to a goal is most likely to be. `likely`: `sections` contain it, each with a sample. `unclear`: no
@@ -21,19 +20,23 @@ const together = { held: 0.9, named: 0.15, gain: 0.15, sections: 3 };
 export type Answer = { state: "likely" | "unclear"; sections: Match[]; nearest: Match[]; all: Match[] };
 
 /** Matches the sections against the goal. Matching words don't prove an answer, so `likely` is the strongest result. */
-export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: number }): Answer {
+export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[]; parts: Term[][] }): Answer {
   const all = index.rank();
   const ranked = bestOfPages(all);
   const unclear: Answer = { state: "unclear", sections: [], nearest: ranked, all };
   if (terms.length === 0 || index.unseen().length > 0) return unclear;
   // Every section counts: a better one of the same page that lacks a heading or a sample must not hide another.
   const fair = all.filter(
-    ({ share, headingShare, section }) => section.hasSample && share >= notable && headingShare >= together.named,
+    ({ share, headingShare, section }) => section.hasSample && share >= ofPart.held && headingShare >= ofPart.named,
   );
   const one = fair.find(
-    ({ share, headingShare, nameShare }) => share >= held && headingShare >= named && nameShare >= ownName,
+    ({ share, headingShare, nameShare }) =>
+      share >= ofGoal.held &&
+      headingShare >= ofGoal.named &&
+      share + headingShare >= ofGoal.together &&
+      nameShare >= ownName,
   );
-  const sections = one ? [one] : parts > 1 ? joinSections(fair, index, terms, parts) : [];
+  const sections = one ? [one] : parts.length > 1 ? joinSections(fair, index, parts) : [];
   if (sections.length === 0) return unclear;
   const pages = new Set(sections.map(({ section }) => section.url));
   return {
@@ -45,27 +48,18 @@ export function findAnswer(index: SectionIndex, { terms, parts }: { terms: Term[
 }
 
 /**
- * Sections of several pages that together contain a goal of several parts. Each has a word in its headings that the
- * others lack. Empty if there are none.
+ * Sections of several pages that together answer a goal of several parts: each part has one that contains and names it.
+ * Empty if a part has none.
  */
-function joinSections(fair: Match[], index: SectionIndex, terms: Term[], parts: number): Match[] {
-  const weights = new Map(terms.map((term) => [term, index.rarity(term)]));
-  const total = weights.values().reduce((sum, weight) => sum + weight, 0) || 1;
-  const shareOf = (some: Iterable<Term>) => [...some].reduce((sum, term) => sum + weights.get(term)!, 0) / total;
-  for (const first of fair) {
-    const sections = [first];
-    while (sections.length < Math.min(parts, together.sections)) {
-      const known = new Set(sections.flatMap((section) => section.terms));
-      const gain = ({ terms: more }: Match) => shareOf(more.filter((term) => !known.has(term)));
-      const best = fair
-        .filter((other) => !sections.some(({ section }) => section.url === other.section.url))
-        .filter((other) => other.named.some((term) => !known.has(term)) && gain(other) >= together.gain)
-        .reduce<Match | null>((top, other) => (top && gain(top) >= gain(other) ? top : other), null);
-      if (!best) break;
-      sections.push(best);
-      if (shareOf(new Set(sections.flatMap((section) => section.terms))) >= together.held)
-        return sections.sort((a, b) => meritOf(b) - meritOf(a));
-    }
-  }
-  return [];
+function joinSections(fair: Match[], index: SectionIndex, parts: Term[][]): Match[] {
+  const found = parts.map((part) => {
+    const total = part.reduce((sum, term) => sum + index.rarity(term), 0) || 1;
+    const shareOf = (some: Term[]) => {
+      const stems = new Set(some.map(({ stem }) => stem));
+      return part.reduce((sum, term) => sum + (stems.has(term.stem) ? index.rarity(term) : 0), 0) / total;
+    };
+    return fair.find((match) => shareOf(match.terms) >= ofOwnPart.held && shareOf(match.named) >= ofOwnPart.named);
+  });
+  const sections = [...new Set(found)].filter((match) => match !== undefined);
+  return found.includes(undefined) ? [] : sections.sort((a, b) => meritOf(b) - meritOf(a));
 }

@@ -1,10 +1,12 @@
-import { type Answer, findAnswer, named, notable } from "./answer.ts";
-import { type Term, toTerms } from "./goal.ts";
+import { type Answer, findAnswer, notable } from "./answer.ts";
+import { partsOf, type Term, toTerms } from "./goal.ts";
 import { findOtherScript } from "./scripts.ts";
 import { createSectionIndex, type Match, type SectionIndex } from "./sections.ts";
 import { cut, type Ended, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 
-/** Factor for a section without a sample. */
+/** The share of the goal in the headings of a section from which they match it fully. */
+const named = 0.3;
+/** Factor for a section of a page without a sample. */
 const withoutSample = 0.8;
 
 const round = (share: number) => Math.round(share * 100) / 100;
@@ -21,8 +23,8 @@ export const placeOf = ({ section, share, headingShare }: Match) => ({
 
 /** Maximum number of pages to report. */
 const maxNearest = 3;
-/** Maximum number of wordings of a goal to test. */
-const maxWordings = 4;
+/** Maximum characters of a goal that is listed beside its other wordings. */
+const maxGoal = 300;
 
 /** Reports where the answer to the goal is likely to be, or what comes closest, over everything that was read. */
 export async function* conclude(session: Session, index: SectionIndex, ended: Ended): Steps {
@@ -54,7 +56,7 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
       sections: sections.length,
       nearest: nearest.map((match) => toNearest(session, match)),
       unseen: words.filter((word) => unseen.has(word)),
-      fit: bestFit(answer),
+      fit: bestFit(answer, all),
       clicks: best ? clicksTo(session, best.section.url) : null,
       noSample: best !== undefined && best.share >= 2 * notable && !best.section.hasSample,
       pages: pages.filter(({ problem }) => problem === null).length,
@@ -66,12 +68,18 @@ export async function* conclude(session: Session, index: SectionIndex, ended: En
   };
 }
 
-/** How well a section matches the goal, 0 to 1: its text, and its headings up to the share that a likely answer needs. */
-const fitOf = ({ share, headingShare, section }: Match) =>
-  round(((share + Math.min(1, headingShare / named)) / 2) * (section.hasSample ? 1 : withoutSample));
+/** How well a section matches the goal, 0 to 1: half its text, half its headings. */
+const fitOf = ({ even: { share, headingShare } }: Match) => (share + Math.min(1, headingShare / named)) / 2;
 
-/** The best match of all sections. The nearest section can match less: it contains more words, but its headings may name fewer. */
-const bestFit = ({ all }: Answer) => all.reduce((best, match) => Math.max(best, fitOf(match)), 0);
+/**
+ * The best match of all sections; those of pages without a sample match less. The nearest section can match less: it
+ * contains more words, but its headings may name fewer.
+ */
+function bestFit({ all }: Answer, pages: ReadPage[]): number {
+  const sampled = new Set(pages.flatMap(({ url, samples }) => (samples.length > 0 ? [url] : [])));
+  const fits = all.map((match) => fitOf(match) * (sampled.has(match.section.url) ? 1 : withoutSample));
+  return round(Math.max(0, ...fits));
+}
 
 function clicksTo({ graph, task, pages, surveyed }: Session, url: string): number | null {
   const page = [...pages, ...surveyed].find(({ addresses }) => addresses.includes(url));
@@ -89,29 +97,25 @@ const toNearest = (session: Session, match: Match) => ({
   clicks: clicksTo(session, match.section.url),
 });
 
-/**
- * Tests the prompt's other wordings of the goal against what was read. The spread shows how much depends on the
- * wording. Long texts are task descriptions rather than wordings, so they are skipped.
- */
-function compareWordings({ task, parts }: Session, pages: ReadPage[], answer: Answer) {
+/** Tests the other wordings of the goal against what was read, to show how much depends on the wording. */
+function compareWordings({ task }: Session, pages: ReadPage[], answer: Answer) {
   const toWording = (text: string, answer: Answer) => ({
     text,
     state: answer.state,
-    fit: bestFit(answer),
+    fit: bestFit(answer, pages),
     url: answer.nearest[0]?.section.url ?? null,
   });
-  const texts = [task.endGoal, task.text]
-    .flatMap((text) => (text ?? "").split("\n"))
-    .map((text) => text.trim())
-    .filter((text) => text.length > 0 && text.length <= 300);
-  return [...new Set(texts)].slice(0, maxWordings).flatMap((text) => {
-    if (text === (task.endGoal ?? task.text).trim()) return [toWording(text, answer)];
+  const goal = (task.endGoal ?? task.text).trim();
+  const others = new Set(task.wordings?.map((text) => text.trim()));
+  others.delete(goal);
+  const compared = [...others].flatMap((text) => {
     const terms = toTerms(text);
     if (terms.length === 0) return [];
     using index = createSectionIndex(terms);
     for (const page of pages) index.add(page);
-    return [toWording(text, findAnswer(index, { terms, parts }))];
+    return [toWording(text, findAnswer(index, { terms, parts: partsOf(text) }))];
   });
+  return [toWording(cut(goal, maxGoal), answer), ...compared];
 }
 
 function mostCommon(values: string[]): string | null {

@@ -9,7 +9,7 @@ import { createFrontier } from "./frontier.ts";
 import { partsOf, toTerms } from "./goal.ts";
 import { checkHeadings } from "./headings.ts";
 import { createLinkGraph } from "./link-graph.ts";
-import { checkLinks, checkLists } from "./links.ts";
+import { checkLinks, checkLists, correctLinks } from "./links.ts";
 import { checkPrerequisites } from "./prerequisites.ts";
 import { checkSamples } from "./samples.ts";
 import { createSectionIndex } from "./sections.ts";
@@ -81,6 +81,7 @@ async function* explore(
   const contracts = yield* checkContracts(session);
   yield* checkApiSamples(session, session.pages, contracts);
   yield* ofSurvey(checkApiSamples(session, session.surveyed, contracts));
+  yield* correctLinks(session);
   const cut = session.fetching.cut();
   if (cut) yield { type: "limit", ...cut };
   yield { type: "end", ...verdict };

@@ -1,6 +1,7 @@
 import { createGuard, GuardError, type GuardErrorKind, type GuardedResponse } from "../../net/guarded.ts";
 import { createRobots } from "../../net/robots.ts";
 import type { AgentContext, AgentEvent, Provenance } from "../agent.ts";
+import type { DeadLink } from "../link-edits.ts";
 import type { Task } from "../task.ts";
 
 /** The purpose of a request, and how its URL was found. */
@@ -43,6 +44,8 @@ export type Fetching = {
   /** Number of requests that limits prevented. */
   cuts(): number;
   sent(): number;
+  /** Links that a page contained and whose target doesn't exist. */
+  dead(): DeadLink[];
   /** Why the host's robots.txt disallows the URL; null if it doesn't. */
   barred(url: string, log: Log): Promise<Miss | null>;
   /** The sitemaps listed in the robots.txt of the URL's host. */
@@ -65,11 +68,12 @@ const reserve = (wallClockMs: number) => Math.min(5000, wallClockMs * 0.2);
 
 export function createFetching(
   { limits, urlMap }: Task,
-  { allow, userAgent, signal, now, startedAt }: AgentContext,
+  { allow, userAgent, signal, now, startedAt, wayOut }: AgentContext,
 ): Fetching {
-  const guard = createGuard({ allow, urlMap, userAgent, now });
+  const guard = createGuard({ allow, urlMap, userAgent, now, proxy: wayOut });
   const deadline = startedAt + limits.wallClockMs - reserve(limits.wallClockMs);
   const known = new Map<string, Promise<Fetched>>();
+  const dead = new Map<string, DeadLink>();
   let sent = 0;
   let cuts = 0;
   let firstCut: Cut | null = null;
@@ -99,6 +103,7 @@ export function createFetching(
       const { mappedUrl, status, ms, body } = response;
       const contentType = response.headers.get("content-type");
       log.events.push({ ...asked, mappedUrl, status, ms, bytes: body.length, contentType, error: null });
+      if ((status === 404 || status === 410) && foundOn !== null) dead.set(`${foundOn} ${url}`, { url, foundOn });
       let text: string | null = null;
       return { ok: true, response, contentType, text: () => (text ??= guard.text(response)) };
     } catch (error) {
@@ -145,6 +150,7 @@ export function createFetching(
     open: () => limitReached() === null,
     cuts: () => cuts,
     sent: () => sent,
+    dead: () => [...dead.values()],
     async barred(url, log) {
       const got = await get(toRobots(url), log);
       if (await robots.allowed(url)) return null;

@@ -63,8 +63,20 @@ const endings = [
   [/ment$/, 5],
 ] as const;
 
-/** A simple stemmer: enough to map `configure`, `configuring` and `configuration` to one form. */
+const stems = new Map<string, string>();
+const maxStems = 50_000;
+
 function toStem(word: string): string {
+  const known = stems.get(word);
+  if (known !== undefined) return known;
+  if (stems.size >= maxStems) stems.clear();
+  const stem = findStem(word);
+  stems.set(word, stem);
+  return stem;
+}
+
+/** A simple stemmer: enough to map `configure`, `configuring` and `configuration` to one form. */
+function findStem(word: string): string {
   if (!/^[a-z]{4,}$/.test(word)) return word;
   let stem = word;
   if (/ies$/.test(stem) && stem.length > 4) stem = `${stem.slice(0, -3)}y`;
@@ -85,12 +97,10 @@ function toStem(word: string): string {
 
 export const toStems = (text: string): string[] => toWords(text).map(toStem);
 
-/**
- * How many things a goal requires: parts joined by a comma or words like "and" and "then", each with at least one term.
- */
-export function partsOf(goal: string): number {
+/** The terms of each thing that a goal requires, joined by a comma or words like "and" and "then": at least two each. */
+export function partsOf(goal: string): Term[][] {
   const parts = goal.split(/[,;]\s|\n|\s(?:and|then|und|dann|et|puis|y|e|und)\s|、|并|和/i);
-  return parts.filter((part) => toTerms(part).length >= 2).length;
+  return parts.map(toTerms).filter((terms) => terms.length >= 2);
 }
 
 /** Synonyms of a word of the goal. Names that docs write as several words have none. */
@@ -128,7 +138,19 @@ export function toTerms(goal: string): Term[] {
       if (terms.size === maxTerms) break;
     }
   }
-  return [...terms.values()];
+  return withCompounds([...terms.values()]);
+}
+
+/** Words in a row may be one word in the docs: "file upload" and "fileupload". */
+function withCompounds(terms: Term[]): Term[] {
+  const compounds = terms.map((term, at) => {
+    const next = terms[at + 1];
+    return next && [term, next].every(({ word }) => /^[a-z]{3,}$/.test(word)) ? term.stem + next.stem : null;
+  });
+  return terms.map((term, at) => {
+    const own = [compounds[at - 1], compounds[at]].flatMap((form) => form ?? []);
+    return { ...term, alternatives: new Map([...term.alternatives, ...own.map((form) => [form, form] as const)]) };
+  });
 }
 
 /** Phrasal verbs stay as they are; only names that `toWords` would split are kept apart. */

@@ -3,8 +3,10 @@ import { type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Pages with at least this much prose need headings, in characters. */
 const longProse = 3000;
+/** Prose above a heading, in characters, from which it divides the page. Less is a breadcrumb or an author's line. */
+const someProse = 100;
 
-/** Checks that long pages have headings besides their title. */
+/** Checks that long pages have headings besides their titles. */
 export async function* checkHeadings(session: Session, pages: ReadPage[]): Steps {
   const long = pages.filter((page) => page.problem === null && proseOf(page).length >= longProse);
   if (long.length === 0) return;
@@ -22,10 +24,34 @@ const proseOf = ({ markdown }: ReadPage) =>
     .replace(/^\s*\|.*$/gm, "")
     .replace(/\]\([^)]*\)/g, "]");
 
-function toCheck({ url, title, headings }: ReadPage): Check {
-  const own = headings.filter(({ text, level }) => text !== title && level <= 6);
+const named = (text: string) =>
+  text
+    .replace(/[^\p{L}\p{N}]+/gu, " ")
+    .trim()
+    .toLowerCase();
+
+/**
+ * Whether a heading divides the page. The titles of the page and of its manual don't: they stand above all of its
+ * text, or are in the document's title.
+ */
+function hasDividingHeading({ title, markdown, headings }: ReadPage): boolean {
+  const titles = new Set([title, ...title.split(/\s[|·•–—-]\s|:\s/)].map(named));
+  const lines = markdown.split("\n");
+  let prose = 0;
+  let read = 0;
+  return headings.some(({ level, text, line }) => {
+    for (; read < line - 1; read++) prose += textOf(lines[read]!).length;
+    return level <= 6 && prose >= someProse && !titles.has(named(text));
+  });
+}
+
+/** The text of a line without headings, tables and links, which are often navigation. */
+const textOf = (line: string) => (/^\s*[#|]/.test(line) ? "" : line.replace(/\[[^\]]*\](\([^)]*\))?/g, "").trim());
+
+function toCheck(page: ReadPage): Check {
+  const { url } = page;
   const base = { id: "long-page-has-headings", group: "page" as const, subject: url, url, line: null, quote: null };
-  if (own.length > 0)
+  if (hasDividingHeading(page))
     return { ...base, status: "pass", share: 1, weight: 1, message: "The page has headings", fix: null };
   return {
     ...base,

@@ -1,8 +1,10 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { Check, Provenance } from "../agent.ts";
+import { linkEdits } from "../link-edits.ts";
 import { type Fetched, type Log, readerAccept } from "./fetching.ts";
-import { type Health, judgeAnswer } from "./page-health.ts";
-import { inOrder, type Listing, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
+import { type Health, judgeAnswer, judgeProblem } from "./page-health.ts";
+import { pageIn } from "./reading.ts";
+import { inOrder, type Listing, mayBePage, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Maximum number of link targets to test in one run, and how many of them may be on other sites. */
 const maxTargets = 150;
@@ -14,6 +16,7 @@ const elsewhereMs = 6000;
 /** Pages that need sign-in or are only meant for maintainers, so their status says nothing. */
 const privatePlaces =
   /\/(login|signin|sign-in|signup|sign-up|account|settings|edit|issues\/new|new\/choose|compare|dashboard)(\/|$)/i;
+const signInText = /^(sign|log)[ -]?(in|up|on)$/i;
 /** Reserved example names (RFC 2606), and addresses of the reader's own machine. */
 const exampleHosts =
   /(^|\.)(example(\.(com|org|net))?|test|invalid|local|localhost|internal)$|^(127\.|0\.0\.0\.0|\[::1?\]|10\.|192\.168\.)/i;
@@ -21,7 +24,8 @@ const exampleHosts =
 /** Where a link occurs: a page, an llms.txt or a sitemap. */
 type Place = Pick<ReadPage, "url" | "markdown"> & { by: "link" | Listing["by"] };
 type Target = { url: string; foundOn: Place; text: string; own: boolean };
-type Finding = { target: Target; state: "alive" | "dead" | "unknown"; why: string; health?: Health };
+type Answered = { target: Target; got: Fetched };
+type Finding = { target: Target; state: "alive" | "bad" | "unknown"; why: string; health?: Health };
 
 /** Tests the targets of page links, each target once per session, and the site's own first. Adds to `tested`. */
 export async function* checkLinks(session: Session, from: ReadPage[], tested: Set<string>): Steps {
@@ -56,17 +60,17 @@ export async function* checkLists(session: Session, tested: Set<string>): Steps 
 async function testAll(session: Session, links: Omit<Target, "own">[], tested: Set<string>, foreign: number, log: Log) {
   const { targets, left } = collect(session, links, tested, foreign);
   const [own, elsewhere] = [targets.filter((target) => target.own), targets.filter((target) => !target.own)];
-  const ofSite = await inOrder(own, atOnce, log, (target, part) => test(session, target, part));
+  const answers = await inOrder(own, atOnce, log, (target, part) => test(session, target, part));
   const hosts = [...Map.groupBy(elsewhere, ({ url }) => new URL(url).host).values()];
   const untilMs = session.context.now() + elsewhereMs;
   const ofOthers = await inOrder(hosts, atOnce, log, (host, part) => testHost(session, host, untilMs, part));
-  const findings = [...ofSite, ...ofOthers.flat()];
+  const findings = [...answers.map(toFinding), ...ofOthers.flat()];
   const cutOff = findings.filter(({ why }) => why === "cut").length;
   const count = (state: Finding["state"]) => findings.filter((finding) => finding.state === state).length;
   const output = {
     targets: targets.length,
     alive: count("alive"),
-    dead: count("dead"),
+    dead: findings.filter(({ health }) => health?.status === "fail").length,
     notJudged: count("unknown"),
     notTried: left + cutOff,
   };
@@ -86,11 +90,12 @@ function collect(
     if (!URL.canParse(link.url)) continue;
     const url = link.url.replace(/#.*$/s, "");
     const isOwn = session.origins.has(new URL(url).origin);
-    if (!mayBeTested(url, isOwn) || seen.has(pageKey(url)) || tested.has(pageKey(url))) continue;
+    if (!mayBeTested(url, isOwn) || isPrivate(link) || seen.has(pageKey(url)) || tested.has(pageKey(url))) continue;
     seen.add(pageKey(url));
     (isOwn ? own : elsewhere).push({ ...link, url, own: isOwn });
   }
-  const targets = [...own.slice(0, maxTargets - Math.min(foreign, elsewhere.length)), ...elsewhere.slice(0, foreign)];
+  const others = elsewhere.slice(0, foreign);
+  const targets = [...own.slice(0, Math.max(0, maxTargets - tested.size - others.length)), ...others];
   for (const { url } of targets) tested.add(pageKey(url));
   return { targets, left: own.length + elsewhere.length - targets.length };
 }
@@ -101,7 +106,9 @@ async function testHost(session: Session, targets: Target[], untilMs: number, lo
   let isSilent = false;
   for (const target of targets) {
     const isCut = isSilent || session.context.now() >= untilMs;
-    const finding: Finding = isCut ? { target, state: "unknown", why: "cut" } : await test(session, target, log);
+    const finding: Finding = isCut
+      ? { target, state: "unknown", why: "cut" }
+      : toFinding(await test(session, target, log));
     isSilent ||= noAnswer.has(finding.why);
     findings.push(finding);
   }
@@ -112,19 +119,23 @@ const noAnswer = new Set(["dns", "unreachable", "timeout", "tls", "refused"]);
 
 function mayBeTested(address: string, own: boolean): boolean {
   if (!/^https?:\/\//i.test(address) || /[<>{}$]|%7B|%3C/i.test(address)) return false;
-  const { hostname, pathname, username } = new URL(address);
-  return username === "" && !privatePlaces.test(pathname) && (own || !exampleHosts.test(hostname));
+  const { hostname, username } = new URL(address);
+  return username === "" && (own || !exampleHosts.test(hostname));
 }
 
+/** Whether a link leads to the product's sign-in or to a place behind it, and not to docs. */
+export const isPrivate = ({ url, text }: { url: string; text: string }): boolean =>
+  privatePlaces.test(new URL(url).pathname) || signInText.test(text.trim());
+
 /**
- * Sends a HEAD request; a target is dead only if a GET request confirms it. An unreachable host proves nothing, unless
- * it is the site's own.
+ * Pages of the site are read, which also finds those that can't be. For others, a HEAD request comes first; a target is
+ * dead only if a GET request confirms it. An unreachable host proves nothing, unless it is the site's own.
  */
-async function test(session: Session, target: Target, log: Log): Promise<Finding> {
+async function test(session: Session, target: Target, log: Log): Promise<Answered> {
   const { fetching, origins } = session;
   const ownByName = origins.has(new URL(target.url).origin);
   const barred = ownByName ? await fetching.barred(target.url, log) : null;
-  if (barred) return { target, state: "unknown", why: barred.kind };
+  if (barred) return { target, got: barred };
   const ask = {
     url: target.url,
     provenance: target.foundOn.by,
@@ -133,28 +144,33 @@ async function test(session: Session, target: Target, log: Log): Promise<Finding
     accept: readerAccept,
     ...(!target.own && { timeoutMs: elsewhereRequestMs }),
   };
+  if (target.own && mayBePage(target.url, origins)) return { target, got: await fetching.get(ask, log) };
   const head = await fetching.get({ ...ask, method: "HEAD" }, log);
-  if (!head.ok && head.kind === "redirect") return { target, ...judge(target, head) };
-  if (head.ok && head.response.status < 400) return { target, state: "alive", why: "" };
-  const got =
-    head.ok || head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"))
-      ? await fetching.get(ask, log)
-      : head;
-  return { target, ...judge(target, got) };
+  const isUnclear = head.ok
+    ? head.response.status >= 400
+    : head.kind === "protocol" || (target.own && (head.kind === "timeout" || head.kind === "unreachable"));
+  return { target, got: isUnclear ? await fetching.get(ask, log) : head };
 }
 
+/** Parses pages, so it runs after all requests: otherwise their response times would include it. */
+const toFinding = ({ target, got }: Answered): Finding => ({ target, ...judge(target, got) });
+
 function judge(target: Target, got: Fetched): Omit<Finding, "target"> {
-  if (got.ok && got.response.status < 400) return { state: "alive", why: "" };
+  if (got.ok && got.response.status < 400) {
+    const page = target.own ? pageIn(got) : null;
+    const health = target.own ? (judgeAnswer(target.url, got) ?? (page && judgeProblem(page))) : null;
+    return health === null ? { state: "alive", why: "" } : { state: "bad", why: health.id, health };
+  }
   if (!got.ok && got.kind === "too_large") return { state: "alive", why: "" };
   const why = got.ok ? `status ${got.response.status}` : got.kind;
   const gone = got.ok && (got.response.status === 404 || got.response.status === 410);
   // How another site treats strangers, or that it is down, says nothing about these docs.
   const health = target.own || gone ? judgeAnswer(target.url, got) : null;
-  return health === null ? { state: "unknown", why } : { state: "dead", why, health };
+  return health === null ? { state: "unknown", why } : { state: "bad", why, health };
 }
 
 function toChecks(findings: Finding[]): Check[] {
-  const dead = findings.flatMap(toDead);
+  const bad = findings.flatMap(toBad);
   const alive = Map.groupBy(
     findings.filter(({ state }) => state === "alive"),
     ({ target }) => target.foundOn.url,
@@ -174,7 +190,7 @@ function toChecks(findings: Finding[]): Check[] {
       quote: null,
     }),
   );
-  return [...dead, ...passed];
+  return [...bad, ...passed];
 }
 
 const lists: Partial<Record<Provenance, { id: string; message: string }>> = {
@@ -190,7 +206,7 @@ export function ofEntry(health: Health, by: Provenance): Health {
     : health;
 }
 
-function toDead({ target: { url, foundOn, text }, health }: Finding): Check[] {
+function toBad({ target: { url, foundOn, text }, health }: Finding): Check[] {
   if (!health) return [];
   return [
     {
@@ -203,6 +219,14 @@ function toDead({ target: { url, foundOn, text }, health }: Finding): Check[] {
       quote: text || url,
     },
   ];
+}
+
+/** Reports how to correct the dead links, as far as the pages that were read show it. */
+export async function* correctLinks({ fetching, pages, surveyed, listed }: Session): Steps {
+  const read = [...pages, ...surveyed].filter(({ problem }) => problem === null);
+  const lists = listed.map(({ at, text }) => ({ url: at, title: "", markdown: text }));
+  const edits = linkEdits(fetching.dead(), read, lists);
+  if (edits.length > 0) yield { type: "milestone", name: "dead_links", detail: { edits } };
 }
 
 /** The line of a page's Markdown that contains a link to the URL; null if unknown. */

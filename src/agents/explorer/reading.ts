@@ -1,8 +1,8 @@
 import { pageKey } from "../../net/page-key.ts";
 import { readRetryAfter } from "../../net/retry-after.ts";
 import type { AgentEvent, Provenance } from "../agent.ts";
-import { isReadable, readPage } from "../page.ts";
-import { type MissKind, readerAccept } from "./fetching.ts";
+import { isReadable, type Page, readPage } from "../page.ts";
+import { type Fetched, type MissKind, readerAccept } from "./fetching.ts";
 import { cut, error, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
 
 /** Result of opening a URL. `page` is set if there was something to read, even with problems. */
@@ -10,6 +10,16 @@ export type Opened =
   | { page: ReadPage; status: number; miss: null }
   | { page: null; status: number; miss: null; message: string; retryAfterMs?: number | null }
   | { page: null; status: null; miss: MissKind; message: string };
+
+const parsed = new WeakMap<Fetched, Page>();
+
+/** The page in a response, parsed once; null if the response isn't a page. */
+export function pageIn(got: Fetched): Page | null {
+  if (!got.ok || got.response.status < 200 || got.response.status > 299 || !isReadable(got.contentType)) return null;
+  const known = parsed.get(got) ?? readPage(got.response.url, got.contentType, got.text());
+  parsed.set(got, known);
+  return known;
+}
 
 const excerptLength = 2000;
 /** Not a failure: the URL must not be requested. */
@@ -55,7 +65,8 @@ export async function* openPage(
         value: { page: null, status, miss: null, message, retryAfterMs },
       };
     }
-    if (!isReadable(got.contentType)) {
+    const read = pageIn(got);
+    if (read === null) {
       const message = `${url} is ${got.contentType}, which is not a page`;
       return {
         ok: false,
@@ -64,7 +75,7 @@ export async function* openPage(
       };
     }
     const page: ReadPage = {
-      ...readPage(answered, got.contentType, got.text()),
+      ...read,
       addresses: [...new Set([url.replace(/#.*$/s, ""), ...redirects, answered])],
     };
     session.pages.push(page);

@@ -1,6 +1,6 @@
 import type { Check } from "../agent.ts";
 import type { CodeSample } from "../page.ts";
-import { judgePython, withoutPrompts } from "./python-samples.ts";
+import { bracketLanguages, judgeBrackets, withoutPrompts } from "./bracket-samples.ts";
 import { lineAt, type Verdict } from "./sample-verdict.ts";
 import { headingAbove, notation } from "./sections.ts";
 import { cut, type ReadPage, type Session, type Steps, useTool } from "./session.ts";
@@ -20,7 +20,13 @@ const families = {
   json: ["json"],
   yaml: ["yaml", "yml"],
   shell: ["sh", "bash", "shell", "zsh"],
+  toml: ["toml"],
   python: ["python", "py", "python3", "py3", "pycon"],
+  go: ["go", "golang"],
+  java: ["java"],
+  rust: ["rust", "rs"],
+  cpp: ["c", "cpp", "c++", "cc", "h", "hpp"],
+  php: ["php"],
   session: ["console", "terminal", "shell-session", "shellsession", "sh-session", "bash-session"],
 };
 type Family = keyof typeof families;
@@ -55,7 +61,9 @@ function parse(family: Family, code: string): Verdict | Promise<Verdict> {
   if (family === "script") return judgeScript(code);
   if (family === "json") return judgeJson(code);
   if (family === "yaml") return judgeYaml(code);
-  if (family === "python") return judgePython(code);
+  if (family === "toml") return judgeToml(code);
+  const language = bracketLanguages.find((each) => each === family);
+  if (language) return judgeBrackets(language, code);
   if (family === "session") return judgeSession(code);
   return judgeCommands(code);
 }
@@ -172,6 +180,19 @@ function judgeYaml(code: string): Verdict {
     const tab = code.split("\n").findIndex((line) => /^ *\t+ *\S/.test(line));
     const message = caught instanceof Error ? caught.message.replace(/^YAML Parse error: /, "") : String(caught);
     return { broken: true, message, line: tab >= 0 ? tab + 1 : 1 };
+  }
+}
+
+/** A key may be repeated in alternatives, so only syntax errors count. */
+function judgeToml(code: string): Verdict {
+  try {
+    Bun.TOML.parse(code);
+    return fine;
+  } catch (caught) {
+    const { message = String(caught), position } = caught as { message?: string; position?: { line?: number } };
+    return /redefin|duplicate|already/i.test(message)
+      ? null
+      : { broken: true, message: message.replace(/^TOML Parse error: /, ""), line: position?.line ?? 1 };
   }
 }
 

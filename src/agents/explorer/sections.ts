@@ -27,6 +27,8 @@ export type Match = {
   nameShare: number;
   /** Its bm25 score relative to the best section. */
   fit: number;
+  /** The same shares by weights that don't depend on how many pages contain a word, for the score. */
+  even: { share: number; headingShare: number };
   terms: Term[];
   /** Terms in its title and headings. */
   named: Term[];
@@ -43,6 +45,11 @@ const passage = 200;
 const asSynonym = 0.85;
 /** Weight of the product's name relative to an equally common word. */
 const productName = 0.3;
+/**
+ * Even weights: of a word that the docs never contain, and of one that has synonyms, like most verbs. They don't use
+ * rarity, so that docs never score better because words were removed from other pages.
+ */
+const even = { unseen: 3, common: 0.6 };
 
 /** Headings of sections for other readers, without samples to copy. */
 export const notation = /^(\d+\.)*\s*synopsis$/i;
@@ -152,23 +159,36 @@ export function createSectionIndex(terms: Term[]): SectionIndex & Disposable {
   let pages = 0;
 
   function rarity({ stem }: Term): number {
-    const product = pages >= 3 && inTitles.get(stem)! >= 0.7 * pages;
-    return Math.log(1 + (pages + 1) / (inPages.get(stem)! + 1)) * (product ? productName : 1);
+    return Math.log(1 + (pages + 1) / (inPages.get(stem)! + 1)) * nameFactor(stem);
+  }
+
+  const nameFactor = (stem: string) => (pages >= 3 && inTitles.get(stem)! >= 0.7 * pages ? productName : 1);
+
+  const evenWeight = ({ stem, alternatives }: Term) =>
+    (inPages.get(stem) ? 1 : even.unseen) * (alternatives.size > 0 ? even.common : 1) * nameFactor(stem);
+
+  /** Compares sets of terms with the goal by the weights of its terms; those in `exact` occur literally. */
+  function compareBy(weights: number[], exact: number) {
+    const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
+    const worth = weights.map((weight, index) => weight * (exact & (1 << index) ? 1 : asSynonym));
+    const shareOf = (mask: number) =>
+      worth.reduce((sum, weight, index) => sum + (mask & (1 << index) ? weight : 0), 0) / total;
+    const bestOf = (masks: number[]) =>
+      masks.reduce((top, mask) => (shareOf(mask) > shareOf(top) ? mask : top), masks[0] ?? 0);
+    return { shareOf, bestOf };
   }
 
   function toMatch({ section, passages, headings, name, exact, held }: (typeof all)[number], fit: number): Match {
-    const weights = terms.map(rarity);
-    const total = weights.reduce((sum, weight) => sum + weight, 0) || 1;
-    const worth = (index: number) => weights[index]! * (exact & (1 << index) ? 1 : asSynonym);
-    const shareOf = (mask: number) =>
-      terms.reduce((sum, _, index) => sum + (mask & (1 << index) ? worth(index) : 0), 0) / total;
-    const best = passages.reduce((top, mask) => (shareOf(mask) > shareOf(top) ? mask : top), passages[0] ?? 0);
+    const { shareOf, bestOf } = compareBy(terms.map(rarity), exact);
+    const best = bestOf(passages);
+    const evenly = compareBy(terms.map(evenWeight), exact);
     return {
       section,
       share: shareOf(best),
       headingShare: shareOf(headings),
       nameShare: shareOf(name),
       fit,
+      even: { share: evenly.shareOf(evenly.bestOf(passages)), headingShare: evenly.shareOf(headings) },
       terms: termsIn(best),
       named: termsIn(headings),
       missing: termsIn(~best),

@@ -20,8 +20,8 @@ export type Session = {
   context: AgentContext;
   fetching: Fetching;
   terms: Term[];
-  /** How many things the goal requires. */
-  parts: number;
+  /** The terms of each thing that the goal requires. */
+  parts: Term[][];
   /** In reading order, including pages with problems. */
   pages: ReadPage[];
   /** Pages read by the survey after the search; none of them is in `pages`. */

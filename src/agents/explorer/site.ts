@@ -2,6 +2,7 @@ import type { CheckContext, CheckResult } from "afdocs";
 import type { Check, CheckGroup } from "../agent.ts";
 import { advice } from "./advice.ts";
 import type { Fetching, Log } from "./fetching.ts";
+import { isNestedTooDeeply, maxNesting } from "./nesting.ts";
 import { cut, inOrder, type Session, type Steps, useTool } from "./session.ts";
 
 /** Maximum number of pages per site for static checks, and of llms.txt links that they follow. */
@@ -29,7 +30,9 @@ export async function* checkSites(session: Session): Steps {
   for (const [origin, pages] of [...sites].slice(0, maxSites)) {
     const urls = pages.map(({ url }) => url).slice(0, maxPages);
     yield* useTool(session, "check_site", { origin, pages: urls.length }, async (log) => {
-      const checks = await runSite(session, urls, log);
+      const afdocs = await openChecks(urls);
+      if (afdocs === null) return { ok: false, output: { origin, message: blockedMessage(origin) }, value: undefined };
+      const checks = await runSite(session, afdocs, urls, log);
       const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
       const output = { origin, pass: count("pass"), warn: count("warn"), fail: count("fail"), skip: count("skip") };
       return { ok: true, output, checks, value: undefined };
@@ -37,21 +40,36 @@ export async function* checkSites(session: Session): Steps {
   }
 }
 
-async function runSite(session: Session, urls: string[], log: Log): Promise<Check[]> {
-  const { createContext, getChecksSorted } = await import("afdocs");
+const blockedMessage = (origin: string) =>
+  `The site was not checked, because fetch blocks port ${new URL(origin).port}. Serve the docs on another port.`;
+
+/** null: fetch blocks the port of the site. */
+async function openChecks(urls: string[]): Promise<CheckContext | null> {
+  const { createContext } = await import("afdocs");
+  try {
+    return createContext(commonFolder(urls), {
+      requestDelay: 0,
+      maxConcurrency: atOnce,
+      maxLinksToTest: maxLinks,
+      samplingStrategy: "curated",
+      curatedPages: urls,
+      networkContext: "cloud",
+    });
+  } catch (caught) {
+    // afdocs marks this error only by its text.
+    if (caught instanceof Error && caught.message.includes("blocked-port list")) return null;
+    throw caught;
+  }
+}
+
+async function runSite(session: Session, afdocs: CheckContext, urls: string[], log: Log): Promise<Check[]> {
+  const { getChecksSorted } = await import("afdocs");
   const { getCheckProportion, CHECK_WEIGHTS } = await import("afdocs/scoring");
   const { fetching, context } = session;
   const base = commonFolder(urls);
-  const afdocs = createContext(base, {
-    requestDelay: 0,
-    maxConcurrency: atOnce,
-    maxLinksToTest: maxLinks,
-    samplingStrategy: "curated",
-    curatedPages: urls,
-    networkContext: "cloud",
-  });
   const needless = (await allMarkdown(fetching, urls, log)) ? ofHtmlSites : new Set<string>();
   const checks: Check[] = [];
+  const deep = new Set<string>();
   for (const definition of getChecksSorted()) {
     context.signal.throwIfAborted();
     const weight = CHECK_WEIGHTS[definition.id];
@@ -59,7 +77,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
     const plain = { id: definition.id, category: definition.category };
     const own: Log = { id: log.id, events: [] };
     const kept: Kept = new Set();
-    afdocs.http = toHttp(fetching, afdocs, own, kept);
+    afdocs.http = toHttp(fetching, afdocs, own, { kept, deep });
     const missed = fetching.cuts();
     const skip = (message: string): CheckResult => ({ ...plain, status: "skip", message });
     const result = !fetching.open()
@@ -85,7 +103,7 @@ async function runSite(session: Session, urls: string[], log: Log): Promise<Chec
         : settled;
     checks.push(toCheck(reported, share?.proportion ?? 0, weight.weight, base, urls));
   }
-  return checks;
+  return [...checks, ...urls.filter((url) => deep.has(url)).map(toDepthCheck)];
 }
 
 const sortKey = (event: Log["events"][number]) =>
@@ -134,11 +152,19 @@ function nothingToSee({ id, status, details }: CheckResult): boolean {
     : !details?.totalGroupsFound;
 }
 
-/** Why requests of a check were not sent. */
-type Kept = Set<"robots.txt disallows" | "this service may not reach">;
+/** Why a check got no response to a request. */
+type Kept = Set<"robots.txt disallows" | "this service may not reach" | "elements are nested too deeply at">;
 
-/** Our network access in the interface of afdocs. `kept` receives the reason if a request wasn't sent. */
-function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kept: Kept): CheckContext["http"] {
+/**
+ * Our network access in the interface of afdocs. `kept` receives the reason if it gets no response, `deep` the URLs of pages that it would
+ * take too long to parse.
+ */
+function toHttp(
+  fetching: Fetching,
+  { fetchLedger }: CheckContext,
+  log: Log,
+  { kept, deep }: { kept: Kept; deep: Set<string> },
+): CheckContext["http"] {
   return {
     fetch: async (url, { method = "GET", headers = {}, redirect } = {}) => {
       const accept = Object.entries(headers).find(([name]) => name.toLowerCase() === "accept")?.[1];
@@ -175,6 +201,11 @@ function toHttp(fetching: Fetching, { fetchLedger }: CheckContext, log: Log, kep
       };
       fetchLedger?.onRecord(kind);
       const text = got.text().slice(0, maxText);
+      if (isNestedTooDeeply(text)) {
+        kept.add("elements are nested too deeply at");
+        deep.add(url);
+        throw new Error(depthMessage(url));
+      }
       fetchLedger?.onBody(kind, text, got.contentType ?? "");
       return {
         ok: status >= 200 && status < 300,
@@ -209,6 +240,23 @@ function toCheck(result: CheckResult, share: number, weight: number, base: strin
     quote: null,
   };
 }
+
+const depthMessage = (url: string) =>
+  `${url} has more than ${maxNesting} elements that are inside each other or never closed, so programs may fail to read it`;
+
+const toDepthCheck = (url: string): Check => ({
+  id: "nesting-depth",
+  group: "page",
+  status: "fail",
+  share: 0,
+  weight: 1,
+  subject: url,
+  url,
+  line: null,
+  message: depthMessage(url),
+  fix: "Close every element, and put fewer elements inside each other.",
+  quote: null,
+});
 
 /** The worst page, for a check that looks at several pages. */
 function firstCulprit({ details }: CheckResult, urls: string[]): string | null {

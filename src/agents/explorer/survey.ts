@@ -1,16 +1,16 @@
 import { pageKey } from "../../net/page-key.ts";
 import type { AgentEvent, Check, Provenance } from "../agent.ts";
-import { isReadable, readPage } from "../page.ts";
 import { type Fetched, type Log, readerAccept } from "./fetching.ts";
 import type { Frontier } from "./frontier.ts";
-import { lineOf, ofEntry } from "./links.ts";
+import { isPrivate, lineOf, ofEntry } from "./links.ts";
 import { judgeAnswer, judgeProblem } from "./page-health.ts";
+import { pageIn } from "./reading.ts";
 import type { SectionIndex } from "./sections.ts";
 import { cut, mayBePage, type ReadPage, type Session, type Steps, thought, useTool } from "./session.ts";
 import { digest } from "./walk.ts";
 
 /** Maximum number of pages to read after the search. */
-const maxPages = 25;
+const maxPages = 80;
 /**
  * Number of pages chosen per round, from what is known then. Half are chosen because their link matches the goal: they
  * may answer it better.
@@ -65,7 +65,7 @@ function chooseStops(
   const stops: Stop[] = [];
   const add = (stop: Stop, limit = most) => {
     const key = pageKey(stop.url);
-    if (stops.length >= limit || known.has(key) || !mayBePage(stop.url, session.origins)) return;
+    if (stops.length >= limit || known.has(key) || !mayBePage(stop.url, session.origins) || isPrivate(stop)) return;
     known.add(key);
     stops.push({ ...stop, url: stop.url.replace(/#.*$/s, "") });
   };
@@ -133,14 +133,9 @@ async function* readStop(session: Session, stop: Stop, got: Fetched, events: Age
   return yield* useTool<ReadPage | null>(session, "survey_page", { url, foundOn, needed }, async (log) => {
     log.events.push(...events.map((event) => (event.type === "http" ? { ...event, id: log.id } : event)));
     const answered = judgeAnswer(url, got);
-    const success = got.ok && got.response.status >= 200 && got.response.status < 300;
+    const read = pageIn(got);
     const page: ReadPage | null =
-      success && isReadable(got.contentType)
-        ? {
-            ...readPage(got.response.url, got.contentType, got.text()),
-            addresses: [...new Set([url, ...got.response.redirects, got.response.url])],
-          }
-        : null;
+      got.ok && read ? { ...read, addresses: [...new Set([url, ...got.response.redirects, got.response.url])] } : null;
     const problem = page && judgeProblem(page);
     const checks = [answered, problem]
       .filter((health) => health !== null)

@@ -39,14 +39,19 @@ async function* openStarts(session: Session, frontier: Frontier, index: SectionI
   return opened;
 }
 
-/** Without any response there is nothing to evaluate: the run fails, not the docs. */
+/**
+ * If no start URL responds, or all ask to come back later, there is nothing to evaluate: the run fails, not the docs. An
+ * error page or a redirect loop is a response, so it becomes a finding.
+ */
 function failIfNothingAnswered(opened: Start[]): void {
   const tried = opened.filter(({ result }) => result.miss !== "cut");
-  const broken = tried.filter(({ result }) => result.miss !== null || isServerError(result.status));
+  const broken = tried.filter(({ result: { miss, status } }) =>
+    miss === null ? isTemporary(status) : miss !== "redirect",
+  );
   if (tried.length === 0 || broken.length < tried.length) return;
   const retryable = broken.some(
     ({ result: { miss, status } }) =>
-      isServerError(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
+      isTemporary(status) || miss === "dns" || miss === "unreachable" || miss === "timeout" || miss === "tls",
   );
   // All of them are retried, so wait as long as the longest Retry-After.
   const retryAfterMs = Math.max(
@@ -72,7 +77,8 @@ function unreadable({ url, result }: Start, others: number, again?: AgentFailure
   return new AgentFailure("infrastructure", `${message.replace(/\.$/, "")}.${more}`, again);
 }
 
-const isServerError = (status: number | null) => status !== null && (status >= 500 || status === 429);
+/** Too many requests, a gateway without its server, or maintenance. */
+const isTemporary = (status: number | null) => status !== null && [429, 502, 503, 504].includes(status);
 
 async function* readMaps(session: Session, frontier: Frontier): Steps {
   const origins = new Map<string, string>();
@@ -120,6 +126,7 @@ async function* follow(session: Session, frontier: Frontier, index: SectionIndex
     frontier.forget(opened.page.url);
     if (readBefore(session, opened.page)) {
       pages.splice(pages.indexOf(opened.page), 1);
+      yield { type: "milestone", name: "page_repeated", detail: { url: opened.page.url } };
       continue;
     }
     best = yield* digest(session, frontier, index, opened.page);

@@ -22,11 +22,18 @@ const said = [
   /\b(?:does not|doesn['’]t|will not|won['’]t|cannot|can['’]t|fails to) (?:be )?(?:parsed?|compiled?)\b/i,
 ];
 
+let split: { text: string; lines: string[] } = { text: "", lines: [] };
+
+/** The lines of a text. All samples of a page come in a row, so caching the last text is enough. */
+function linesOf(text: string): string[] {
+  if (split.text !== text) split = { text, lines: text.split("\n") };
+  return split.lines;
+}
+
 /** Whether the heading above a sample, or the sentence right before it, says that the sample is intentionally wrong. */
 export function isShownAsWrong(page: ReadPage, sample: CodeSample): boolean {
   if (label.test(headingAbove(page, sample))) return true;
-  const before = page.markdown
-    .split("\n")
+  const before = linesOf(page.markdown)
     .slice(Math.max(0, sample.line - 8), sample.line - 1)
     .map((line) => line.trim())
     .filter((line) => line !== "" && !/^(`{3,}|~{3,})[^`]*$/.test(line) && !/^#{1,6}\s/.test(line));

@@ -17,7 +17,11 @@ type Options = {
 };
 
 /** `silenceMs` and `drainMs` default to the gateway's values. */
-type SessionOptions = AccountOptions & Partial<CallOptions>;
+type SessionOptions = AccountOptions &
+  Partial<CallOptions> & {
+    /** Files that the run may fetch from `/files/<name>`, for an agent on another machine. */
+    files?: Record<string, Uint8Array | null>;
+  };
 
 /** A run's access to its model: `http://gateway/<provider>/…` over the socket, the token in the provider's own header. */
 export type GatewaySession = {
@@ -41,8 +45,21 @@ export function createGateway({
   drainMs = 10_000,
   maxFailures = 5,
 }: Options) {
-  const sessions = new Map<string, { digest: Buffer; answer: (request: Request) => Promise<Response> }>();
+  const sessions = new Map<
+    string,
+    { digest: Buffer; files: Record<string, Uint8Array | null>; answer: (request: Request) => Promise<Response> }
+  >();
   let listening: { server: Bun.Server<undefined>; folder: string; socketPath: string } | undefined;
+
+  /** Answers a request of a run. */
+  function answer(request: Request): Response | Promise<Response> {
+    const token = tokenOf(request.headers);
+    const session = sessions.get(token.split(".", 1)[0] ?? "");
+    if (!session || !timingSafeEqual(session.digest, digestOf(token)))
+      return refusal(401, "the token does not belong to a run in progress", "unauthorized");
+    const file = request.method === "GET" && session.files[/\/files\/(\w+)$/.exec(request.url)?.[1] ?? ""];
+    return file ? new Response(file as Uint8Array<ArrayBuffer>) : session.answer(request);
+  }
 
   function listen() {
     const { folder, socketPath } = makeSocketFolder("gateway");
@@ -51,13 +68,7 @@ export function createGateway({
       // Typed for TCP only, but unix sockets also close idle connections without it.
       ...({ idleTimeout: 0 } as object),
       maxRequestBodySize: maxBodyBytes,
-      fetch: (request): Response | Promise<Response> => {
-        const token = tokenOf(request.headers);
-        const session = sessions.get(token.split(".", 1)[0] ?? "");
-        if (!session || !timingSafeEqual(session.digest, digestOf(token)))
-          return refusal(401, "the token does not belong to a run in progress", "unauthorized");
-        return session.answer(request);
-      },
+      fetch: answer,
     });
     return { server, folder, socketPath };
   }
@@ -67,7 +78,7 @@ export function createGateway({
     listening ??= listen();
     const id = randomBytes(9).toString("base64url");
     const token = `${id}.${randomBytes(32).toString("base64url")}`;
-    const { answer, spent, warn, close } = createModelSession(
+    const { spent, warn, close, ...calls } = createModelSession(
       {
         model: options.model,
         silenceMs: options.silenceMs ?? silenceMs,
@@ -75,7 +86,7 @@ export function createGateway({
       },
       createCallAccount(options, { now, maxFailures }),
     );
-    sessions.set(id, { digest: digestOf(token), answer });
+    sessions.set(id, { digest: digestOf(token), files: options.files ?? {}, answer: calls.answer });
     return {
       token,
       socketPath: listening.socketPath,
@@ -89,6 +100,7 @@ export function createGateway({
   }
 
   return {
+    answer,
     openSession,
     /** Closes every connection. Close the sessions first. */
     async close(): Promise<void> {

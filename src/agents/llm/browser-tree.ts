@@ -20,7 +20,7 @@ const unseen = new Set(["InlineTextBox", "ListMarker", "LineBreak"]);
 const states = "checked pressed disabled expanded selected required readonly invalid".split(
   " ",
 ) as (keyof SerializedAXNode)[];
-/** Short elements may be clickable, whatever their type. */
+/** Short elements of any type may be clickable. */
 const labelChars = 60;
 const maxNameChars = 2000;
 

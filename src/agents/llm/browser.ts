@@ -1,8 +1,8 @@
 import type { ElementHandle, Page } from "puppeteer-core/internal/puppeteer-core-browser.js";
 import { z } from "zod";
 import { createHostList } from "../../net/hosts.ts";
+import { failureHeader } from "../../net/tunnels.ts";
 import type { Means } from "../agent.ts";
-import { failureHeader } from "../egress/headers.ts";
 import { addressesOf, type Task } from "../task.ts";
 import { BrowserLost, createBrowsing } from "./browser-page.ts";
 import type { Happened } from "./browser-setup.ts";

@@ -1,3 +1,4 @@
+import type { Skill } from "../sandbox/skills.ts";
 import type { Task } from "../task.ts";
 
 /** The system prompt. */
@@ -32,11 +33,21 @@ export const toAssignment = ({ text, endGoal, startUrls, productUrl }: Task): st
     .filter(Boolean)
     .join("\n\n");
 
-/** The first user message: the task, and AGENTS.md, which coding agents read by themselves. */
-export const toFirstMessage = (task: Task): string => {
+/** Where the agent finds its skills, relative to the workspace. */
+export const skillsFolder = ".agents/skills";
+
+/** The first user message: the task, and AGENTS.md and the skills, which coding agents read by themselves. */
+export const toFirstMessage = (task: Task, skills: Skill[]): string => {
   const { instructions } = task.workspace ?? {};
   return [
     toAssignment(task),
     ...(instructions ? [`AGENTS.md, the instructions of the project in /workspace:\n${instructions}`] : []),
+    ...(skills.length > 0 ? [toSkillList(skills)] : []),
   ].join("\n\n");
 };
+
+const toSkillList = (skills: Skill[]): string =>
+  [
+    "Skills, each with instructions for certain tasks. If one fits the task, read its SKILL.md with read_file before you start:",
+    ...skills.map(({ name, description }) => `- ${name}: ${description} (/workspace/${skillsFolder}/${name}/SKILL.md)`),
+  ].join("\n");

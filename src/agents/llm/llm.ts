@@ -3,12 +3,13 @@ import { type Agent, type AgentContext, type AgentEvent, AgentFailure } from "..
 import { checkGoal, decideEnding, type Ending } from "../goal-checks.ts";
 import { createReader } from "../reader.ts";
 import { createRelayOpener } from "../relay/relay-opener.ts";
+import { inWorkspace } from "../sandbox/workspace.ts";
 import type { Task } from "../task.ts";
 import { setUpWorkspace, tellWorkspaceDiff } from "../workspace-setup.ts";
 import { browserTools } from "./browser.ts";
 import { createChannel } from "./channel.ts";
 import { forget, lessRoom, usualRoom } from "./context-window.ts";
-import { toFirstMessage, toInstructions } from "./instructions.ts";
+import { skillsFolder, toFirstMessage, toInstructions } from "./instructions.ts";
 import { toModel } from "./providers.ts";
 import { selfTools } from "./self-tools.ts";
 import { pauseAfter, type StepEnd, takeStep } from "./step.ts";
@@ -48,7 +49,10 @@ export function createModelAgent({ version }: { version: string }): Agent {
     preflight: () => [],
     run(task, context) {
       const channel = createChannel<AgentEvent>();
-      work(description, task, context, channel.push).then(channel.end, channel.fail);
+      inWorkspace(task, context, (inside) => work(description, task, inside, channel.push)).then(
+        channel.end,
+        channel.fail,
+      );
       return channel.items;
     },
   };
@@ -103,12 +107,21 @@ async function work(
   // Checks that pass before the agent starts aren't its achievement.
   const checking = { task, context, nextId, tell };
   const place = "workspace" in sandbox ? { task, sandbox, signal, tell } : null;
-  if (place) await setUpWorkspace(place, "AGENTS.md");
-  else if (task.workspace)
+  const prepared = place && (await setUpWorkspace(place, { contextFile: "AGENTS.md", skillsFolder }));
+  if (!place && task.workspace)
     throw new AgentFailure("infrastructure", `the workspace can't be set up: ${missing.join("; ")}`);
+  const { skills = [] } = prepared ?? {};
+  await using mcp = place && relay && (await openMcp({ ...place, openRelay: relay.open, version }));
+  Object.assign(specs, mcp?.tools);
+  missing.push(...(mcp?.missing ?? []));
+  if (prepared) {
+    const named = { skills: skills.map(({ name }) => name), mcpServers: mcp?.offered ?? [] };
+    const offered = { instructions: prepared.instructionChars > 0, ...named };
+    tell({ type: "milestone", name: "context_offered", detail: offered });
+  }
   await checkGoal(checking, "before");
-  const messages: ModelMessage[] = [{ role: "user", content: toFirstMessage(task) }];
-  const model = toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
+  const messages: ModelMessage[] = [{ role: "user", content: toFirstMessage(task, skills) }];
+  const model = await toModel(means.model, (limit) => notices.add(limitWords[limit] ?? limit));
   let fault: { error: unknown } | null = null;
   const onFault = (error: unknown) => (fault ??= { error });
   const sdkTools = toTools(specs, { nextId, signal, tell: count, onFault });
@@ -169,6 +182,13 @@ async function work(
   }
   if (place && hasWritten) await tellWorkspaceDiff(place);
   tell({ type: "end", ...(await decideEnding(ending, checking)) });
+}
+
+/** null: the workspace names no MCP servers. */
+async function openMcp(options: Parameters<typeof import("./mcp-tools.ts").openMcpTools>[0]) {
+  if (Object.keys(options.task.workspace?.mcpServers ?? {}).length === 0) return null;
+  const { openMcpTools } = await import("./mcp-tools.ts");
+  return await openMcpTools(options);
 }
 
 /**

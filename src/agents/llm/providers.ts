@@ -1,7 +1,3 @@
-import { createAnthropic } from "@ai-sdk/anthropic";
-import { createGoogle } from "@ai-sdk/google";
-import { createOpenAI } from "@ai-sdk/openai";
-import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import type { LanguageModel } from "ai";
 import { viaSocket } from "../../net/upstream.ts";
 import type { Means } from "../agent.ts";
@@ -11,13 +7,14 @@ import { nearHeader } from "../gateway/wire.ts";
 const beforeResponses = /^gpt-(3\.5|4)(-|$)/;
 
 /**
- * A model, reached through the gateway with a session token. `onNear` is called with each limit that a response reports
+ * A model, reached through the gateway with a session token. Loads the code of its provider only, because each takes as long to load as
+ * an agent's own. `onNear` is called with each limit that a response reports
  * as near.
  */
-export function toModel(
+export async function toModel(
   { provider, name, socketPath, token }: Means["model"],
   onNear: (limit: string) => void = () => {},
-): Exclude<LanguageModel, string> {
+): Promise<Exclude<LanguageModel, string>> {
   const settings = {
     apiKey: token,
     fetch: viaSocket(socketPath, ({ headers }) => {
@@ -26,11 +23,19 @@ export function toModel(
     }),
   };
   const base = `http://gateway/${provider}`;
-  if (provider === "anthropic") return createAnthropic({ ...settings, baseURL: `${base}/v1` })(name);
-  if (provider === "google") return createGoogle({ ...settings, baseURL: `${base}/v1beta` })(name);
+  if (provider === "anthropic") {
+    const { createAnthropic } = await import("@ai-sdk/anthropic");
+    return createAnthropic({ ...settings, baseURL: `${base}/v1` })(name);
+  }
+  if (provider === "google") {
+    const { createGoogle } = await import("@ai-sdk/google");
+    return createGoogle({ ...settings, baseURL: `${base}/v1beta` })(name);
+  }
   if (provider === "openai") {
+    const { createOpenAI } = await import("@ai-sdk/openai");
     const openai = createOpenAI({ ...settings, baseURL: `${base}/v1` });
     return beforeResponses.test(name) ? openai.chat(name) : openai.responses(name);
   }
+  const { createOpenAICompatible } = await import("@ai-sdk/openai-compatible");
   return createOpenAICompatible({ ...settings, name: provider, baseURL: `${base}/v1` })(name);
 }

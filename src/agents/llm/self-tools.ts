@@ -2,6 +2,9 @@ import { z } from "zod";
 import type { Outcome } from "../agent.ts";
 import { type Result, spec } from "./tool.ts";
 
+/** Models also send null or a list for such a field, which must not fail the call. */
+const extra = z.string().optional().catch(undefined);
+
 /** Tools with which the agent reports questions, friction and its result, which is passed to `onFinish`. */
 export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string }) => void) {
   return {
@@ -18,8 +21,8 @@ export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string 
       input: z.object({
         title: z.string(),
         severity: z.enum(["low", "medium", "high", "critical"]),
-        quote: z.string().optional(),
-        url: z.string().optional(),
+        quote: extra,
+        url: extra,
       }),
       run: async (): Promise<Result> => ({ ok: true, output: { noted: true } }),
     }),
@@ -28,7 +31,7 @@ export function selfTools(onFinish: (ending: { outcome: Outcome; reason: string 
       input: z.object({
         outcome: z.enum(["succeeded", "goal_not_met"]),
         summary: z.string(),
-        evidence: z.string().optional(),
+        evidence: extra,
       }),
       async run({ outcome, summary }): Promise<Result> {
         onFinish({ outcome, reason: summary.slice(0, 2000) });

@@ -1,4 +1,4 @@
-import { type Tool, tool } from "ai";
+import { type Schema, type Tool, tool } from "ai";
 import type { z } from "zod";
 import type { AgentEvent, Artefact } from "../agent.ts";
 
@@ -11,7 +11,7 @@ export type Call = { id: string; signal: AbortSignal; tell: (event: AgentEvent) 
 /** A tool of the model. `run` doesn't throw for mistakes of the model or failures of the target. */
 export type ToolSpec<I = unknown> = {
   description: string;
-  input: z.ZodType<I>;
+  input: z.ZodType<I> | Schema<I>;
   run: (input: I, call: Call) => Promise<Result>;
 };
 

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import type { Workspace } from "../agent.ts";
 import type { Relay } from "../relay/relay.ts";
 import { runCommand, stopReason } from "../sandbox/command.ts";
 import type { Task } from "../task.ts";
@@ -47,7 +48,7 @@ const outside = (path: string): Result => {
 
 /** The tools for commands and files. Each call runs a command in its own sandbox on the directory of the run. */
 export function workspaceTools(
-  workspace: string,
+  workspace: Workspace,
   openRelay: () => Promise<Relay>,
   { limits: { memoryBytes, workspaceBytes }, workspace: setup }: Task,
 ) {

@@ -1,5 +1,7 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import type { Workspace } from "../agent.ts";
+import { usageOf } from "./workspace.ts";
 
 export type SandboxLimits = {
   /** For all processes together, including files under /tmp, /home and /dev/shm. */
@@ -12,15 +14,6 @@ export type SandboxLimits = {
 
 /** A limit of the sandbox that was reached, in the format of a `limit` event. */
 export type LimitHit = { limit: "memory" | "processes" | "workspace_bytes"; value: number; unit: string };
-
-export type Cgroup = {
-  /** A process that writes its ID to all of these joins the group, and so do its children. */
-  entrances: string[];
-  /** The limit that was reached, if any. */
-  hit(): LimitHit | null;
-  /** Removes the group after its last process has exited. */
-  remove(): Promise<void>;
-};
 
 const watchMs = 250;
 const nearShare = 0.8;
@@ -41,111 +34,6 @@ const namesIn = (folder: string): string[] => {
   }
 };
 
-/**
- * Creates a control group (version 2 or 1) for one sandbox below the one of this process; null if that isn't possible.
- */
-export function createCgroup(limits: SandboxLimits): Cgroup | null {
-  const name = `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
-  const { memoryBytes, processes } = limits;
-  const v2 = parents("cgroup2", "").map((parent) => () => {
-    if (!/\bmemory\b.*\bpids\b/.test(read(join(parent, "cgroup.subtree_control"))))
-      writeFileSync(join(parent, "cgroup.subtree_control"), "+memory +pids", { flag: "r+" });
-    return [make(join(parent, name), { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes })];
-  });
-  const v1 = () => {
-    const [memory, pids] = [parents("cgroup", "memory")[0], parents("cgroup", "pids")[0]];
-    if (!memory || !pids) return [];
-    const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
-    return [make(join(memory, name), bounds), make(join(pids, name), { "pids.max": processes })];
-  };
-  for (const attempt of [...v2, v1]) {
-    try {
-      const folders = attempt();
-      if (folders.length > 0) return toCgroup([...new Set(folders)], limits);
-    } catch {
-      // Not writable: try the next kind.
-    }
-  }
-  return null;
-}
-
-/**
- * The folder of this process in a controller's hierarchy and, for version 2, its parent, because groups with children
- * may not contain processes.
- */
-function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
-  const mount = read("/proc/mounts")
-    .split("\n")
-    .map((line) => line.split(" "))
-    .find(
-      ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
-    );
-  const own = read("/proc/self/cgroup")
-    .split("\n")
-    .map((line) => line.split(":"))
-    .find(([, names = ""]) => (controller === "" ? names === "" : names.split(",").includes(controller)));
-  const at = mount?.[1];
-  if (!at || !own) return [];
-  const inside = join(at, own.slice(2).join(":"));
-  // In a container, the path may be the host's, which isn't visible here.
-  const folder = existsSync(inside) ? inside : at;
-  const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
-  const found = [folder, ...above];
-  for (const place of found) sweep(place);
-  return found;
-}
-
-/** Groups left behind by a killed service are empty by now. */
-function sweep(folder: string): void {
-  if (!existsSync(folder)) return;
-  for (const name of readdirSync(folder).filter((entry) => /^evald-\d+-[0-9a-f]{8}$/.test(entry))) {
-    if (existsSync(`/proc/${name.split("-")[1]}`)) continue;
-    try {
-      rmdirSync(join(folder, name));
-    } catch {
-      // Still in use, or owned by another user.
-    }
-  }
-}
-
-/** Names that end in `?` are optional. */
-function make(folder: string, bounds: Record<string, number>): string {
-  mkdirSync(folder);
-  try {
-    for (const [key, value] of Object.entries(bounds)) {
-      const file = join(folder, key.replace("?", ""));
-      if (existsSync(file) || !key.endsWith("?")) writeFileSync(file, String(value), { flag: "r+" });
-    }
-    return folder;
-  } catch (error) {
-    rmdirSync(folder);
-    throw error;
-  }
-}
-
-function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits): Cgroup {
-  const count = (pattern: RegExp, ...files: string[]) =>
-    folders.some((folder) => files.some((file) => Number(pattern.exec(read(join(folder, file)))?.[1] ?? 0) > 0));
-  return {
-    entrances: folders.map((folder) => join(folder, "cgroup.procs")),
-    hit() {
-      if (count(/^oom_kill (\d+)/m, "memory.events", "memory.oom_control"))
-        return { limit: "memory", value: memoryBytes, unit: "bytes" };
-      return count(/^max (\d+)/m, "pids.events") ? { limit: "processes", value: processes, unit: "processes" } : null;
-    },
-    async remove() {
-      for (let left = 40; left > 0; left--) {
-        try {
-          for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
-          return;
-        } catch {
-          await Bun.sleep(25);
-        }
-      }
-    },
-  };
-}
-
 /** The processes below a process. */
 function descendants(pid: number): string[] {
   const children = Map.groupBy(
@@ -157,13 +45,11 @@ function descendants(pid: number): string[] {
   return below(String(pid));
 }
 
-/** Memory of a process and its descendants, read from /proc, for machines without control groups. */
-function memoryBelow(pid: number): number {
+/** Memory of a process and its descendants, read from /proc. Without `withFiles`, it has no files in memory that are mapped. */
+function memoryBelow(pid: number, withFiles: boolean): number {
+  const counted = withFiles ? /^(?:RssAnon|RssShmem):\s+(\d+) kB/gm : /^RssAnon:\s+(\d+) kB/gm;
   const held = (of: string) =>
-    [...read(`/proc/${of}/status`).matchAll(/^(?:RssAnon|RssShmem):\s+(\d+) kB/gm)].reduce(
-      (sum, [, kib]) => sum + Number(kib) * 1024,
-      0,
-    );
+    [...read(`/proc/${of}/status`).matchAll(counted)].reduce((sum, [, kib]) => sum + Number(kib) * 1024, 0);
   return descendants(pid).reduce((sum, child) => sum + held(child), 0);
 }
 
@@ -215,21 +101,40 @@ function deletedBytes(pid: number, workspace: string): number {
   return sizes.values().reduce((sum, bytes) => sum + bytes, 0);
 }
 
-/** Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check. */
+export const roomOf = ({ workspaceBytes }: SandboxLimits): LimitHit => ({
+  ...{ limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" },
+});
+
+/**
+ * Enforces the limits that the kernel doesn't. Returns a function that stops it after a final check, and resolves to whether a mounted
+ * workspace is full then.
+ */
 export function watch(
   pid: number,
-  workspace: string | undefined,
-  { memoryBytes, workspaceBytes }: SandboxLimits,
-  memoryToo: boolean,
+  workspace: Workspace | undefined,
+  limits: SandboxLimits,
+  isInCgroup: boolean,
   { onHit, onNear = () => {} }: { onHit: (hit: LimitHit) => void; onNear?: (hit: LimitHit) => void },
-): () => Promise<void> {
+): () => Promise<{ isFull: boolean }> {
+  const { memoryBytes, workspaceBytes } = limits;
+  const room = roomOf(limits);
   let over = false;
   let isNear = false;
+  let isFull = false;
+  // The control group then has room for both, and the files in it are no memory of the command.
+  const isMounted = workspace !== undefined && workspace.holder !== null;
+  /** Bytes that count; those of a mounted workspace can't be too many, but its files can. */
+  const used = async ({ path, holder }: Workspace) => {
+    if (holder === null) return (await bytesBelow(path)) + deletedBytes(pid, path);
+    const usage = usageOf({ path, holder });
+    isFull = usage.isFull;
+    return Math.max(usage.bytes, 1024 * usage.files);
+  };
   const look = async () => {
-    if (memoryToo && memoryBelow(pid) > memoryBytes) onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
+    if ((isMounted || !isInCgroup) && memoryBelow(pid, !isInCgroup) > memoryBytes)
+      onHit({ limit: "memory", value: memoryBytes, unit: "bytes" });
     if (workspace === undefined) return;
-    const bytes = (await bytesBelow(workspace)) + deletedBytes(pid, workspace);
-    const room: LimitHit = { limit: "workspace_bytes", value: workspaceBytes, unit: "bytes" };
+    const bytes = await used(workspace);
     if (bytes > workspaceBytes) onHit(room);
     else if (bytes >= nearShare * workspaceBytes && !isNear) {
       isNear = true;
@@ -251,5 +156,6 @@ export function watch(
     stopped.resolve();
     await watching;
     await look();
+    return { isFull };
   };
 }

@@ -1,4 +1,4 @@
-import { AgentFailure } from "../agent.ts";
+import { AgentFailure, type Workspace } from "../agent.ts";
 import type { LimitHit, SandboxLimits } from "./bounds.ts";
 import { runSandboxed, type SandboxRun } from "./sandbox.ts";
 
@@ -8,7 +8,7 @@ const keptBytes = 4 * 1024 * 1024;
 export type Command = {
   argv: string[];
   /** Directory mounted at /workspace; a temporary one in memory if undefined. */
-  workspace?: string;
+  workspace?: Workspace;
   stdin?: string | Uint8Array;
   /** Further environment variables. */
   env?: Record<string, string>;

@@ -1,7 +1,8 @@
-import { AgentFailure } from "../agent.ts";
+import { AgentFailure, type Workspace } from "../agent.ts";
 import type { Task, WorkspaceSetup } from "../task.ts";
 import { type Command, type CommandEnd, runCommand, stopReason } from "./command.ts";
 import type { SandboxProxy } from "./sandbox.ts";
+import { readSkills, type Skill, skillsCommand } from "./skills.ts";
 
 const unpackSeconds = 60;
 const cloneSeconds = 120;
@@ -11,12 +12,16 @@ const keptOutputChars = 4_000;
 type Options = {
   setup: WorkspaceSetup;
   /** Directory that is mounted at /workspace; empty. */
-  workspace: string;
+  workspace: Workspace;
   /** The content of `setup.archive`. */
   archive: Uint8Array | null;
+  /** The content of `setup.skills.archive`. */
+  skillsArchive: Uint8Array | null;
+  /** Path in the workspace from which the agent reads skills. */
+  skillsFolder: string;
   /** Name of a file to which AGENTS.md is copied, for agents that read another one. */
   contextFile: string;
-  /** Network access of Git and the set-up command. */
+  /** Network access of Git and the setup command. */
   proxy: SandboxProxy | null;
   limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">;
   signal: AbortSignal;
@@ -31,14 +36,16 @@ export type PreparedWorkspace = {
   instructionChars: number;
   /** Names of the variables. */
   env: string[];
+  skills: Skill[];
+  mcpServers: { name: string; url: string | null; command: string | null }[];
 };
 
 /**
- * Fills a workspace before the agent starts: files of an archive or a Git repository, AGENTS.md, then the set-up command. Everything runs in
+ * Fills a workspace before the agent starts: files of an archive or a Git repository, AGENTS.md, the setup command, then skills. Everything runs in
  * sandboxes. Throws an AgentFailure that names the step that failed and its last line of output.
  */
 export async function prepareWorkspace(options: Options): Promise<PreparedWorkspace> {
-  const { setup, workspace, archive, proxy, contextFile, limits, signal } = options;
+  const { setup, workspace, archive, skillsArchive, skillsFolder, proxy, contextFile, limits, signal } = options;
   const sockets = proxy ? { egress: proxy } : {};
   const { repository, env = {} } = setup;
 
@@ -74,13 +81,28 @@ export async function prepareWorkspace(options: Options): Promise<PreparedWorksp
     });
   let done: CommandEnd | null = null;
   if (setup.setup !== undefined)
-    done = await step("the set-up command", {
+    done = await step("the setup command", {
       argv: ["sh", "-c", 'mkdir -p "$HOME" && exec sh -c "$1"', "sh", setup.setup],
       env,
       seconds: setupSeconds,
       sockets,
     });
+  let skills: Skill[] = [];
+  if (setup.skills) {
+    const { stdout } = await step("copying the skills (workspace.skills)", {
+      argv: skillsCommand(setup.skills.folder ?? "", skillsFolder),
+      ...(skillsArchive && { stdin: skillsArchive }),
+      seconds: unpackSeconds,
+    });
+    skills = readSkills(stdout);
+  }
+  const { mcpServers = {} } = setup;
   return {
+    skills,
+    mcpServers: Object.entries(mcpServers).map(([name, { url = null, command = null, args = [] }]) => ({
+      ...{ name, url },
+      command: command && [command, ...args].join(" "),
+    })),
     archive: setup.archive ?? null,
     repository: repository ? { ...repository, commit } : null,
     setup: done && {

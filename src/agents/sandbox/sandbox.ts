@@ -1,17 +1,22 @@
-import { chownSync, closeSync, readdirSync, readFileSync, realpathSync, writeSync } from "node:fs";
+import { chownSync, closeSync, readdirSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
-import { createCgroup, type LimitHit, type SandboxLimits, watch } from "./bounds.ts";
+import type { Workspace } from "../agent.ts";
+import { type LimitHit, roomOf, type SandboxLimits, watch } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
+import { createCgroup } from "./control-group.ts";
+import { ownExecutable } from "./own-executable.ts";
+import { killTree, signalBelow } from "./process-tree.ts";
 import { seccompFilter } from "./seccomp.ts";
 import { commonVariables, madeFiles, trustBinds } from "./surroundings.ts";
+import { enter, pathOf } from "./workspace.ts";
 
 /** The available isolation. `none`: no shell, browser or files; `detail` says why and how to fix it. */
 export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
 
 /** How to run this executable inside a sandbox: the files to mount and the command. */
 type Program = { binds: Bind[]; argv: string[] };
-type Bind = { from: string; to: string; writable?: boolean };
+export type Bind = { from: string; to: string; writable?: boolean };
 
 /** The network access of a sandbox: a proxy, and what programs need in order to use it. */
 export type SandboxProxy = {
@@ -30,7 +35,7 @@ export type SandboxProxy = {
 export type SandboxRun = {
   argv: string[];
   /** The only writable folder; /workspace inside. Without it, a folder in memory. */
-  workspace?: string;
+  workspace?: Workspace;
   /**
    * Added to a few that programs need. HOME is /home/agent, in memory, unless set. Nothing is inherited from the
    * service.
@@ -72,7 +77,7 @@ const defaultLimits: SandboxLimits = {
 };
 
 /** The user nobody. On every Linux it has no privileges without its own user namespace. */
-const nobody = 65534;
+export const nobody = 65534;
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.
 const etcShown =
@@ -114,14 +119,15 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   for (const { source, to } of socketsOf(run.sockets)) binds.push({ from: source, to });
   const { hosts, certificates } = run.sockets?.egress ?? {};
   binds.push(...trustBinds(certificates));
-  if (run.workspace !== undefined) binds.push({ from: realpathSync(run.workspace), to: "/workspace", writable: true });
+  const { workspace } = run;
+  const isMounted = workspace !== undefined && workspace.holder !== null;
+  if (workspace)
+    binds.push({ from: isMounted ? workspace.path : realpathSync(workspace.path), to: "/workspace", writable: true });
   // Sockets are read-only inside: a program that could change their mode could lock out other runs.
-  const used = [
-    ...socketsOf(run.sockets).map(({ source }) => source),
-    ...(run.workspace === undefined ? [] : [run.workspace]),
-  ];
+  const used = [...socketsOf(run.sockets).map(({ source }) => source), ...(workspace ? [pathOf(workspace)] : [])];
   if (asRoot) for (const path of used) chownSync(path, nobody, nobody);
-  const cgroup = createCgroup(limits);
+  // The kernel counts files in memory as memory of the processes that wrote them.
+  const cgroup = createCgroup(limits, isMounted ? limits.workspaceBytes : 0);
 
   // Options are passed through a pipe, because every user on the machine can read command lines.
   const made = Object.entries(madeFiles(hosts));
@@ -137,8 +143,9 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
     }).flatMap(([name, value]) => ["--setenv", name, value]),
     ...["--remount-ro", "/", "--chdir", program ? "/run/evald" : "/workspace"],
   ];
-  const inner = [bwrap, "--args", "3", "--", ...rlimits(limits), ...(program?.argv ?? []), ...run.argv];
-  const outer = asRoot ? ["--", ...asNobody(bwrap, binds)] : ["--"];
+  const bridge = program ? [...program.argv, "__bridge", "--"] : [];
+  const inner = [bwrap, "--args", "3", "--", ...rlimits(limits, isMounted), ...bridge, ...run.argv];
+  const outer = ["--", ...(workspace ? enter(workspace) : []), ...(asRoot ? asNobody(bwrap, binds) : [])];
   const join =
     'while [ "$1" != -- ]; do echo $$ >"$1" || exit 126; shift; done; shift; echo 1000 >/proc/self/oom_score_adj; exec "$@"';
   const child = Bun.spawn(["/bin/sh", "-c", join, "sh", ...(cgroup?.entrances ?? []), ...outer, ...inner], {
@@ -162,18 +169,21 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
   }
 
   let hit: LimitHit | null = null;
-  const kill = () => child.kill("SIGKILL");
+  const kill = () => {
+    if (child.exitCode === null && child.signalCode === null) killTree(child.pid);
+    cgroup?.kill();
+  };
   const onHit = (reached: LimitHit) => {
     hit = reached;
     kill();
   };
-  const stopWatching = watch(child.pid, run.workspace, limits, cgroup === null, { onHit, onNear: run.onNear });
+  const stopWatching = watch(child.pid, workspace, limits, cgroup !== null, { onHit, onNear: run.onNear });
   run.signal?.addEventListener("abort", kill);
   if (run.signal?.aborted) kill();
   const ended = child.exited.then(async (exitCode) => {
     run.signal?.removeEventListener("abort", kill);
-    await stopWatching();
-    const limit = hit ?? cgroup?.hit() ?? null;
+    const { isFull } = await stopWatching();
+    const limit = hit ?? cgroup?.hit() ?? (isFull ? roomOf(limits) : null);
     await cgroup?.remove();
     return { exitCode, limit };
   });
@@ -182,7 +192,8 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
     stdout: child.stdout,
     stderr: child.stderr,
     pid: child.pid,
-    signal: (name) => tell(child.pid, asRoot ? 4 : 2, name),
+    // That many processes of bubblewrap are above the command.
+    signal: (name) => signalBelow(child.pid, asRoot ? 4 : 2, name),
     kill,
     ended,
     boundBy: cgroup ? "a control group" : "rlimits",
@@ -190,7 +201,7 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
 }
 
 /** Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. */
-function fileSystem(binds: Bind[], { memoryBytes }: SandboxLimits): string[] {
+export function fileSystem(binds: Bind[], { memoryBytes }: Pick<SandboxLimits, "memoryBytes">): string[] {
   const inMemory = (path: string) => [
     "--size",
     String(Math.floor(memoryBytes / 4)),
@@ -218,7 +229,7 @@ function fileSystem(binds: Bind[], { memoryBytes }: SandboxLimits): string[] {
  * a separate mount namespace, root first makes the sandbox's files accessible to nobody, because their parent folders
  * may be closed to other users.
  */
-function asNobody(bwrap: string, binds: Bind[]): string[] {
+export function asNobody(bwrap: string, binds: Bind[]): string[] {
   return [
     ...[bwrap, ..."--unshare-pid --die-with-parent --cap-add ALL --dev-bind / / --tmpfs /run".split(" ")],
     ...binds.flatMap(({ from }, i) => ["--bind", from, `/run/${i}`]),
@@ -226,8 +237,11 @@ function asNobody(bwrap: string, binds: Bind[]): string[] {
   ];
 }
 
-const rlimits = ({ processes, workspaceBytes }: SandboxLimits) =>
-  `prlimit --nproc=${processes} --fsize=${workspaceBytes} --nofile=8192 --core=0 --`.split(" ");
+/** A mounted workspace needs no limit for single files. */
+const rlimits = ({ processes, workspaceBytes }: SandboxLimits, isMounted: boolean) =>
+  `prlimit --nproc=${processes} --fsize=${isMounted ? "unlimited" : workspaceBytes} --nofile=8192 --core=0 --`.split(
+    " ",
+  );
 
 const inside = { gateway: "/run/evald/gateway.sock", egress: "/run/evald/egress.sock" };
 
@@ -254,39 +268,27 @@ function portsOf({ gateway, egress }: NonNullable<SandboxRun["sockets"]> = {}): 
 const isFree = ({ port }: { port: number }) => port >= 1024 && !Object.values(bridgePorts).includes(port);
 
 /** Compiled, it is one file; from source, it is Bun and the sources. */
-function ownProgram(): Program {
-  if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(process.execPath);
+export function ownProgram(): Program {
+  if (import.meta.dir.startsWith("/$bunfs")) return compiledProgram(ownExecutable());
   const root = join(import.meta.dir, "..", "..", "..");
   const shown = ["src", "node_modules", "package.json", "tsconfig.json", "drizzle"].map((name) => ({
     from: realpathSync(join(root, name)),
     to: `/run/evald/${name}`,
   }));
   return {
-    binds: [{ from: realpathSync(process.execPath), to: "/run/evald/bun" }, ...shown],
-    argv: ["/run/evald/bun", "/run/evald/src/main.ts", "__bridge", "--"],
+    binds: [{ from: ownExecutable(), to: "/run/evald/bun" }, ...shown],
+    argv: ["/run/evald/bun", "/run/evald/src/main.ts"],
   };
 }
 
 /** The executable at a path, as it is called inside. */
 export const compiledProgram = (path: string): Program => ({
   binds: [{ from: realpathSync(path), to: "/run/evald/evald" }],
-  argv: ["/run/evald/evald", "__bridge", "--"],
+  argv: ["/run/evald/evald"],
 });
 
 /** Writes everything to a pipe; throws if it doesn't fit. */
 function hand(pipe: unknown, content: string | Uint8Array): void {
   let left: Uint8Array = Buffer.from(content);
   while (left.length > 0) left = left.subarray(writeSync(pipe as number, left));
-}
-
-/** Sends a signal to the command, which is this many processes below bubblewrap. */
-function tell(pid: number, depth: number, name: NodeJS.Signals): void {
-  try {
-    let at = pid;
-    for (let i = 0; i < depth; i++)
-      at = Number(readFileSync(`/proc/${at}/task/${at}/children`, "utf8").trim().split(" ")[0]);
-    if (at > 0) process.kill(at, name);
-  } catch {
-    // Already exited, or not started yet.
-  }
 }

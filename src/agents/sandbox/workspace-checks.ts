@@ -1,10 +1,12 @@
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 import { copyWorkspace } from "./copy.ts";
 import type { SandboxProxy } from "./sandbox.ts";
+import { openWorkspace, pathOf } from "./workspace.ts";
 
 const commandSeconds = 120;
 const fileSeconds = 30;
@@ -29,13 +31,14 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  ownWorkspace: string,
+  ownWorkspace: Workspace,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): Promise<WorkspaceChecker> {
-  const workspace = isolated ? await copyOf(ownWorkspace) : ownWorkspace;
+  const copy = isolated ? await copyOf(ownWorkspace, limits.workspaceBytes) : null;
+  const workspace = copy ?? ownWorkspace;
   const env = setup?.env ?? {};
   return {
     async checkCommand({ command, exitCode = 0, contains }, id) {
@@ -74,9 +77,7 @@ export async function openWorkspaceChecker(
       return { problem, exitCode: end.exitCode, output: end.stdout.slice(0, keptOutputChars).toWellFormed() };
     },
 
-    close: async () => {
-      if (isolated) await rm(workspace, { recursive: true, force: true });
-    },
+    close: async () => copy?.[Symbol.asyncDispose](),
   };
 }
 
@@ -91,8 +92,16 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
   return null;
 }
 
-async function copyOf(workspace: string): Promise<string> {
-  const copy = mkdtempSync(join(dirname(workspace), "check-"));
-  await copyWorkspace(workspace, copy);
-  return copy;
+async function copyOf(workspace: Workspace, bytes: number): Promise<Workspace & AsyncDisposable> {
+  const folder = mkdtempSync(join(dirname(workspace.path), "check-"));
+  const { path, holder, [Symbol.asyncDispose]: close } = await openWorkspace(folder, bytes);
+  const copy = { path, holder };
+  await copyWorkspace(workspace, pathOf(copy));
+  return {
+    ...copy,
+    async [Symbol.asyncDispose]() {
+      await close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
 }

@@ -1,3 +1,4 @@
+import type { Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { runCommand, stopReason } from "./command.ts";
 
@@ -12,7 +13,7 @@ export type WorkspaceDiff = { files: number; text: string; isCut: boolean };
 
 /** Compares a workspace with its baseline, in a sandbox: names and links in a workspace may be hostile. */
 export async function diffWorkspace(
-  workspace: string,
+  workspace: Workspace,
   baseline: string,
   limits: Pick<Task["limits"], "memoryBytes" | "workspaceBytes">,
   signal: AbortSignal,

@@ -1,5 +1,6 @@
 import type { CheckGroup } from "../../agents/agent.ts";
 import type { DimensionName } from "../../config/weights.ts";
+import { pageKey } from "../../net/page-key.ts";
 import { failed, type Http, isProbe } from "../events.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
 import type { Curve, Dimension, PartName } from "../grade.ts";
@@ -239,8 +240,8 @@ function wastedFetches(facts: Facts): Part {
   const { goalFound } = facts;
   const seen = new Set<string>();
   const fetches = pageRequests(facts).map(({ http, brought }) => {
-    const address = `${http.method} ${sameAddress(http.url)}`;
-    const again = seen.has(address);
+    const address = `${http.method} ${pageKey(http.url)}`;
+    const again = seen.has(address) || (brought && facts.repeated.has(pageKey(http.url)));
     seen.add(address);
     return { brought, again };
   });

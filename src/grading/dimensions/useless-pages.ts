@@ -28,7 +28,8 @@ function ofRules(facts: Facts): string[] {
   const inOrder = read(facts);
   const useful = withPath(pagesWithTerms, facts, inOrder);
   const given = givenIn(facts);
-  return inOrder.filter((page) => !useful.has(page) && !given.has(page));
+  // Repeated pages are counted as such.
+  return inOrder.filter((page) => !useful.has(page) && !given.has(page) && !facts.repeated.has(page));
 }
 
 const actingTools = ["run_command", "http_request", "browse", "write_file"];

@@ -91,6 +91,13 @@ const known: Record<string, Entry> = {
     "Long page without headings",
     "Add headings to long pages",
   ),
+  "nesting-depth": entry(
+    "unreadable_page",
+    "discovery",
+    "medium",
+    "Too many nested elements",
+    "Close every element, and put fewer elements inside each other",
+  ),
   "markdown-code-fence-validity": entry(
     "broken_sample",
     "integration",
@@ -173,7 +180,7 @@ const byGroup: Record<CheckGroup, Omit<Entry, "title" | "remedy">> = {
   declared: { category: "wrong_contract", phase: "execution", severity: "high" },
 };
 
-export function entryOf(check: SeenCheck): Entry {
+export function entryOf(check: Pick<SeenCheck, "id" | "group">): Entry {
   const found = Object.hasOwn(known, check.id) ? known[check.id] : undefined;
   if (found !== undefined) return found;
   const kind = byGroup[check.group] ?? { category: "other", phase: "execution", severity: "low" };

@@ -3,6 +3,7 @@ import { failed } from "../events.ts";
 import { checkOf, testedOn } from "../exposure.ts";
 import type { Facts, SeenCheck } from "../facts.ts";
 import type { Friction } from "../grade.ts";
+import { linkEvidence } from "../link-edits.ts";
 import { table } from "../methodology.ts";
 import { readingChecks } from "../reading-checks.ts";
 import { count, line, lineOrNull, list, sameAddress, sameSubject, sentence, shortAddress } from "../text.ts";
@@ -30,6 +31,7 @@ function merge(a: Finding, b: Finding): Finding {
     quote: a.quote ?? b.quote,
     url: a.url ?? b.url,
     fix: a.fix ?? b.fix,
+    evidence: a.evidence?.expected ? a.evidence : b.evidence?.expected ? b.evidence : (a.evidence ?? b.evidence),
   };
 }
 
@@ -116,7 +118,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
     remedy: remedyOf(check, entry, facts),
     place,
     owner: "fixes",
-    evidence: evidenceOf(check),
+    evidence: linkEvidence(check.subject, check.url, facts) ?? evidenceOf(check),
     fix: lineOrNull(check.fix, 500),
     grounds: [isLink || check.group === "sample" ? testedOn(check.url) : checkOf(check)],
   };
@@ -124,7 +126,7 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
 
 const evidenceOf = ({ url, line: at, quote, message }: SeenCheck): Finding["evidence"] => ({
   ...{ url: lineOrNull(url, 2000), line: at },
-  ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null },
+  ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null, text: lineOrNull(quote), steps: [] },
 });
 
 /** The page exists, so the fragment is what distinguishes dead links. */
@@ -151,7 +153,9 @@ function titleOf(check: SeenCheck, entry: Entry, facts: Facts): { title: string;
       (http) => sameAddress(http.url) === address && failed(http),
     );
     const status = answer?.status ? ` (${answer.status})` : "";
-    return { title: `${entry.title} on ${page}: ${target}${status}`, place: `${target}${status}${at}` };
+    const edit = linkEvidence(check.subject, check.url, facts);
+    const instead = edit === null ? "" : ` → ${edit.expected}`;
+    return { title: `${entry.title} on ${page}: ${target}${status}`, place: `${target}${status}${at}${instead}` };
   }
   const ofOnePage = (URL.parse(check.subject)?.pathname ?? "/") !== "/";
   return { title: ofOnePage && check.group !== "discovery" ? `${entry.title}: ${page}` : entry.title, place: page };

@@ -106,6 +106,30 @@ export function lostPointsOf(
   return { total: total / 10, fixes, agent, network, unmeasured: left / 10 };
 }
 
+/**
+ * The share of each cause in the points that fixes would gain, after the causes before it, one decimal. Together at
+ * most `fixes`.
+ */
+export function sharesOf(
+  causes: Cause[],
+  fixes: number,
+  facts: Facts,
+  { score }: Measured,
+  methodology: Methodology,
+): number[] {
+  let removed = noCause;
+  let best = Math.round((score ?? 0) * 10);
+  let left = Math.round(fixes * 10);
+  return causes.map((cause) => {
+    removed = joinCauses(removed, cause);
+    const better = Math.round((measure(without(removed, facts), methodology).score ?? 0) * 10);
+    const share = Math.max(0, Math.min(better - best, left));
+    best = Math.max(best, better);
+    left -= share;
+    return share / 10;
+  });
+}
+
 /** The session without repeated calls and without questions to people. */
 function withoutRepeats(facts: Facts): Facts {
   const seen = new Set<string>();

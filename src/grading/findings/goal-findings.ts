@@ -66,7 +66,7 @@ function unclearDraft(found: GoalFound, facts: Facts): Draft {
   const lacks = missing.filter((word) => !unseen.includes(word));
   const apart = lacks.length > 0 && nearest.length > 0 ? ` That section lacks ${words(lacks)}.` : "";
   const others = nearest.slice(1).map(({ url }) => pageName(facts, url));
-  const also = others.length === 0 ? "" : ` Next: ${list(others)}.`;
+  const also = others.length === 0 ? "" : ` Also close: ${list(others)}.`;
   const common = {
     phase: "discovery" as const,
     category: "missing_docs" as const,

@@ -1,9 +1,12 @@
+import { pageKey } from "../../net/page-key.ts";
 import { type EventOf, failed, type Http, isProbe } from "../events.ts";
 import { askedFor, readOf } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
 import type { Failure } from "../failures.ts";
+import { linkEvidence } from "../link-edits.ts";
 import { slowPageMs } from "../methodology.ts";
 import { count, duration, line, list, sameAddress, sentence, shortAddress } from "../text.ts";
+import { entryOf } from "./catalogue.ts";
 import { conductDrafts } from "./conduct-findings.ts";
 import { type Draft, type Finding, fingerprint, noCause, pageName } from "./finding.ts";
 import { goalDrafts } from "./goal-findings.ts";
@@ -159,13 +162,19 @@ function requestDraft(http: Http, failure: Failure, facts: Facts, blocks: boolea
       remedy: ["guessed", "Redirect the URLs that agents try"],
     };
   const where = http.foundOn === null ? "in the start URLs" : `on ${pageName(facts, http.foundOn)}`;
-  const key = `links ${http.foundOn === null ? http.url : http.foundOn}`;
+  const key = `links ${pageKey(http.foundOn ?? http.url)}`;
+  // One fix with the check of all entries of the list.
+  const list = { "llms.txt": "llms-entry-resolves", sitemap: "sitemap-entry-resolves" }[String(http.provenance)];
+  const ofList = list !== undefined && http.foundOn !== null && `${list} ${pageKey(http.foundOn)}`;
   return {
     ...base,
     severity: blocks ? "critical" : http.provenance === "given" ? "high" : "medium",
     category: "dead_link",
     title: `Dead link ${where}: ${place}`,
-    remedy: [key, `Fix broken links ${where}`, "links"],
+    evidence: linkEvidence(http.url, http.foundOn, facts),
+    remedy: ofList
+      ? [ofList, entryOf({ id: list, group: "link" }).remedy, "links"]
+      : [key, `Fix broken links ${where}`, "links"],
   };
 }
 

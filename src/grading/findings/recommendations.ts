@@ -1,43 +1,55 @@
 import type { Measured } from "../dimensions/dimensions.ts";
 import type { Facts } from "../facts.ts";
-import type { Friction, Recommendation } from "../grade.ts";
+import type { Friction, LostPoints, Recommendation } from "../grade.ts";
 import { type Methodology, severityRank } from "../methodology.ts";
 import { line, list, sentence } from "../text.ts";
-import { type Finding, joinCauses, worst } from "./finding.ts";
-import { gainOf, rangeOf } from "./gains.ts";
+import { type Finding, joinCauses, noCause, worst } from "./finding.ts";
+import { gainOf, rangeOf, sharesOf } from "./gains.ts";
 
 /** One recommended fix for each change that would remove listed friction points, highest gain first. */
 export function recommendationsOf(
   findings: Finding[],
   frictions: Friction[],
   facts: Facts,
-  measured: Measured,
-  methodology: Methodology,
+  { measured, lost, methodology }: { measured: Measured; lost: LostPoints | null; methodology: Methodology },
 ): Recommendation[] {
   const listed = new Set(frictions.map((friction) => friction.fingerprint));
-  return (
-    [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
-      // The agent's own mistakes need no change in the docs.
-      .filter((group) => group.some(({ fingerprint, owner }) => listed.has(fingerprint) && owner !== "agent"))
-      .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
-      .map(({ group, cause }) => ({
-        title: line(titleOf(group), 160),
-        action: line(actionOf(group), 1200),
-        url: group.find((finding) => finding.url !== null)?.url ?? null,
-        gain: rangeOf(cause, facts, measured, methodology),
-        evidence: group.find((finding) => finding.evidence !== null)?.evidence ?? null,
-        frictions: group.map((finding) => finding.fingerprint).filter((print) => listed.has(print)),
-        expectedGain: gainOf(cause, facts, measured, methodology),
-        severity: severityRank[worst(group.map((finding) => finding.severity))],
-      }))
-      .sort(
-        (a, b) =>
-          (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
-          a.severity - b.severity ||
-          (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
-      )
-      .map(({ severity: _severity, ...advice }, index) => ({ priority: index + 1, ...advice }))
-  );
+  const advice = [...Map.groupBy(findings, (finding) => finding.remedy.key).values()]
+    // The agent's own mistakes need no change in the docs.
+    .filter((group) => group.some(({ fingerprint, owner }) => listed.has(fingerprint) && owner !== "agent"))
+    .map((group) => ({ group, cause: group.map((finding) => finding.cause).reduce(joinCauses) }))
+    .map(({ group, cause }) => ({
+      title: line(titleOf(group), 160),
+      action: line(actionOf(group), 1200),
+      url: group.find((finding) => finding.url !== null)?.url ?? null,
+      gain: rangeOf(cause, facts, measured, methodology),
+      evidence: evidenceOf(group),
+      frictions: group.map((finding) => finding.fingerprint).filter((print) => listed.has(print)),
+      expectedGain: gainOf(cause, facts, measured, methodology),
+      severity: severityRank[worst(group.map((finding) => finding.severity))],
+      fixable: group
+        .filter(({ owner }) => owner === "fixes")
+        .reduce((all, { cause }) => joinCauses(all, cause), noCause),
+    }))
+    .sort(
+      (a, b) =>
+        (b.expectedGain ?? 0) - (a.expectedGain ?? 0) ||
+        a.severity - b.severity ||
+        (a.title < b.title ? -1 : a.title > b.title ? 1 : 0),
+    );
+  const causes = advice.map(({ fixable }) => fixable);
+  const shares = lost === null ? [] : sharesOf(causes, lost.fixes, facts, measured, methodology);
+  return advice.map(({ severity: _severity, fixable: _fixable, ...each }, i) => ({
+    priority: i + 1,
+    ...each,
+    lostPoints: shares[i] ?? null,
+  }));
+}
+
+/** The first that says what to write instead, or else the first. */
+function evidenceOf(group: Finding[]): Finding["evidence"] {
+  const all = group.flatMap(({ evidence }) => evidence ?? []);
+  return all.find(({ expected }) => expected !== null) ?? all[0] ?? null;
 }
 
 function titleOf(group: Finding[]): string {

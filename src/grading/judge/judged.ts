@@ -1,10 +1,10 @@
 import { askedFor } from "../exposure.ts";
 import type { Facts } from "../facts.ts";
-import { type Finding, fingerprint, noCause } from "../findings/finding.ts";
+import { type Finding, fingerprint, noCause, pageName } from "../findings/finding.ts";
 import { isReported } from "../findings/reported.ts";
 import type { Friction, Judged } from "../grade.ts";
 import { severityRank } from "../methodology.ts";
-import { count, line, lowerFirst, sameAddress, sentence } from "../text.ts";
+import { count, flat, line, lineOrNull, lowerFirst, sameAddress, sentence } from "../text.ts";
 import { familyOf, type Judgement } from "./judge.ts";
 
 /** The judge of a report, its cost, and what remains of its answer. */
@@ -40,13 +40,25 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   const foundBefore = ({ finding, events }: Said) =>
     finding === ""
       ? ([...all.values()].find((each) => isReported(each) && each.events.includes(events[0] ?? -1)) ??
-        [...all.values()].find((each) => each.cause.failures.some((seq) => events.includes(seq))))
+        [...all.values()].find(({ cause }) => cause.failures.some((seq) => isOfFailure(seq, events))))
       : undefined;
+  // A judge may cite the call, the request or the result of a failure.
+  const isOfFailure = (first: number, events: number[]): boolean => {
+    const failure = facts.failures.find(({ seqs }) => seqs[0] === first);
+    const calls = facts.calls.filter(({ id }) => failure?.id === id).map(({ seq }) => seq);
+    return [...(failure?.seqs ?? [first]), ...calls].some((seq) => events.includes(seq));
+  };
   for (const said of facts.judgement?.verdict?.frictions ?? []) {
     const known = all.get(said.finding) ?? foundBefore(said);
     const found = known ?? toFinding(said, facts);
     const same = known ?? all.get(found.fingerprint);
-    if (!same) all.set(found.fingerprint, found);
+    // A mistake in the docs is the cause of the failure that it led to, and replaces it.
+    const isCause = known !== undefined && said.finding === "" && isOfDocs(said) && !isOfDocs(known);
+    if (isCause) {
+      const cause = toFinding(said, facts);
+      all.delete(known.fingerprint);
+      all.set(cause.fingerprint, { ...cause, cause: known.cause });
+    } else if (!same) all.set(found.fingerprint, found);
     else if (same.remedy.key !== `judge ${same.fingerprint}`)
       all.set(same.fingerprint, {
         ...same,
@@ -60,6 +72,8 @@ export function withJudged(findings: Finding[], facts: Facts): Finding[] {
   }
   return [...all.values()];
 }
+
+const isOfDocs = ({ category }: { category: string }): boolean => category === "misleading_docs";
 
 /** A judge may change the severity of a rule's finding by one step, because the text that it read may try to influence it. */
 function oneStepTo(from: Friction["severity"], to: Friction["severity"]): Friction["severity"] {
@@ -75,8 +89,11 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
   const call = facts.calls.find(({ seq, id }) => seq === proof || id === result?.id);
   const http = facts.taskRequests.find((each) => each.seq === proof || (call && each.id === call.id));
   const address = http?.url ?? (typeof call?.input?.url === "string" ? call.input.url : null);
-  const url = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
-  const subject = url === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(url)}`;
+  const asked = address !== null && /^https?:\/\//i.test(address) ? line(address, 2000) : null;
+  const subject = asked === null ? `judge ${call?.tool ?? result?.tool ?? phase}` : `judge ${sameAddress(asked)}`;
+  const evidence = pageWith(quote, events, facts);
+  // The page to change, rather than a URL that failed.
+  const url = evidence?.url ?? asked;
   const print = fingerprint(category, subject);
   return {
     fingerprint: print,
@@ -93,8 +110,25 @@ function toFinding({ severity, phase, category, title, why, advice, events, quot
     remedy: { key: `judge ${print}`, title: line(`Fix: ${lowerFirst(title)}`, 160), kind: "other" },
     place: line(title, 120),
     owner: "fixes",
-    evidence: null,
+    evidence,
     fix: line(advice, 500) || null,
-    grounds: [url === null ? "run" : askedFor(url)],
+    grounds: [asked === null ? "run" : askedFor(asked)],
   };
+}
+
+/** The line of a page among these events that contains the quoted words. */
+function pageWith(quote: string, events: number[], facts: Facts): Finding["evidence"] {
+  const words = flat(quote);
+  if (words.length < 4) return null;
+  for (const { seq, tool, output } of facts.results) {
+    if (!events.includes(seq) || tool !== "fetch_page" || typeof output?.text !== "string") continue;
+    const lines = output.text.split("\n");
+    const at = lines.findIndex((each) => flat(each).includes(words));
+    const url = typeof output.url === "string" ? line(output.url, 2000) : "";
+    if (at < 0 || !/^https?:\/\//i.test(url)) continue;
+    const what = pageName(facts, url);
+    const steps = [{ role: "read" as const, event: seq, what, status: null }];
+    return { url, line: at + 1, found: line(words), expected: null, text: lineOrNull(lines[at]), steps };
+  }
+  return null;
 }

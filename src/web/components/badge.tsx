@@ -12,8 +12,21 @@ const colorOf = (grade: string | null) => colors[grade?.charAt(0) as keyof typeo
 
 const widthOf = (text: string) => Math.ceil(text.length * charWidth) + 2 * padding;
 
-/** An SVG badge: `label` on the left, `message` on the right in the color of its grade. */
-export function renderBadge({ label, message, grade }: { label: string; message: string; grade: string | null }) {
+const label = "evald";
+
+/** What a badge says about a prompt. `grade` null: gray. */
+export type Badge = { message: string; grade: string | null };
+
+/** The badge as JSON of a Shields endpoint. */
+export const toShields = ({ message, grade }: Badge) => ({
+  schemaVersion: 1,
+  label,
+  message,
+  color: colorOf(grade).slice(1),
+});
+
+/** The badge as SVG: `message` in the color of its grade. */
+export function renderBadge({ message, grade }: Badge): string {
   const [left, right] = [widthOf(label), widthOf(message)];
   const part = (text: string, from: number, width: number) => (
     <text x={from + width / 2} y="14" textLength={width - 2 * padding} lengthAdjust="spacingAndGlyphs">

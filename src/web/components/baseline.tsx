@@ -6,6 +6,9 @@ import type { EvalResult } from "../../stats/repeats.ts";
 export const signed = (change: number, format: (value: number) => string = String): string =>
   change === 0 ? "±0" : `${change > 0 ? "+" : "−"}${format(Math.abs(change))}`;
 
+/** A change of a score. */
+export const signedPoints = (change: number): string => signed(change, (value) => value.toFixed(1));
+
 /** A change, colored by whether higher is better. */
 export const Change = ({
   change,
@@ -36,8 +39,11 @@ export function BaselineSummary({ report: { baseline }, result }: { report: Repo
             ) : (
               <>
                 <Change change={baseline.score.change} /> vs. {baseline.score.mean}, the mean of {baseline.n} runs;{" "}
-                {baseline.score.isUsual ? "within" : "outside"} the usual range ({baseline.score.low}–
-                {baseline.score.high})
+                {baseline.score.isUsual ? "within" : "outside"} the usual range (
+                {baseline.score.low === baseline.score.high
+                  ? `always ${baseline.score.low}`
+                  : `${baseline.score.low}–${baseline.score.high}`}
+                )
               </>
             )}
           </dd>
@@ -50,10 +56,14 @@ export function BaselineSummary({ report: { baseline }, result }: { report: Repo
 function resultText({ n, label, score, successRate, infraFailures, unfinished, smallestChange }: EvalResult): string {
   if (n < 2 || score === null || score.low === null)
     return `${capitalize(label)}. Run it 4+ times to tell a real change from noise${unfinished > 0 ? `; ${unfinished} pending` : ""}.`;
-  const parts = [`mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`];
+  // Without any spread, an interval and a detectable change would be misleading.
+  const isSame = score.low === score.high;
+  const parts = [
+    isSame ? `${score.mean} in all ${n} runs` : `mean ${score.mean} (95% CI ${score.low}–${score.high}) over ${n} runs`,
+  ];
   if (successRate) parts.push(`goal reached in ${Math.round(successRate.value * successRate.of)} of ${successRate.of}`);
   if (infraFailures > 0) parts.push(`${infraFailures} failed`);
   if (unfinished > 0) parts.push(`${unfinished} pending`);
-  if (smallestChange !== null) parts.push(`minimum detectable change ${smallestChange} points`);
+  if (smallestChange !== null && !isSame) parts.push(`minimum detectable change ${smallestChange} points`);
   return parts.join("; ");
 }

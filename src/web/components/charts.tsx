@@ -18,16 +18,18 @@ export function Sparkline({ scores, label }: { scores: number[]; label: string }
   );
 }
 
-type Point = { score: number; name: string };
+type Point = { score: number; name: string; day: string };
 
-/** Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point. Put a table with the same data next to it. */
+/** Scores over time, oldest first, on a scale from 0 to 100. `name`: the hover text of a point; `day`: its date, for the axis. Put a table with the same data next to it. */
 export function ScoreLine({ points, label }: { points: Point[]; label: string }) {
-  const [width, height, left, right, top, bottom] = [640, 160, 40, 8, 10, 10];
+  const [width, height, left, right, top, bottom] = [640, 184, 40, 8, 10, 34];
   const x = (i: number) =>
     points.length === 1 ? (left + width - right) / 2 : left + (i * (width - left - right)) / (points.length - 1);
   const y = (score: number) => top + (1 - score / 100) * (height - top - bottom);
+  const last = points.length - 1;
+  const dated = [...new Set([0, Math.round(last / 2), last])];
   return (
-    <svg class="score-line" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+    <svg class="score-chart" viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
       {[0, 50, 100].map((score) => (
         <g key={score}>
           <line x1={left} x2={width - right} y1={y(score)} y2={y(score)} />
@@ -37,6 +39,11 @@ export function ScoreLine({ points, label }: { points: Point[]; label: string })
         </g>
       ))}
       <polyline points={points.map(({ score }, i) => `${x(i).toFixed(1)},${y(score).toFixed(1)}`).join(" ")} />
+      {dated.map((i) => (
+        <text key={i} class={i === 0 ? "start" : i === last ? undefined : "middle"} x={x(i)} y={height - 8}>
+          {points[i]?.day}
+        </text>
+      ))}
       {points.map(({ score, name }, i) => (
         <circle key={name} cx={x(i).toFixed(1)} cy={y(score).toFixed(1)} r="3.5">
           <title>{name}</title>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact";
+import { toHref } from "./pager.tsx";
 
 /** A colored grade, or a dash if there is none. */
 export const GradeMark = ({ grade, big = false }: { grade: string | null; big?: boolean }) => (
@@ -27,6 +28,20 @@ export const Fact = ({ name, children }: { name: string; children: ComponentChil
   </div>
 );
 
+type FoldProps = { id: string; title: string; count?: number; children: ComponentChildren };
+
+/** A part of a page that opens on demand. */
+export const Fold = ({ id, title, count, children }: FoldProps) => (
+  <details class="fold" id={id}>
+    <summary>
+      <h2>
+        {title} {count !== undefined && <small>{count}</small>}
+      </h2>
+    </summary>
+    {children}
+  </details>
+);
+
 const shownEvents = 6;
 
 /** URL of an event on the session page, with a few earlier events above it. */
@@ -50,23 +65,51 @@ export const Proof = ({ events, session }: { events: number[]; session: string |
   </span>
 );
 
-/** Table headings: text columns, then numeric columns. */
-export const Heads = ({ labels, numbers = [] }: { labels: string[]; numbers?: string[] }) => (
+/** `sort`: its name in the order of the list, if that can be sorted by it. `largestFirst`: in the order that comes first; default: numbers. */
+type RichColumn = { label: string; sort?: string; isNumber?: boolean; largestFirst?: boolean };
+export type Column = string | RichColumn;
+
+/** The order of a list. `by`: descending with a leading minus. `toHref` omits the default order from the URL. */
+export type Sorting = { by: string; toHref: (sort: string) => string };
+
+type HeadsProps = { labels: Column[]; numbers?: Column[]; sorting?: Sorting };
+
+/** Table headings: text columns, then numeric columns. Those of sortable columns are links. */
+export const Heads = ({ labels, numbers = [], sorting }: HeadsProps) => (
   <thead>
     <tr>
-      {labels.map((head) => (
-        <th key={head} scope="col">
-          {head}
-        </th>
+      {labels.map((column) => (
+        <Head key={typeof column === "string" ? column : column.label} {...{ column, sorting }} />
       ))}
-      {numbers.map((head) => (
-        <th key={head} scope="col" class="number">
-          {head}
-        </th>
+      {numbers.map((column) => (
+        <Head key={typeof column === "string" ? column : column.label} {...{ column, sorting }} isNumber />
       ))}
     </tr>
   </thead>
 );
+
+type HeadProps = { column: Column; sorting?: Sorting; isNumber?: boolean };
+
+function Head({ column, sorting, isNumber = typeof column !== "string" && column.isNumber }: HeadProps) {
+  const cell = { scope: "col", class: isNumber ? "number" : undefined } as const;
+  const { label, sort, largestFirst = isNumber } = typeof column === "string" ? { label: column } : column;
+  if (!sorting || sort === undefined) return <th {...cell}>{label}</th>;
+  const order = sorting.by === sort ? "ascending" : sorting.by === `-${sort}` ? "descending" : undefined;
+  const isNextDescending = order === undefined ? largestFirst : order === "ascending";
+  return (
+    <th {...cell} aria-sort={order}>
+      <a class="sort" href={sorting.toHref(isNextDescending ? `-${sort}` : sort)}>
+        {label}
+      </a>
+    </th>
+  );
+}
+
+/** The order of a list with this query. `standard`: the order without the parameter. */
+export const toSorting = (here: string, query: { sort?: string; offset?: unknown }, standard: string): Sorting => ({
+  by: query.sort ?? standard,
+  toHref: (sort) => toHref(here, { ...query, offset: undefined, sort: sort === standard ? undefined : sort }),
+});
 
 /** Headings of the columns that summarize several runs. */
 export const figureHeads = ["Mean score (95% CI)", "Goal reached", "Median time", "Median cost"];

@@ -36,13 +36,16 @@ type FilterProps = {
   trigger?: string;
   /** Label of the link that clears the filters; false to hide it. */
   all?: string | false;
+  /** The order of the list, which filtering keeps. */
+  sort?: string;
   children: ComponentChildren;
 };
 
 /** The filter form above a list. */
-export const Filter = ({ action, part, trigger = "change", all = false, children }: FilterProps) => (
+export const Filter = ({ action, part, trigger = "change", all = false, sort, children }: FilterProps) => (
   <form class="toolbar filters" method="get" action={action} {...(part && replacing(action, part, trigger))}>
     {children}
+    {sort !== undefined && <input type="hidden" name="sort" value={sort} />}
     <button type="submit">Filter</button>
     {all && <a href={action}>{all}</a>}
   </form>

@@ -1,4 +1,4 @@
-import { goalPartLabels, judgeText } from "../../reports/labels.ts";
+import { goalPartLabels } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { Proof } from "./figures.tsx";
 
@@ -8,25 +8,21 @@ type Props = { report: Report; session: string | null };
 export function Goal({ report: { judge }, session }: Props) {
   if (judge === null) return null;
   return (
-    <section>
-      <h2 id="goal">End goal</h2>
-      {judge.parts.length > 0 && (
-        <ol class="frictions">
-          {judge.parts.map(({ text, met, events, quote, why }, i) => (
-            <li key={text} id={`G${i + 1}`} class={`met-${met}`}>
-              <h3>
-                <span class="name">G{i + 1}</span> {text}
-              </h3>
-              <p class="meta">
-                <span class="pill">{goalPartLabels[met]}</span>
-                {events.length > 0 && <Proof events={events} session={session} />}
-              </p>
-              {quote && <blockquote>{quote}</blockquote>}
+    <>
+      <ol class="goal-parts">
+        {judge.parts.map(({ text, met, events, quote, why }, i) => (
+          <li key={text} id={`G${i + 1}`} class={`met-${met}`}>
+            <details>
+              <summary>
+                <span class="name">G{i + 1}</span> {text} <strong>{goalPartLabels[met]}</strong>
+              </summary>
               {why && <p>{why}</p>}
-            </li>
-          ))}
-        </ol>
-      )}
+              {quote && <blockquote>{quote}</blockquote>}
+            </details>
+            {events.length > 0 && <Proof events={events} session={session} />}
+          </li>
+        ))}
+      </ol>
       {judge.dropped.length > 0 && (
         <details>
           <summary>
@@ -40,7 +36,6 @@ export function Goal({ report: { judge }, session }: Props) {
         </details>
       )}
       {judge.notice && <p class="notice">{judge.notice}</p>}
-      <p class="muted">{judgeText(judge)}</p>
-    </section>
+    </>
   );
 }

@@ -1,19 +1,21 @@
 import { percent } from "../../grading/text.ts";
-import { formatTime, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Grading } from "../../reports/schema.ts";
-import { GradeMark, Wide } from "./figures.tsx";
+import { GradeMark, Heads, Wide } from "./figures.tsx";
+import { Time, useTime } from "./when.tsx";
 
 /** `path`: URL of the report. `mayPin`: the viewer may choose which grading the report shows. */
 type Props = { gradings: Grading[]; path: string; mayPin: boolean };
 
 /** All gradings of a session, oldest first. Hidden if there is only one. */
 export function Gradings({ gradings, path, mayPin }: Props) {
+  const toTime = useTime();
   if (gradings.length < 2) return null;
   return (
-    <section>
-      <h2 id="gradings">
+    <section id="gradings">
+      <h3>
         Gradings <small>{gradings.length}</small>
-      </h2>
+      </h3>
       <p class="muted">
         This session was graded more than once. The report shows the latest grading unless one is pinned.
       </p>
@@ -26,22 +28,18 @@ export function Gradings({ gradings, path, mayPin }: Props) {
       )}
       <Wide label="Gradings">
         <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Methodology</th>
-              <th scope="col">Judge</th>
-              <th scope="col">Grade</th>
-              <th scope="col" class="number">
-                Score
-              </th>
-              <th scope="col">Outcome</th>
-              <th scope="col" class="number">
-                Coverage
-              </th>
-              <th scope="col">Graded</th>
-              <th scope="col">In use</th>
-            </tr>
-          </thead>
+          <Heads
+            labels={[
+              "Methodology",
+              "Judge",
+              "Grade",
+              { label: "Score", isNumber: true },
+              "Outcome",
+              { label: "Coverage", isNumber: true },
+              "Graded",
+              "In use",
+            ]}
+          />
           <tbody>
             {gradings.map(({ id, repeat, isShown, isPinned, createdAt, methodology, judge, ...graded }) => (
               <tr key={id}>
@@ -56,7 +54,9 @@ export function Gradings({ gradings, path, mayPin }: Props) {
                 <td class="number">{scoreText(graded) ?? "–"}</td>
                 <td>{outcomeLabels[graded.outcome]}</td>
                 <td class="number">{percent(graded.coverage)}</td>
-                <td class="when">{formatTime(createdAt)}</td>
+                <td class="when">
+                  <Time at={createdAt} />
+                </td>
                 <td>
                   {isPinned ? (
                     "Pinned"
@@ -67,7 +67,7 @@ export function Gradings({ gradings, path, mayPin }: Props) {
                         type="submit"
                         name="grading"
                         value={id}
-                        aria-label={`Pin the grading of ${formatTime(createdAt)}`}
+                        aria-label={`Pin the grading of ${toTime(createdAt)}`}
                       >
                         Pin
                       </button>

@@ -2,27 +2,14 @@ import type { ComponentChildren, VNode } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { version } from "../../../package.json" with { type: "json" };
 import { httpUrl } from "../../schema.ts";
-import { bundle } from "../bundle.ts" with { type: "macro" };
+import { assetPaths } from "../assets.ts";
+import { places } from "../places.ts";
 import type { Site } from "../site.ts";
-import base from "../styles/base.css" with { type: "text" };
-import compare from "../styles/compare.css" with { type: "text" };
-import home from "../styles/home.css" with { type: "text" };
-import people from "../styles/people.css" with { type: "text" };
-import prompts from "../styles/prompts.css" with { type: "text" };
-import reference from "../styles/reference.css" with { type: "text" };
-import report from "../styles/report.css" with { type: "text" };
-import runs from "../styles/runs.css" with { type: "text" };
-import session from "../styles/session.css" with { type: "text" };
-import settings from "../styles/settings.css" with { type: "text" };
-import shell from "../styles/shell.css" with { type: "text" };
 import type { Viewer } from "../viewer.ts";
-
-/** The stylesheet: shared rules first, then one file for each kind of page. */
-export const css = [base, shell, home, prompts, runs, people, reference, settings, report, session, compare].join("\n");
-export const js: string = bundle("./client.ts");
-
-const cssMark = Bun.hash(css).toString(36);
-const jsMark = Bun.hash(js).toString(36);
+import { Palette, SearchLink } from "./palette.tsx";
+import { ThemeSwitch } from "./theme-switch.tsx";
+import { ToastLine } from "./toast.tsx";
+import { TimeZone } from "./when.tsx";
 
 const icon =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%233b5bdb'/%3E%3Cpath d='M4 11.5V8m4 3.5v-7m4 7V6.5' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";
@@ -52,16 +39,16 @@ type Props = {
 export const forms = { madeFor: "madeFor" };
 
 /** Renders a page fragment. */
-export const toPart = (part: VNode, viewer?: Viewer): string => {
-  const html = renderToString(part);
+export const toPart = (part: VNode, viewer?: Viewer, timeZone = viewer?.timeZone ?? "UTC"): string => {
+  const html = renderToString(<TimeZone.Provider value={timeZone}>{part}</TimeZone.Provider>);
   if (!viewer) return html;
   const field = `<input type="hidden" name="${forms.madeFor}" value="${viewer.org}"/>`;
   return html.replaceAll(/<form\b[^>]*\bmethod="post"[^>]*>/g, (form) => form + field);
 };
 
-/** Renders a whole document. */
-export function toPage(page: VNode<Pick<Props, "viewer">>): string {
-  return `<!doctype html>\n${toPart(page, page.props.viewer)}\n`;
+/** Renders a whole document. `timeZone`: default that of the viewer. */
+export function toPage(page: VNode<Pick<Props, "viewer">>, timeZone?: string): string {
+  return `<!doctype html>\n${toPart(page, page.props.viewer, timeZone)}\n`;
 }
 
 export function Layout(props: Props) {
@@ -78,13 +65,13 @@ export function Layout(props: Props) {
     aside,
     children,
   } = props;
-  const { base, baseUrl } = site;
+  const { base, baseUrl, theme } = site;
   return (
-    <html lang="en">
+    <html lang="en" data-theme={theme}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
+        <meta name="color-scheme" content={theme === "system" ? "light dark" : theme} />
         <title>{title === "evald" ? title : `${title} · evald`}</title>
         {description && <meta name="description" content={description} />}
         {isPublic ? <link rel="canonical" href={baseUrl + path} /> : <meta name="robots" content="noindex" />}
@@ -94,8 +81,9 @@ export function Layout(props: Props) {
           </noscript>
         )}
         <link rel="icon" href={icon} />
-        <link rel="stylesheet" href={`${base}/style.css?v=${cssMark}`} />
-        <script src={`${base}/client.js?v=${jsMark}`} defer />
+        <link rel="stylesheet" href={base + assetPaths.css} />
+        <link rel="preload" href={base + assetPaths.font} as="font" type="font/woff2" crossorigin="anonymous" />
+        <script src={base + assetPaths.js} defer />
         {markdownPath && <link rel="alternate" type="text/markdown" href={baseUrl + markdownPath} />}
         {isPublic && <link rel="help" type="text/plain" href={`${baseUrl}/llms.txt`} title="Index for agents" />}
       </head>
@@ -106,6 +94,7 @@ export function Layout(props: Props) {
         {viewer ? <Menu {...{ site, viewer, path }} /> : <Bar {...{ site, path }} />}
         <div class={aside ? "frame with-aside" : "frame"}>
           <main id="content">
+            {viewer?.toast && <ToastLine base={base} toast={viewer.toast} />}
             {crumbs && <Crumbs base={base} crumbs={crumbs} markdownPath={markdownPath} />}
             {children}
           </main>
@@ -116,9 +105,11 @@ export function Layout(props: Props) {
             <span>evald {version}</span>
             <a href={`${base}/docs/api`}>REST API</a>
             <a href={`${base}/llms.txt`}>llms.txt</a>
+            <ThemeSwitch {...{ site, path }} />
           </footer>
         )}
         {viewer && <Keys />}
+        {viewer && <Palette base={base} />}
       </body>
     </html>
   );
@@ -148,37 +139,26 @@ const Bar = ({ site: { base }, path }: { site: Site; path: string }) => (
   </header>
 );
 
-/** Menu items: name, path and the key that opens it after `g`. */
-const places = [
-  ["Home", "/", "h"],
-  ["Prompts", "/prompts", "p"],
-  ["Runs", "/runs", "u"],
-  ["Reports", "/reports", "r"],
-  ["Friction", "/friction", "f"],
-  ["Trends", "/trends", "t"],
-  ["Providers", "/providers", "d"],
-  ["Settings", "/settings", "s"],
-] as const;
-
 const isAt = (path: string, place: string) =>
   place === "/" ? path === "/" : path === place || path.startsWith(`${place}/`);
 
 /** The menu of an organization: a sidebar, or a top bar on narrow screens. */
-const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
+const Menu = ({ site, viewer, path }: { site: Site; viewer: Viewer; path: string }) => (
   <header class="menu">
-    <a class="mark" href={`${base}/`}>
+    <a class="mark" href={`${site.base}/`}>
       <Mark /> evald
     </a>
-    <Switcher {...{ base, viewer }} />
+    <Switcher {...{ base: site.base, viewer }} />
     <button type="button" class="fold" popovertarget="menu">
       Menu
     </button>
     <div id="menu" class="folded" popover="auto">
       <nav aria-label="Organization">
+        <SearchLink base={site.base} />
         {places.map(([name, place, key]) => (
           <a
             key={place}
-            href={base + place}
+            href={site.base + place}
             data-key={`g ${key}`}
             aria-current={isAt(path, place) ? "page" : undefined}
           >
@@ -187,19 +167,24 @@ const Menu = ({ site: { base }, viewer, path }: { site: Site; viewer: Viewer; pa
         ))}
       </nav>
       <nav class="foot-links" aria-label="Site">
-        <a href={`${base}/docs`}>Docs</a>
-        <a href={`${base}/docs/api`}>API</a>
+        <a href={`${site.base}/docs`} aria-current={isAt(path, "/docs") && path !== "/docs/api" ? "page" : undefined}>
+          Docs
+        </a>
+        <a href={`${site.base}/docs/api`} aria-current={path === "/docs/api" ? "page" : undefined}>
+          API
+        </a>
       </nav>
+      <ThemeSwitch {...{ site, path }} />
       {viewer.person && (
         <nav class="person" aria-label="Account">
           <a
-            href={`${base}/account`}
+            href={`${site.base}/account`}
             title={viewer.person.email}
             aria-current={isAt(path, "/account") ? "page" : undefined}
           >
             {viewer.person.name}
           </a>
-          <form method="post" action={`${base}/sign-out`}>
+          <form method="post" action={`${site.base}/sign-out`}>
             <button type="submit">Sign out</button>
           </form>
         </nav>
@@ -233,7 +218,13 @@ const Keys = () => (
         <dt>
           <kbd>/</kbd>
         </dt>
-        <dd>Search</dd>
+        <dd>Search this list, or everything</dd>
+      </div>
+      <div>
+        <dt>
+          <kbd>Ctrl</kbd> <kbd>K</kbd>
+        </dt>
+        <dd>Search everything</dd>
       </div>
       {places.map(([name, , key]) => (
         <div key={key}>

@@ -1,7 +1,7 @@
 import { duration } from "../../grading/text.ts";
 import { formatBytes } from "../../reports/labels.ts";
 import type { PagesVisited, Step, StepKind } from "../../reports/pages-visited.ts";
-import { toEventHref } from "./figures.tsx";
+import { Fold, toEventHref } from "./figures.tsx";
 
 const kindLabels: Record<StepKind, string> = {
   goal: "answers the goal",
@@ -31,13 +31,7 @@ export function VisitedPages({ visited: { steps, left }, session }: Props) {
   const counted = Map.groupBy(steps, ({ kind }) => kind);
   const width = column(Math.max(...steps.map(({ depth }) => depth))) + 10;
   return (
-    <section class="pages-visited">
-      <h2 id="pages-visited">
-        Pages visited{" "}
-        <small>
-          {steps.length + left} {steps.length + left === 1 ? "page" : "pages"}
-        </small>
-      </h2>
+    <Fold id="pages-visited" title="Pages visited" count={steps.length + left}>
       <ul class="legend">
         {(["goal", "read", "astray", "missed"] as const).map((kind) => (
           <li key={kind} class={`step-${kind}`}>
@@ -66,7 +60,7 @@ export function VisitedPages({ visited: { steps, left }, session }: Props) {
         </ol>
       </div>
       {left > 0 && <p class="muted">{left} more pages in the session</p>}
-    </section>
+    </Fold>
   );
 }
 

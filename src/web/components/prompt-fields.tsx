@@ -1,5 +1,5 @@
 import { type Limits, limitNames } from "../../config/limits.ts";
-import { checkKinds, type Draft, emptyCheck, emptyUrl, type workspaceFields } from "../prompt-draft.ts";
+import { checkKinds, type Draft, emptyAgent, emptyCheck, emptyUrl } from "../prompt-draft.ts";
 import { controlProps, Field } from "./field.tsx";
 
 /** Preview of a draft: its variables and next runs. */
@@ -10,6 +10,36 @@ export type Preview = {
   problem: string | null;
   timeZone: string;
 };
+
+type LabelProps = { draft: Draft; hasWorkers: boolean; wrong: (field: string) => string | undefined };
+
+/** Tags, and the labels that workers must have. */
+export const LabelFields = ({ draft, hasWorkers, wrong }: LabelProps) => (
+  <>
+    <Field
+      name="tags"
+      label="Tags"
+      hint="Separated by commas. Use them to filter prompts and to gate several at once."
+      wrong={wrong("tags")}
+    >
+      <input {...controlProps("tags", wrong("tags"))} value={draft.tags} placeholder="quickstart, sdk" />
+    </Field>
+    {(hasWorkers || draft.workerLabels !== "") && (
+      <Field
+        name="workerLabels"
+        label="Worker labels"
+        hint="Separated by commas. Only workers with all of them run this prompt."
+        wrong={wrong("workerLabels")}
+      >
+        <input
+          {...controlProps("workerLabels", wrong("workerLabels"))}
+          value={draft.workerLabels}
+          placeholder="gpu, eu"
+        />
+      </Field>
+    )}
+  </>
+);
 
 /** Variables with their default values, and the next scheduled runs. */
 export const PreviewPart = ({ draft, preview, wrong }: { draft: Draft; preview: Preview; wrong?: string }) => (
@@ -55,7 +85,7 @@ const kinds = ["docs", "openapi", "competitor", "mcp"];
 /** The rows plus one empty row to add another. */
 export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) => (
   <fieldset>
-    <legend>Start URLs</legend>
+    <legend>More start URLs</legend>
     <p class="hint">Other pages the agent may start from.</p>
     {[...rows.filter(({ url }) => url), emptyUrl].map(({ url, name, kind, more }, i) => (
       <div class="row" key={`${i} ${url}`}>
@@ -78,6 +108,44 @@ export const Urls = ({ rows, wrong }: { rows: Draft["urls"]; wrong?: string }) =
     ))}
     {wrong && <p class="wrong">{wrong}</p>}
   </fieldset>
+);
+
+type AgentOption = { id: string; objection: string | null };
+
+/** Further agents of the prompt: the rows plus one empty row to add another. */
+export const FurtherAgents = ({
+  rows,
+  agents,
+  wrong,
+}: {
+  rows: Draft["also"];
+  agents: AgentOption[];
+  wrong?: string;
+}) => (
+  <details open={rows.length > 0 || wrong !== undefined}>
+    <summary>Evaluate more agents</summary>
+    <p class="hint">Each evaluation runs the prompt with every agent. Each agent has its own results.</p>
+    {[...rows.filter(({ agent }) => agent), emptyAgent].map(({ agent, model }, i) => (
+      <div class="row two" key={`${i} ${agent}`}>
+        <select name="also.agent" aria-label={`Agent ${i + 2}`}>
+          <option value="">None</option>
+          {agents.map(({ id, objection }) => (
+            <option key={id} value={id} selected={id === agent} disabled={objection !== null && id !== agent}>
+              {objection === null ? id : `${id} (unavailable)`}
+            </option>
+          ))}
+        </select>
+        <input
+          name="also.model"
+          aria-label={`Model of agent ${i + 2}`}
+          value={model}
+          maxLength={200}
+          placeholder="provider/model"
+        />
+      </div>
+    ))}
+    {wrong && <p class="wrong">{wrong}</p>}
+  </details>
 );
 
 const checkLabels: Record<(typeof checkKinds)[number], string> = {
@@ -132,77 +200,6 @@ export const Checks = ({ rows, wrong }: { rows: Draft["checks"]; wrong?: string 
     {wrong && <p class="wrong">{wrong}</p>}
   </fieldset>
 );
-
-type Archives = { id: string; files: number; createdAt: string }[];
-
-/** Inputs for what the workspace holds when the agent starts. */
-export const WorkspaceFields = ({
-  workspace,
-  archives,
-  wrong,
-}: {
-  workspace: Draft["workspace"];
-  archives: Archives;
-  wrong?: string;
-}) => {
-  const value = (name: (typeof workspaceFields)[number]) => workspace[name] ?? "";
-  const input = (name: (typeof workspaceFields)[number]) => controlProps(`workspace.${name}`);
-  return (
-    <details class="more" open={Object.values(workspace).some((each) => each !== "") || wrong !== undefined}>
-      <summary>Workspace</summary>
-      <p class="hint">What the agent finds in its directory. Leave blank to start with an empty one.</p>
-      <Field name="workspace.repositoryUrl" label="Git repository">
-        <input
-          {...input("repositoryUrl")}
-          value={value("repositoryUrl")}
-          placeholder="https://git.acme.example/starter.git"
-        />
-      </Field>
-      <Field name="workspace.repositoryRef" label="Branch, tag or commit">
-        <input {...input("repositoryRef")} value={value("repositoryRef")} placeholder="main" />
-      </Field>
-      <Field
-        name="workspace.archive"
-        label="Archive"
-        hint={
-          <>
-            In place of a repository. Upload a directory with <code>evald archive upload</code>.
-          </>
-        }
-      >
-        <select {...input("archive")}>
-          <option value="">None</option>
-          {value("archive") !== "" && !archives.some(({ id }) => id === value("archive")) && (
-            <option value={value("archive")} selected>
-              {value("archive")}
-            </option>
-          )}
-          {archives.map(({ id, files, createdAt }) => (
-            <option key={id} value={id} selected={id === value("archive")}>
-              {`${files} files, ${createdAt.slice(0, 10)} (${id.slice(-6)})`}
-            </option>
-          ))}
-        </select>
-      </Field>
-      <Field name="workspace.setup" label="Set-up command" hint="Runs in the sandbox before the agent.">
-        <textarea {...input("setup")} rows={2} placeholder="npm ci">
-          {value("setup")}
-        </textarea>
-      </Field>
-      <Field name="workspace.env" label="Environment variables" hint="One NAME=value per line. Don’t put secrets here.">
-        <textarea {...input("env")} rows={2} placeholder="ACME_REGION=eu-1">
-          {value("env")}
-        </textarea>
-      </Field>
-      <Field name="workspace.instructions" label="AGENTS.md" hint="Instructions that agents read when they start.">
-        <textarea {...input("instructions")} rows={4}>
-          {value("instructions")}
-        </textarea>
-      </Field>
-      {wrong && <p class="wrong">{wrong}</p>}
-    </details>
-  );
-};
 
 /** Labels of the run limits. */
 export const limitLabels: Record<keyof Limits, string> = {

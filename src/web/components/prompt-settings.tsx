@@ -1,5 +1,6 @@
 import type { Limits } from "../../config/limits.ts";
 import type { Prompt } from "../../prompts/schema.ts";
+import { scopeLabels } from "../../reports/labels.ts";
 import type { Site } from "../site.ts";
 import { CopyableId } from "./copyable-id.tsx";
 import { Fact } from "./figures.tsx";
@@ -11,7 +12,7 @@ type Props = {
   site: Site;
   prompt: Prompt;
   providerName: string | null;
-  /** The agent that a run would use now. */
+  /** The agents that an evaluation would use now. */
   sends: string;
 };
 
@@ -20,8 +21,12 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
   <section aria-labelledby="settings">
     <h2 id="settings">Settings</h2>
     <dl class="facts narrow">
-      <Fact name="Agent">{prompt.agent ?? `${sends} (default)`}</Fact>
-      {prompt.model && <Fact name="Model">{prompt.model}</Fact>}
+      {prompt.agents ? (
+        <Fact name="Agents">{sends}</Fact>
+      ) : (
+        <Fact name="Agent">{prompt.agent ?? `${sends} (default)`}</Fact>
+      )}
+      {prompt.model && !prompt.agents && <Fact name="Model">{prompt.model}</Fact>}
       <Fact name="Runs per evaluation">{prompt.runsPerEval ?? 1}</Fact>
       <Fact name="Provider">{providerName ?? "None"}</Fact>
       {prompt.tags.length > 0 && (
@@ -29,11 +34,19 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
           <Tags tags={prompt.tags} base={base} />
         </Fact>
       )}
+      {prompt.workerLabels.length > 0 && <Fact name="Worker labels">{prompt.workerLabels.join(", ")}</Fact>}
       {Object.entries(prompt.limits ?? {}).map(([name, value]) => (
         <Fact key={name} name={`Limit: ${limitLabels[name as keyof Limits]}`}>
           {value}
         </Fact>
       ))}
+      {prompt.successBar && (
+        <Fact name="Success without a tested goal">
+          {scopeLabels[prompt.successBar.scope]} score of at least {prompt.successBar.minScore}
+        </Fact>
+      )}
+      {prompt.supersedesByDefault && <Fact name="New runs over the API">Supersede runs of the same preview</Fact>}
+      {prompt.isOnResultsPage && <Fact name="Public results page">Listed</Fact>}
       <Fact name="Reports">
         {prompt.reviewBeforePublishing ? "Saved as drafts until reviewed" : "Published automatically"}
       </Fact>
@@ -65,7 +78,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
       <>
         <h3>Badge</h3>
         <p>
-          <img class="badge" src={`${base}/badges/${prompt.id}.svg`} alt="Latest score" />
+          <img class="badge" src={base + prompt.badgeUrl.slice(baseUrl.length)} alt="Latest score" />
         </p>
         <pre class="wrapped">
           <code id="badge-markdown">{`![evald](${prompt.badgeUrl})`}</code>
@@ -73,6 +86,10 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
         <button type="button" data-copy="#badge-markdown">
           Copy
         </button>
+        <p>
+          For <a href="https://shields.io/badges/endpoint-badge">Shields</a>, use the same URL with <code>.json</code>.
+          To revoke the URL, turn the badge off.
+        </p>
       </>
     )}
     <h3>API</h3>
@@ -87,7 +104,7 @@ export const PromptSettings = ({ site: { base, baseUrl }, prompt, providerName, 
 );
 
 const WorkspaceFacts = ({ workspace }: Pick<Prompt, "workspace">) => {
-  const { archive, repository, setup, env = {}, instructions } = workspace ?? {};
+  const { archive, repository, setup, env = {}, instructions, skills, mcpServers = {} } = workspace ?? {};
   return (
     <>
       {repository && (
@@ -101,7 +118,7 @@ const WorkspaceFacts = ({ workspace }: Pick<Prompt, "workspace">) => {
         </Fact>
       )}
       {setup && (
-        <Fact name="Set-up command">
+        <Fact name="Setup command">
           <code>{setup}</code>
         </Fact>
       )}
@@ -111,6 +128,16 @@ const WorkspaceFacts = ({ workspace }: Pick<Prompt, "workspace">) => {
         </Fact>
       ))}
       {instructions && <Fact name="AGENTS.md">{`${instructions.length} characters`}</Fact>}
+      {skills && (
+        <Fact name="Skills">
+          <code>{skills.folder ?? skills.archive}</code>
+        </Fact>
+      )}
+      {Object.entries(mcpServers).map(([name, { url, command, args = [] }]) => (
+        <Fact key={name} name="MCP server">
+          {name} <code>{url ?? [command, ...args].join(" ")}</code>
+        </Fact>
+      ))}
     </>
   );
 };

@@ -1,13 +1,13 @@
-import type { ComponentChildren } from "preact";
 import { reportStatuses } from "../../db/tables.ts";
-import { agentLabel, formatTime, titleOf } from "../../reports/labels.ts";
+import { agentLabel, judgeText, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import { type ShareLink, shareDays } from "../../shares/shares.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { Fact } from "./figures.tsx";
+import { Day, Time, useTime } from "./when.tsx";
 
-/** Data of the report sidebar. */
+/** Data around a report. */
 export type Side = {
   /** URL of the session page; null if the events cannot be read. `notice`: the reason, if any. */
   session: string | null;
@@ -17,42 +17,42 @@ export type Side = {
   made?: string;
   /** Id of the link that the form creates. */
   nextId?: string;
+  /** Report of the evaluation before, to compare with. */
+  previous?: string | null;
 };
 
 type Props = { site: Site; report: Report; viewer?: Viewer; side: Side };
 
-/** Buttons to open the session and to copy or download the report. */
+/** Buttons of a report: the session, a comparison, the fixes for an agent, a link to share. */
 export function ReportActions({ site, report, viewer, side }: Props) {
   const path = `${site.base}/reports/${report.slug}`;
   return (
-    <p class="acts">
+    <div class="acts report-acts">
       {side.session && (
-        <a class="button main" href={side.session}>
+        <a class="button" href={side.session}>
           View session
         </a>
       )}
-      {viewer && (
-        <>
-          <button type="button" data-copy-from={`${path}.md`}>
-            Copy as Markdown
-          </button>
-          <a class="button" href={`${path}.json`}>
-            View JSON
-          </a>
-        </>
+      {viewer && side.previous && (
+        <a class="button" href={`${site.base}/compare?slugs=${side.previous},${report.slug}`}>
+          Compare with previous
+        </a>
       )}
-    </p>
+      <button type="button" data-copy="#fix-brief">
+        Copy for your agent
+      </button>
+      {may(viewer, "share") && <Sharing path={path} side={side} />}
+    </div>
   );
 }
 
-/** Sidebar of a report: run details, status and share links. */
+/** Details of the run behind a report, its status and its other formats. */
 export function Properties({ site, report, viewer, side }: Props) {
-  const { run, agent, methodology, prompt, task, status, slug } = report;
+  const { run, agent, methodology, prompt, task, status, slug, judge } = report;
   const replaced = Object.entries(run.urlMap);
   const path = `${site.base}/reports/${slug}`;
-  const statusForm = `${path}/status`;
   return (
-    <aside class="properties" aria-label="About this report">
+    <div class="properties">
       <dl class="facts">
         {viewer && (
           <Fact name="Prompt">
@@ -60,8 +60,12 @@ export function Properties({ site, report, viewer, side }: Props) {
           </Fact>
         )}
         <Fact name="Agent">{agentLabel(agent)}</Fact>
-        <Fact name="Started">{formatTime(run.startedAt ?? run.createdAt)}</Fact>
-        <Fact name="Completed">{formatTime(run.completedAt ?? report.createdAt)}</Fact>
+        <Fact name="Started">
+          <Time at={run.startedAt ?? run.createdAt} />
+        </Fact>
+        <Fact name="Completed">
+          <Time at={run.completedAt ?? report.createdAt} />
+        </Fact>
         {viewer && (
           <Fact name="Run">
             <a href={`${site.base}/runs/${run.runId}`}>Attempt {run.attempt}</a>
@@ -70,43 +74,57 @@ export function Properties({ site, report, viewer, side }: Props) {
         {side.notice && <Fact name="Session">{side.notice}</Fact>}
         <Fact name="Methodology">
           <a href={`${site.base}/docs/scoring`}>{methodology.id}</a> <code>{methodology.hash.slice(0, 8)}</code>
-          {methodology.judge && `, judged by ${methodology.judge}`}
         </Fact>
+        {judge && <Fact name="Judge">{judgeText(judge)}</Fact>}
         {replaced.length > 0 && (
           <Fact name="Replaced hosts">{replaced.map(([from, to]) => `${from} → ${to}`).join(", ")}</Fact>
         )}
       </dl>
-      {may(viewer, "publish") && (
-        <Group title="Status">
-          <form class="acts" method="post" action={statusForm}>
-            {reportStatuses.map((each) => (
-              <button key={each} type="submit" name="status" value={each} aria-pressed={each === status}>
-                {statusActs[each]}
-              </button>
-            ))}
-          </form>
-        </Group>
+      {viewer && (
+        <p class="acts">
+          <button type="button" data-copy-from={`${path}.md`}>
+            Copy as Markdown
+          </button>
+          <a class="button" href={`${path}.md`}>
+            View Markdown
+          </a>
+          <a class="button" href={`${path}.json`}>
+            View JSON
+          </a>
+        </p>
       )}
-      {may(viewer, "share") && <Sharing path={path} side={side} />}
-    </aside>
+      {may(viewer, "publish") && (
+        <form class="acts" method="post" action={`${path}/status`}>
+          {reportStatuses.map((each) => (
+            <button key={each} type="submit" name="status" value={each} aria-pressed={each === status}>
+              {statusActs[each]}
+            </button>
+          ))}
+        </form>
+      )}
+    </div>
   );
 }
 
 const statusActs = { published: "Published", draft: "Draft", archived: "Archived" } as const;
 
-const Group = ({ title, children }: { title: string; children: ComponentChildren }) => (
-  <section>
-    <h2>{title}</h2>
-    {children}
-  </section>
+const Expiry = ({ at }: { at: string }) => (
+  <>
+    Expires <Time at={at} />
+  </>
 );
 
-const formatDay = (iso: string) => formatTime(iso).slice(0, 10);
+const RevokeButton = ({ createdAt }: { createdAt: string }) => (
+  <button type="submit" class="bad" aria-label={`Revoke the link created ${useTime()(createdAt)}`}>
+    Revoke
+  </button>
+);
 
 const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side: Side }) => (
-  <Group title="Share">
+  <details class="act share" open={made !== undefined}>
+    <summary>Share</summary>
     {made && (
-      <div class="notice made" role="status">
+      <div class="notice created-link" role="status">
         <p>Copy this link now. You won’t be able to see it again.</p>
         <code id="made">{made}</code>
         <button type="button" data-copy="#made">
@@ -114,44 +132,42 @@ const Sharing = ({ path, side: { shares, made, nextId } }: { path: string; side:
         </button>
       </div>
     )}
-    <details open={made !== undefined}>
-      <summary>Create public link</summary>
-      <form method="post" action={`${path}/shares`}>
-        <input type="hidden" name="id" value={nextId} />
-        <label>
-          Expires in
-          <select name="days">
-            {shareDays.map((days) => (
-              <option key={days} value={days} selected={days === 7}>
-                {days === 1 ? "1 day" : `${days} days`}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="check">
-          <input type="checkbox" name="session" value="1" /> Include session
-        </label>
-        <button type="submit">Create link</button>
-      </form>
-    </details>
+    <form method="post" action={`${path}/shares`}>
+      <p class="hint">Anyone with the link can read the report, without signing in.</p>
+      <input type="hidden" name="id" value={nextId} />
+      <label>
+        Expires in
+        <select name="days">
+          {shareDays.map((days) => (
+            <option key={days} value={days} selected={days === 7}>
+              {days === 1 ? "1 day" : `${days} days`}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label class="check">
+        <input type="checkbox" name="session" value="1" /> Include session
+      </label>
+      <button type="submit" class="main">
+        Create link
+      </button>
+    </form>
     {shares.length > 0 && (
       <ul class="shares">
         {shares.map(({ id, state, withSession, createdAt, expiresAt }) => (
           <li key={id}>
             <span>
-              {withSession ? "Report and session" : "Report"}, created {formatDay(createdAt)}
-              <small>{state === "active" ? `Expires ${formatTime(expiresAt)}` : state}</small>
+              {withSession ? "Report and session" : "Report"}, created <Day at={createdAt} />
+              <small>{state === "active" ? <Expiry at={expiresAt} /> : state}</small>
             </span>
             {state === "active" && (
               <form method="post" action={`${path}/shares/${id}/revoke`}>
-                <button type="submit" class="bad" aria-label={`Revoke the link created ${formatTime(createdAt)}`}>
-                  Revoke
-                </button>
+                <RevokeButton createdAt={createdAt} />
               </form>
             )}
           </li>
         ))}
       </ul>
     )}
-  </Group>
+  </details>
 );

@@ -67,7 +67,11 @@ export function RunForm({ site, prompt, agents, draft, fault, cost }: RunFormPro
           />
         </Field>
       ))}
-      <Field name="runs" label="Runs" hint="Use 4 or more to compare evaluations.">
+      <Field
+        name="runs"
+        label={prompt.agents ? "Runs with each agent" : "Runs"}
+        hint="Use 4 or more to compare evaluations."
+      >
         <input
           {...controlProps("runs")}
           type="number"
@@ -81,7 +85,7 @@ export function RunForm({ site, prompt, agents, draft, fault, cost }: RunFormPro
         <summary>Use another agent</summary>
         <Field name="agent" label="Agent">
           <select {...controlProps("agent")}>
-            <option value="">The prompt’s agent</option>
+            <option value="">{prompt.agents ? "All agents of the prompt" : "The prompt’s agent"}</option>
             {agents.map((id) => (
               <option key={id} value={id} selected={id === draft.agent}>
                 {id}

@@ -1,13 +1,29 @@
+import { count } from "../../grading/text.ts";
 import { outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { Run } from "../../runs/schema.ts";
-import { failureText, runDuration, statusLabels, triggerLabels } from "../run-labels.ts";
-import { GradeMark, Heads } from "./figures.tsx";
+import { failureText, runDuration, statusLabels, triggerLabels, waitingLabels } from "../run-labels.ts";
+import { GradeMark, Heads, type Sorting } from "./figures.tsx";
+import { SelectRow } from "./selection.tsx";
 import { When } from "./when.tsx";
 
+type StatusProps = Pick<Run, "status"> & { waitingFor?: Pick<NonNullable<Run["waitingFor"]>, "what"> | null };
+
+const statusLabel = ({ status, waitingFor }: StatusProps): string =>
+  waitingFor ? waitingLabels[waitingFor.what] : statusLabels[status];
+
 /** Run status: a dot and a label. */
-export const Status = ({ status }: { status: Run["status"] }) => (
-  <span class={`status-mark run-${status}`}>{statusLabels[status]}</span>
+export const Status = ({ status, waitingFor }: StatusProps) => (
+  <span class={`status-mark run-${waitingFor ? "pending" : status}`} data-waiting={waitingFor?.what}>
+    {statusLabel({ status, waitingFor })}
+  </span>
+);
+
+/** Marks what belongs to a run that replaced hosts. */
+export const PreviewMark = () => (
+  <span class="pill" data-preview="true">
+    Preview
+  </span>
 );
 
 /** Result of a run in a table cell. */
@@ -24,43 +40,107 @@ function Result({ run, base }: { run: RunLine; base: string }) {
   return <span class="muted">–</span>;
 }
 
-type Props = { runs: RunLine[]; base: string; now: number; hasPrompt?: boolean };
+type Props = {
+  runs: RunLine[];
+  base: string;
+  now: number;
+  /** Whether to show the prompt column. */
+  hasPrompt?: boolean;
+  sorting?: Sorting;
+  /** Whether to show the runs of an evaluation under its heading. */
+  isGrouped?: boolean;
+  isSelectable?: boolean;
+};
 
-/** Table of runs. `hasPrompt`: whether to show the prompt column. */
-export const RunTable = ({ runs, base, now, hasPrompt = true }: Props) => (
-  <div class="wide">
-    <table class="list run-list">
-      <Heads
-        labels={["Status", ...(hasPrompt ? ["Prompt"] : []), "Result", "Agent", "Trigger"]}
-        numbers={["Duration", "Requested"]}
-      />
-      <tbody>
-        {runs.map((run) => (
-          <tr key={run.runId}>
-            <td>
-              <a class="plain" href={`${base}/runs/${run.runId}`} aria-label={`Run, ${statusLabels[run.status]}`}>
-                <Status status={run.status} />
-              </a>
-            </td>
-            {hasPrompt && (
-              <td class="title">
-                <a class="plain" href={`${base}/prompts/${run.promptId}`}>
-                  {run.title}
-                </a>
-              </td>
-            )}
-            <td>
-              <Result run={run} base={base} />
-            </td>
-            <td class="soft">{run.model ?? run.agent}</td>
-            <td class="soft">{triggerLabels[run.trigger]}</td>
-            <td class="number soft">{runDuration(run, now)}</td>
-            <td class="number soft">
-              <When at={run.createdAt} now={now} />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </div>
+/** Table of runs. */
+export function RunTable({
+  runs,
+  base,
+  now,
+  hasPrompt = true,
+  sorting,
+  isGrouped = false,
+  isSelectable = false,
+}: Props) {
+  const labels = [
+    ...(isSelectable ? ["Select"] : []),
+    "Status",
+    ...(hasPrompt ? ["Prompt"] : []),
+    "Result",
+    "Agent",
+    "Trigger",
+  ];
+  const numbers = [
+    { label: "Duration", sort: "duration" },
+    { label: "Requested", sort: "created" },
+  ];
+  return (
+    <div class="wide">
+      <table class="list run-list">
+        <Heads labels={labels} numbers={numbers} sorting={sorting} />
+        {(isGrouped ? groupsOf(runs) : [runs]).map((group) => {
+          const [first] = group;
+          return (
+            <tbody key={first?.runId}>
+              {isGrouped && first && first.ofEval > 1 && (
+                <EvalRow run={first} shown={group.length} base={base} span={labels.length + numbers.length} />
+              )}
+              {group.map((run) => (
+                <RunRow key={run.runId} {...{ run, base, now, hasPrompt, isSelectable }} />
+              ))}
+            </tbody>
+          );
+        })}
+      </table>
+    </div>
+  );
+}
+
+/** The runs of each evaluation, in the order of the first ones. Evaluations of a gate run at the same time. */
+const groupsOf = (runs: RunLine[]): RunLine[][] => [
+  ...Map.groupBy(runs, ({ evalRequestId }) => evalRequestId).values(),
+];
+
+/** Heading of the runs of one evaluation. `shown`: those in this list. */
+const EvalRow = ({ run, shown, base, span }: { run: RunLine; shown: number; base: string; span: number }) => (
+  <tr class="group" data-eval={run.evalRequestId}>
+    <th scope="rowgroup" colSpan={span}>
+      <a href={`${base}/evals/${run.evalRequestId}`}>Evaluation of {run.title}</a>{" "}
+      <small>{shown === run.ofEval ? count(run.ofEval, "run") : `${shown} of ${count(run.ofEval, "run")}`}</small>
+    </th>
+  </tr>
+);
+
+type RowProps = { run: RunLine; base: string; now: number; hasPrompt: boolean; isSelectable: boolean };
+
+const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
+  <tr>
+    {isSelectable && (
+      <td>
+        <SelectRow name={run.runId} label={`run of ${run.title}`} />
+      </td>
+    )}
+    <td>
+      <a class="plain" href={`${base}/runs/${run.runId}`} aria-label={`Run, ${statusLabel(run)}`}>
+        <Status status={run.status} waitingFor={run.waitingFor} />
+      </a>{" "}
+      {run.isPreview && <PreviewMark />}
+    </td>
+    {hasPrompt && (
+      <td class="title">
+        <a class="plain" href={`${base}/prompts/${run.promptId}`}>
+          {run.title}
+        </a>
+      </td>
+    )}
+    <td>
+      <Result run={run} base={base} />
+    </td>
+    <td class="soft">{[run.agent, run.model].filter(Boolean).join(" ")}</td>
+    <td class="soft">{triggerLabels[run.trigger]}</td>
+    <td class="number soft">{runDuration(run, now)}</td>
+    <td class="number soft">
+      <When at={run.createdAt} now={now} />
+    </td>
+  </tr>
 );

@@ -2,8 +2,11 @@ import { type ComponentChildren, Fragment } from "preact";
 import type { Latest } from "../../comparisons/latest.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import { outcomeLabels, plain, scoreText, titleOf } from "../../reports/labels.ts";
+import { signedPoints } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
-import { GradeMark, Heads } from "./figures.tsx";
+import { type Column, GradeMark, Heads, type Sorting } from "./figures.tsx";
+import { SelectRow } from "./selection.tsx";
+import { Day } from "./when.tsx";
 
 /** A prompt with its latest evaluations. */
 export type PromptScore = { line: PromptLine; latest: Latest | null };
@@ -13,17 +16,35 @@ type Props = {
   prompts: PromptScore[];
   /** Additional columns. */
   columns?: string[];
-  numbers: string[];
+  numbers: Column[];
+  sorting?: Sorting;
+  isSelectable?: boolean;
   cells: (prompt: PromptScore) => ComponentChildren;
 };
 
+const scoreColumns = [
+  { label: "Prompt", sort: "title" },
+  { label: "Score", sort: "score", largestFirst: true },
+  "Trend",
+  { label: "Change", sort: "change" },
+];
+
 /** Table of prompts with score, trend and change. */
-export const ScoreTable = ({ base, prompts, columns = [], numbers, cells }: Props) => (
+export const ScoreTable = ({ base, prompts, columns = [], numbers, sorting, isSelectable = false, cells }: Props) => (
   <table class="list scores">
-    <Heads labels={["Prompt", "Score", "Trend", "Change", ...columns]} numbers={numbers} />
+    <Heads
+      labels={[...(isSelectable ? ["Select"] : []), ...scoreColumns, ...columns]}
+      numbers={numbers}
+      sorting={sorting}
+    />
     <tbody>
       {prompts.map(({ line, latest }) => (
         <tr key={line.id}>
+          {isSelectable && (
+            <td>
+              <SelectRow name={line.id} label={titleOf(line)} />
+            </td>
+          )}
           <td class="title">
             <a class="plain" href={`${base}/prompts/${line.id}`}>
               {titleOf(line)}
@@ -82,20 +103,21 @@ function Trend({ latest, title }: { latest: Latest | null; title: string }) {
   );
 }
 
-/** Change since the previous evaluation, with its verdict. */
+/** The newest change of a prompt, linked to the comparison of before and after. */
 export function Change({ latest, base }: { latest: Latest | null; base: string }) {
   const change = latest?.change ?? null;
   if (change === null) return <span class="muted">–</span>;
-  const { verdict, delta } = change;
-  const slugs = latest?.points.slice(-2).map(({ slug }) => slug) ?? [];
+  const { verdict, delta, at, slugs } = change;
+  const isClear = verdict === "improved" || verdict === "regressed";
   return (
-    <a
-      class={`change change-${verdict}`}
-      href={`${base}/compare?slugs=${slugs.join()}`}
-      title="Latest evaluation compared with the previous one"
-    >
-      {delta > 0 ? "+" : ""}
-      {delta.toFixed(1)} {plain(verdict)}
+    <a class={`change change-${verdict}`} href={`${base}/compare?slugs=${slugs.join()}`}>
+      {signedPoints(delta)} {plain(verdict)}
+      {isClear && (
+        <span class="soft">
+          {" "}
+          <Day at={at} />
+        </span>
+      )}
     </a>
   );
 }

@@ -1,12 +1,12 @@
 import type { SessionEvent } from "../../agents/agent.ts";
 import { plain } from "../../reports/labels.ts";
-import { summaryOf } from "../pages/event.tsx";
+import { hasEventFailed, summaryOf } from "./event-line.tsx";
 
 /** Rows of the live timeline of a run. */
 export const TimelineRows = ({ events }: { events: SessionEvent[] }) => (
   <>
     {events.map(({ seq, at: _, tMs, type, source, ...fields }) => (
-      <li key={seq} class={`event-${type}`}>
+      <li key={seq} class={`event-${type}${hasEventFailed(type, fields) ? " failed" : ""}`}>
         <span class="t">{(tMs / 1000).toFixed(1)} s</span>
         <span class="kind">
           {plain(type)}

@@ -1,5 +1,6 @@
 import { methodologyWords } from "../../reports/differences.ts";
 import type { Trends } from "../../trends/trends.ts";
+import { useDay } from "./when.tsx";
 
 const [width, height, left, right, top, bottom] = [960, 280, 56, 14, 32, 36];
 /** The scale spans at least this many points, so that a small change doesn't look large. */
@@ -8,13 +9,19 @@ const labels = 8;
 
 type Scored = Trends["points"][number] & { score: NonNullable<Trends["points"][number]["score"]> };
 
-export const dayOf = (iso: string): string => iso.slice(0, 10);
+/** What tells a series from others of the same agent and model. */
+export const seriesLabel = ({ agentVersion, contextDigest, methodology }: Trends["others"][number]): string =>
+  [
+    ...(agentVersion ? [`version ${agentVersion}`] : []),
+    ...(contextDigest ? [`context ${contextDigest}`] : []),
+    `methodology ${methodologyWords(methodology)}`,
+  ].join(", ");
 
 const scoredOf = (points: Trends["points"]) => points.filter((point): point is Scored => point.score !== null);
 
 /**
- * Mean scores over time with their 95 % bands. Other methodologies are separate lines; possible causes of changes are
- * numbered lines. The table below contains the same data.
+ * Mean scores over time with their 95 % bands. Other versions, contexts and methodologies are separate lines; changes of
+ * these and of the level are numbered lines. The table below contains the same data.
  */
 export function TrendChart({
   points,
@@ -22,9 +29,10 @@ export function TrendChart({
   changes,
   label,
 }: Pick<Trends, "points" | "others" | "changes"> & { label: string }) {
+  const dayOf = useDay();
   const scored = scoredOf(points);
   const otherLines = others
-    .map(({ methodology, points }) => ({ name: methodologyWords(methodology), series: scoredOf(points) }))
+    .map((each) => ({ name: seriesLabel(each), series: scoredOf(each.points) }))
     .filter(({ series }) => series.length > 0);
   const all = [scored, ...otherLines.map(({ series }) => series)].flat();
   const times = all.map(({ from }) => Date.parse(from));
@@ -59,14 +67,15 @@ export function TrendChart({
           <polyline class="line" points={line(series)} />
           {series.map(({ from, n, score }) => (
             <circle key={from} cx={x(from)} cy={y(score.mean)} r="3">
-              <title>{`${dayOf(from)}: ${score.mean}, ${n} runs (methodology ${name})`}</title>
+              <title>{`${dayOf(from)}: ${score.mean}, ${n} runs (${name})`}</title>
             </circle>
           ))}
         </g>
       ))}
       <polygon class="band" points={band(scored)} />
-      {changes.map(({ at: moment, what }, i) => (
-        <g key={`${moment} ${what}`} class="mark">
+      {changes.map(({ at: moment, what, from, to }, i) => (
+        <g key={`${moment} ${what} ${i}`} class="mark" data-what={what}>
+          <title>{`${dayOf(moment)}: ${what}, ${from} → ${to}`}</title>
           <path d={`M${x(moment)} ${top}V${height - bottom}`} />
           <text class="middle" x={x(moment)} y={top - 8}>
             {i + 1}

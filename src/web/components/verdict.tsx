@@ -1,4 +1,5 @@
-import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
+import type { ComponentChildren } from "preact";
+import type { Comparison } from "../../comparisons/compare.ts";
 import { duration, percent } from "../../grading/text.ts";
 import { capitalize, metricLabels, plain } from "../../reports/labels.ts";
 import { Fact, figureHeads, Heads, Wide } from "./figures.tsx";
@@ -6,14 +7,24 @@ import { Fact, figureHeads, Heads, Wide } from "./figures.tsx";
 /** Smallest change in points that counts. */
 const threshold = 5;
 
+type Evidence = Comparison["evidence"];
+/** `agent`: of a side, where sides may have different ones. */
+type Props = {
+  verdict: Comparison["verdict"];
+  evidence: Omit<Evidence, "sides"> & { sides: (Evidence["sides"][number] & { agent?: string | null })[] };
+  /** Shown instead of the sentence of the evidence. */
+  reason?: ComponentChildren;
+};
+
 /** The verdict of a comparison with its evidence. */
-export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | "evidence">) {
-  const { reason, method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
-  const changes = [...dimensions, ...metrics].toSorted((a, b) => a.pHolm - b.pHolm);
+export function VerdictCard({ verdict, evidence, reason }: Props) {
+  const { method, delta, p, smallestP, successP, seed, sides, dimensions, metrics } = evidence;
+  const isAcross = sides.length === 2 && sides[0]?.agent !== sides[1]?.agent;
+  const changes = [...dimensions, ...metrics];
   return (
     <section class={`verdict-card verdict-${verdict ?? "none"}`} aria-label="Verdict">
       <p class="word">{verdict === null ? "No verdict" : capitalize(plain(verdict))}</p>
-      <p>{capitalize(reason)}.</p>
+      {reason || <p>{capitalize(withMinus(evidence.reason))}.</p>}
       {delta && <DeltaChart {...delta} />}
       {(method !== null || p !== null) && (
         <dl class="facts">
@@ -38,8 +49,10 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
             <Heads labels={["Evaluation"]} numbers={["Runs", ...figureHeads]} />
             <tbody>
               {sides.map((side, i) => (
-                <tr key={side.evalRequestId}>
-                  <th scope="row">{i === 0 ? "Before" : "After"}</th>
+                <tr key={i === 0 ? "before" : "after"}>
+                  <th scope="row">
+                    {i === 0 ? "Before" : "After"} {isAcross && <small>{side.agent}</small>}
+                  </th>
                   <td class="number">
                     {side.n}
                     {side.smallestChange !== null && <small> detects {side.smallestChange} points or more</small>}
@@ -71,8 +84,8 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
                     <td class="number">{before}</td>
                     <td class="number">{after}</td>
                     <td class="number">
-                      {delta.value}
-                      {delta.low !== null && ` (${delta.low} to ${delta.high})`}
+                      {withMinus(String(delta.value))}
+                      {delta.low !== null && withMinus(` (${delta.low} to ${delta.high})`)}
                     </td>
                     <td class="number">{formatP(pHolm)}</td>
                   </tr>
@@ -85,6 +98,9 @@ export function VerdictCard({ verdict, evidence }: Pick<Comparison, "verdict" | 
     </section>
   );
 }
+
+/** With minus signs in place of the hyphens before numbers. */
+export const withMinus = (text: string): string => text.replace(/(?<=^|[\s(])-(?=\d)/g, "−");
 
 const formatP = (p: number): string => (p < 0.001 ? "<0.001" : p.toFixed(3));
 

@@ -1,4 +1,8 @@
-import { formatTime } from "../../reports/labels.ts";
+import { createContext } from "preact";
+import { useContext } from "preact/hooks";
+
+/** The time zone of the organization that a page belongs to. */
+export const TimeZone = createContext("UTC");
 
 const units = [
   ["day", 24 * 3600_000],
@@ -31,9 +35,58 @@ export function formatZoned(at: number, timeZone: string): string {
   return `${part("weekday")} ${part("day")} ${part("month")} ${part("year")}, ${part("hour")}:${part("minute")}`;
 }
 
-/** A relative time with the absolute time and zone on hover. */
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** "2026-11-21 10:31 GMT+1", or its first 10 characters: the date. */
+function formatIn(iso: string, timeZone: string): string {
+  let format = formats.get(timeZone);
+  if (!format) {
+    const parts = { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit" } as const;
+    format = new Intl.DateTimeFormat("en-GB", { ...parts, timeZone, hourCycle: "h23", timeZoneName: "short" });
+    formats.set(timeZone, format);
+  }
+  const found = new Map(format.formatToParts(Date.parse(iso)).map(({ type, value }) => [type, value]));
+  const [year, month, day, hour, minute, zone] = (
+    ["year", "month", "day", "hour", "minute", "timeZoneName"] as const
+  ).map((type) => found.get(type));
+  return `${year}-${month}-${day} ${hour}:${minute} ${zone}`;
+}
+
+/** Formats times in the time zone of the organization, with the zone. */
+export function useTime(): (iso: string) => string {
+  const timeZone = useContext(TimeZone);
+  return (iso) => formatIn(iso, timeZone);
+}
+
+/** Formats dates in the time zone of the organization. */
+export function useDay(): (iso: string) => string {
+  const toTime = useTime();
+  return (iso) => toTime(iso).slice(0, 10);
+}
+
+/** A time in the time zone of the organization. */
+export const Time = ({ at }: { at: string }) => <time dateTime={at}>{useTime()(at)}</time>;
+
+/** A date in the time zone of the organization, with the time on hover. */
+export const Day = ({ at }: { at: string }) => (
+  <time dateTime={at} title={useTime()(at)}>
+    {useDay()(at)}
+  </time>
+);
+
+/** A table cell with the first date above the last. */
+export const FirstAndLast = ({ first, last }: { first: string; last: string }) => (
+  <td class="number">
+    <Day at={first} />
+    <small>
+      <Day at={last} />
+    </small>
+  </td>
+);
+
+/** A relative time, with the absolute time and zone on hover. */
 export const When = ({ at, now }: { at: string; now: number }) => (
-  <time dateTime={at} title={formatTime(at)}>
+  <time dateTime={at} title={useTime()(at)}>
     {formatRelative(Date.parse(at), now)}
   </time>
 );

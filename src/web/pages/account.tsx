@@ -1,8 +1,9 @@
 import type { SignIn } from "../../auth/account.ts";
 import type { Membership, Person } from "../../auth/person.ts";
-import { capitalize, formatTime } from "../../reports/labels.ts";
+import { capitalize } from "../../reports/labels.ts";
 import { Wide } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
+import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { Field, passwordHint } from "./sign-in.tsx";
@@ -109,8 +110,12 @@ const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignI
             <tr key={id}>
               <td title={userAgent}>{browserName(userAgent)}</td>
               <td>{address}</td>
-              <td class="when">{formatTime(since)}</td>
-              <td class="when">{formatTime(lastUsedAt)}</td>
+              <td class="when">
+                <Time at={since} />
+              </td>
+              <td class="when">
+                <Time at={lastUsedAt} />
+              </td>
               <td>
                 {isThis ? (
                   "This device"

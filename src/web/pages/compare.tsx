@@ -1,18 +1,30 @@
 import type { ReportsComparison as Comparison } from "../../comparisons/side-by-side.ts";
 import { line } from "../../grading/text.ts";
-import { formatTime, metricLabels, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
+import { agentLabel, metricLabels, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
 import { signed } from "../components/baseline.tsx";
 import { GradeMark, Wide } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
+import { PreviewMark } from "../components/run-table.tsx";
 import { VerdictCard } from "../components/verdict.tsx";
+import { Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-type Column = { slug: string; title: string };
-type Props = { site: Site; viewer: Viewer; compared: Comparison; titles: string[] };
+type Column = { slug: string; title: string; isPreview: boolean };
+/** `isAcross`: agents are compared on request. */
+type Props = {
+  site: Site;
+  viewer: Viewer;
+  compared: Comparison;
+  titles: string[];
+  previews: boolean[];
+  isAcross: boolean;
+};
 
 /** A value of each report. `isCost`: lower is better. */
 type Row = { name: string; values: (number | null)[]; isCost: boolean; format: (value: number) => string };
+
+const agentKey = (agent: Comparison["reports"][number]["agent"]) => `${agentLabel(agent)} ${agent.contextDigest}`;
 
 const points = (value: number) => value.toFixed(1);
 
@@ -30,10 +42,10 @@ function lossOf({ values, isCost }: Row): number | null {
 
 const worstFirst = (rows: Row[]) => rows.toSorted((a, b) => (lossOf(b) ?? -1) - (lossOf(a) ?? -1));
 
-/** 2 to 10 reports side by side, regressions first. */
-export function ComparePage({ site, viewer, compared, titles }: Props) {
+/** 2 to 10 reports side by side. */
+export function ComparePage({ site, viewer, compared, titles, previews, isAcross }: Props) {
   const { reports, dimensions, metrics, friction, comparability } = compared;
-  const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug }));
+  const columns = reports.map(({ slug }, i) => ({ slug, title: titles[i] ?? slug, isPreview: previews[i] ?? false }));
   const scores: Row = { name: "Score", values: reports.map(({ score }) => score), isCost: false, format: points };
   const dimensionRows = dimensions.map(
     ({ name, scores }): Row => ({ name, values: scores, isCost: false, format: points }),
@@ -44,6 +56,16 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
       const format = valueFormats[name] ?? String;
       return { name: metricLabels[name] ?? name, values, isCost: true, format };
     });
+  const differences = (
+    <div id="differences">
+      <p>{isAcross ? "Comparing reports with these differences:" : "These reports aren’t directly comparable:"}</p>
+      <ul>
+        {comparability.differences.map((each) => (
+          <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
+        ))}
+      </ul>
+    </div>
+  );
   return (
     <Layout
       site={site}
@@ -53,28 +75,37 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
       crumbs={[{ name: "Reports", path: "/reports" }, { name: "Comparison" }]}
     >
       <h1>Comparison of {reports.length} reports</h1>
-      <VerdictCard verdict={compared.verdict} evidence={compared.evidence} />
-      {!comparability.same && (
-        <div class="notice" id="differences">
-          <p>These reports aren’t directly comparable:</p>
-          <ul>
-            {comparability.differences.map((each) => (
-              <li key={each}>{each.startsWith("prompt: ") ? `prompt: ${[...new Set(titles)].join(" vs. ")}` : each}</li>
-            ))}
-          </ul>
-        </div>
+      <VerdictCard
+        verdict={compared.verdict}
+        evidence={compared.evidence}
+        reason={!comparability.same && !isAcross && differences}
+      />
+      {!comparability.same && isAcross && <div class="notice">{differences}</div>}
+      {(isAcross || new Set(reports.map(({ agent }) => agentKey(agent))).size > 1) && (
+        <form method="get" action={`${site.base}/compare`} class="toolbar">
+          <input type="hidden" name="slugs" value={reports.map(({ slug }) => slug).join(",")} />
+          <label class="check">
+            <input type="checkbox" name="acrossAgents" value="1" checked={isAcross} /> Compare across agents, versions
+            and models
+          </label>
+          <button type="submit">Update</button>
+        </form>
       )}
       <Wide label="Side-by-side metrics">
         <table class="list compared">
           <thead>
             <tr>
               <th scope="col">Metric</th>
-              {reports.map(({ slug, score, scope, grade, outcome, createdAt }, i) => (
+              {reports.map(({ slug, agent, score, scope, grade, outcome, createdAt }, i) => (
                 <th scope="col" key={slug}>
                   <GradeMark grade={grade} />
-                  <a href={`${site.base}/reports/${slug}`}>{columns[i]?.title}</a>
-                  <small>{formatTime(createdAt).slice(0, 16)}</small>
+                  <a href={`${site.base}/reports/${slug}`}>{columns[i]?.title}</a>{" "}
+                  {columns[i]?.isPreview && <PreviewMark />}
+                  <small>
+                    <Time at={createdAt} />
+                  </small>
                   <small>{outcomeLabels[outcome]}</small>
+                  <small>{agentLabel(agent)}</small>
                   {scope !== "goal" && <small>{scoreText({ score, scope })}</small>}
                 </th>
               ))}
@@ -85,7 +116,7 @@ export function ComparePage({ site, viewer, compared, titles }: Props) {
           </thead>
           <tbody>
             <NumberRow row={scores} />
-            {worstFirst(dimensionRows).map((row) => (
+            {dimensionRows.map((row) => (
               <NumberRow key={row.name} row={row} />
             ))}
           </tbody>

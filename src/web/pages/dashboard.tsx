@@ -1,9 +1,12 @@
+import type { ComponentChildren } from "preact";
+import { line } from "../../grading/text.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import { Field } from "../components/field.tsx";
+import { type FirstSteps, FirstStepsList } from "../components/first-steps.tsx";
 import { Layout } from "../components/layout.tsx";
-import { Status } from "../components/run-table.tsx";
+import { PreviewMark, Status } from "../components/run-table.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
 import { formatZoned, When } from "../components/when.tsx";
 import { failureText, runDuration } from "../run-labels.ts";
@@ -16,16 +19,31 @@ export type Overview = {
   timeZone: string;
   prompts: PromptScore[];
   promptCount: number;
+  /** The newest unfinished and failed runs, up to `most`. */
   open: RunLine[];
-  due: PromptLine[];
   broken: RunLine[];
+  most: number;
+  due: PromptLine[];
 };
 
+type Props = Overview & {
+  viewer: Viewer;
+  /** null: done, hidden, or not for this viewer. */
+  steps: FirstSteps | null;
+  /** Whether a run of a new prompt needs no consent to its cost. */
+  runsFree: boolean;
+};
+
+/** Lines of each of the lists beside the scores. */
+const shownLines = 6;
+/** A change counts as recent for this long. */
+const recentMs = 30 * 24 * 3600_000;
+
 /** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. */
-export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: Viewer }) => (
+export const DashboardPage = ({ viewer, steps, runsFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
     {overview.promptCount === 0 ? (
-      <FirstPrompt site={overview.site} mayWrite={may(viewer, "write")} />
+      <FirstPrompt site={overview.site} mayWrite={may(viewer, "write")} {...{ steps, runsFree }} />
     ) : (
       <>
         <header class="toolbar">
@@ -38,6 +56,7 @@ export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: View
             </span>
           )}
         </header>
+        {steps && <FirstStepsList site={overview.site} steps={steps} />}
         <div class="overview" hx-sse:connect={`${overview.site.base}/live?org=${viewer.org}`} hx-swap="innerMorph">
           <DashboardPart {...overview} />
         </div>
@@ -49,6 +68,7 @@ export const DashboardPage = ({ viewer, ...overview }: Overview & { viewer: View
 /** The part of the page that updates live. */
 export const DashboardPart = (overview: Overview) => (
   <>
+    <Figures {...overview} />
     <Scores {...overview} />
     <div class="beside">
       <ActiveRuns {...overview} />
@@ -56,6 +76,54 @@ export const DashboardPart = (overview: Overview) => (
       <UpcomingRuns {...overview} />
     </div>
   </>
+);
+
+/** What needs attention, each figure linked to its list. */
+function Figures({ site: { base }, prompts, open, broken, most, due: [next], now }: Overview) {
+  const regressed = prompts.filter(
+    ({ latest }) => latest?.change?.verdict === "regressed" && Date.parse(latest.change.at) > now - recentMs,
+  );
+  const [only] = regressed;
+  const countOf = (runs: RunLine[]) => (runs.length < most ? String(runs.length) : `${most - 1}+`);
+  return (
+    <dl class="figures">
+      <Figure
+        name="Regressed"
+        note="prompts, last 30 days"
+        href={
+          only && (regressed.length === 1 ? `${base}/trends?promptId=${only.line.id}` : `${base}/prompts?sort=change`)
+        }
+        isBad={regressed.length > 0}
+      >
+        {regressed.length}
+      </Figure>
+      <Figure name="Failed" note="runs, last 7 days" href={`${base}/runs?status=failed`} isBad={broken.length > 0}>
+        {countOf(broken)}
+      </Figure>
+      <Figure name="Running" note="runs now" href={`${base}/runs?status=running`}>
+        {countOf(open)}
+      </Figure>
+      <Figure
+        name="Next run"
+        note={next ? titleOf(next) : "nothing scheduled"}
+        href={next && `${base}/prompts/${next.id}`}
+      >
+        {next?.nextSlotAt ? <When at={next.nextSlotAt} now={now} /> : "–"}
+      </Figure>
+    </dl>
+  );
+}
+
+type FigureProps = { name: string; note: string; href?: string; isBad?: boolean; children: ComponentChildren };
+
+const Figure = ({ name, note, href, isBad = false, children }: FigureProps) => (
+  <div data-figure={name.split(" ")[0]?.toLowerCase()} class={isBad ? "bad" : undefined}>
+    <dt>{name}</dt>
+    <dd>
+      <strong>{href === undefined ? children : <a href={href}>{children}</a>}</strong>
+      <small>{line(note, 60)}</small>
+    </dd>
+  </div>
 );
 
 const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
@@ -68,8 +136,8 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
       cells={({ latest }) => <td class="number soft">{latest ? <When at={latest.at} now={now} /> : "–"}</td>}
     />
     <p class="hint">
-      Changes are marked improved or regressed only when at least 4 runs per side make the difference statistically
-      significant.
+      Changes are marked improved or regressed only when they are statistically significant: between the last two
+      evaluations, or as a change of the level in Trends.
       {promptCount > prompts.length && (
         <>
           {" "}
@@ -82,18 +150,17 @@ const Scores = ({ site: { base }, prompts, promptCount, now }: Overview) => (
 
 const ActiveRuns = ({ site: { base }, open, now }: Overview) => (
   <section aria-labelledby="now">
-    <h2 id="now">
-      Active runs <small>{open.length > 0 && open.length}</small>
-    </h2>
+    <h2 id="now">Active runs</h2>
     {open.length === 0 && <p class="muted">No active runs</p>}
     <ul class="brief" data-count={open.length}>
-      {open.map((run) => (
+      {open.slice(0, shownLines).map((run) => (
         <li key={run.runId}>
           <a class="plain" href={`${base}/runs/${run.runId}`}>
             {run.title}
           </a>
           <span class="soft">
-            <Status status={run.status} /> {run.startedAt && runDuration(run, now)}
+            {run.isPreview && <PreviewMark />} <Status status={run.status} waitingFor={run.waitingFor} />{" "}
+            {run.startedAt && runDuration(run, now)}
           </span>
         </li>
       ))}
@@ -108,7 +175,7 @@ const FailedRuns = ({ site: { base }, broken, now }: Overview) => (
     </h2>
     {broken.length === 0 && <p class="muted">No failures in the last 7 days</p>}
     <ul class="brief">
-      {broken.map((run) => {
+      {broken.slice(0, shownLines).map((run) => {
         if (run.failureCause === null) return null;
         const { title, detail, remedy } = failureText(run.failureCause, run.failureDetail);
         return (
@@ -117,7 +184,8 @@ const FailedRuns = ({ site: { base }, broken, now }: Overview) => (
               {run.title}
             </a>
             <span class="soft">
-              <strong class="bad">{title}</strong>, <When at={run.createdAt} now={now} />. {detail}
+              {run.isPreview && <PreviewMark />} <strong class="bad">{title}</strong>,{" "}
+              <When at={run.createdAt} now={now} />. {detail}
             </span>
             <span class="soft">{remedy}</span>
           </li>
@@ -139,7 +207,7 @@ const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
           </a>
           {nextSlotAt && (
             <span class="soft">
-              <When at={nextSlotAt} now={now} /> · {formatZoned(Date.parse(nextSlotAt), timeZone)}
+              <When at={nextSlotAt} now={now} /> · {formatZoned(Date.parse(nextSlotAt), timeZone)} ({timeZone})
             </span>
           )}
         </li>
@@ -148,42 +216,57 @@ const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
   </section>
 );
 
+/** What a developer tries first, for any product. */
+const firstTask = "Follow the getting started guide and complete its first example.";
+
+type FirstProps = { site: Site; mayWrite: boolean; steps: FirstSteps | null; runsFree: boolean };
+
 /** Shown to a new organization: a form for its first prompt, and the API call that does the same. */
-const FirstPrompt = ({ site: { base, baseUrl }, mayWrite }: { site: Site; mayWrite: boolean }) => (
+const FirstPrompt = ({ site, site: { base, baseUrl }, mayWrite, steps, runsFree }: FirstProps) => (
   <div class="first">
-    <h1>Create your first prompt</h1>
+    <h1>Test your docs with an agent</h1>
     <p class="lead">
-      Describe what a developer would ask an agent to do with your tool, and link to its documentation. evald sends an
-      agent to do it and gives you a graded report: where the agent got stuck, the evidence and what to fix first.
+      Enter the URL of your docs and a task. evald sends an agent to do it and gives you a graded report: where the
+      agent got stuck, the evidence and what to fix first.
     </p>
     {mayWrite && (
       <form method="post" action={`${base}/prompts`}>
-        <Field name="title" label="Title" hint="Shown in lists and reports.">
-          <input id="title" name="title" maxLength={200} placeholder="First query" />
-        </Field>
-        <Field name="text" label="Task" hint="Include the URL of the documentation.">
-          <textarea
-            id="text"
-            name="text"
-            rows={4}
+        <Field name="docsUrl" label="Docs URL" hint="Where the agent starts.">
+          <input
+            id="docsUrl"
+            name="docsUrl"
+            type="url"
             required
-            placeholder="Run a query with the Python SDK and print its rows. Docs: https://docs.acme.example/"
+            maxLength={2000}
+            placeholder="https://docs.acme.example/"
           />
         </Field>
-        <Field name="endGoal" label="End goal" hint="What must be true when the agent is done.">
-          <textarea id="endGoal" name="endGoal" rows={2} placeholder="The rows were printed." />
+        <Field name="text" label="Task" hint="What a developer would ask an agent to do with your product.">
+          <textarea id="text" name="text" rows={3} required>
+            {firstTask}
+          </textarea>
         </Field>
-        <button type="submit" class="main">
-          Create prompt
-        </button>{" "}
+        <Field name="endGoal" label="End goal (optional)" hint="What must be true when the agent is done.">
+          <textarea id="endGoal" name="endGoal" rows={2} placeholder="The example ran and printed its result." />
+        </Field>
+        {runsFree ? (
+          <button type="submit" class="main" name="do" value="run">
+            Create and run
+          </button>
+        ) : (
+          <button type="submit" class="main">
+            Create prompt
+          </button>
+        )}{" "}
         <a href={`${base}/prompts/new`}>More options</a>
       </form>
     )}
+    <div class="after">{steps && <FirstStepsList site={site} steps={steps} />}</div>
     <h2>Or use the API</h2>
     <pre class="wrapped">
       <code>{`curl -s ${baseUrl}/api/v1/prompts \\
   -H "Authorization: Bearer $EVALD_KEY" -H "Content-Type: application/json" \\
-  -d '{"title": "First query", "text": "Run a query. Docs: https://docs.acme.example/", "endGoal": "The rows were printed."}'`}</code>
+  -d '{"title": "First query", "text": "Run a query.", "additionalUrls": [{"url": "https://docs.acme.example/", "kind": "docs"}]}'`}</code>
     </pre>
     <p class="hint">
       Next: <a href={`${base}/docs/start`}>the getting started guide</a>.

@@ -1,8 +1,10 @@
 import type { DocsMap } from "../../friction/docs-map.ts";
+import { line } from "../../grading/text.ts";
 import type { Provider } from "../../providers/schema.ts";
 import { formatNumber } from "../../reports/labels.ts";
 import { Fact, Wide } from "../components/figures.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
+import { Day } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 import { type ProviderFields, ProviderForm } from "./providers.tsx";
@@ -41,7 +43,7 @@ export function DocsMapPage({ site, viewer, provider, map, typed, wrong }: Props
       <h2 id="map">
         Docs map{" "}
         <small>
-          {formatNumber(map.runs)} runs, {map.since.slice(0, 10)} to {map.until.slice(0, 10)}
+          {formatNumber(map.runs)} runs, <Day at={map.since} /> to <Day at={map.until} />
         </small>
       </h2>
       {map.runs === 0 ? (
@@ -106,9 +108,8 @@ const Pages = ({ base, map, scope }: { base: string; map: DocsMap; scope: string
                     class={`pill severity severity-${severity}`}
                     href={`${base}/friction/${fingerprint}?${scope}`}
                     title={title}
-                    aria-label={`${severity}: ${title}`}
                   >
-                    {severity}
+                    {line(title, 40)} <span class="unseen">({severity})</span>
                   </a>
                 ))}
               </td>

@@ -1,10 +1,24 @@
+import type { ComponentChildren } from "preact";
 import { Layout } from "../components/layout.tsx";
 import { type Doc, docs, toDocPath, toHtml } from "../docs.ts";
+import type { Found } from "../docs-search.ts";
 import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 
-/** Documentation sidebar. `current`: slug of the page shown. */
-export const DocsNav = ({ site, current }: { site: Site; current: string | null }) => (
+/** Who reads the documentation: with a viewer, pages have the menu of their organization. */
+export type Reader = { site: Site; viewer?: Viewer };
+
+type NavProps = Reader & { current: string | null; words?: string };
+
+/** Documentation sidebar. `current`: slug of the page shown. `words`: what was searched for. */
+export const DocsNav = ({ site, viewer, current, words = "" }: NavProps) => (
   <nav class="side" aria-label="Documentation">
+    {viewer && (
+      <p class="back">
+        <a href={`${site.base}/`}>← Back to {viewer.orgName}</a>
+      </p>
+    )}
+    <Search {...{ site, words }} />
     {[...Map.groupBy(docs, ({ section }) => section)].map(([section, pages]) => (
       <section key={section}>
         <h2>{section}</h2>
@@ -29,6 +43,15 @@ export const DocsNav = ({ site, current }: { site: Site; current: string | null 
   </nav>
 );
 
+/** Narrow screens show it above the page, because the sidebar comes after it. */
+const Search = ({ site, words = "" }: { site: Site; words?: string }) => (
+  <search>
+    <form class="find" action={`${site.base}/docs/search`}>
+      <input type="search" name="q" value={words} aria-label="Search the docs" placeholder="Search the docs" required />
+    </form>
+  </search>
+);
+
 const ForAgents = ({ site }: { site: Site }) => (
   <p class="hint">
     For agents: <a href={`${site.base}/llms.txt`}>{site.baseUrl}/llms.txt</a> lists every page.
@@ -36,21 +59,23 @@ const ForAgents = ({ site }: { site: Site }) => (
 );
 
 /** A page of the documentation. Its HTML is our own Markdown, rendered with raw HTML turned off. */
-export function DocPage({ site, doc }: { site: Site; doc: Doc }) {
+export function DocPage({ site, viewer, doc }: Reader & { doc: Doc }) {
   const path = toDocPath(doc.slug);
   const html = toHtml(doc, site);
   const position = docs.indexOf(doc);
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path={path}
       title={doc.title}
       description={doc.description}
       isPublic
       markdownPath={`${path}.md`}
       crumbs={[{ name: "Docs", path: "/docs" }, { name: doc.title }]}
-      aside={<DocsNav site={site} current={doc.slug} />}
+      aside={<DocsNav site={site} viewer={viewer} current={doc.slug} />}
     >
+      <Search site={site} />
       <article class="prose">
         <h1>{doc.title}</h1>
         <p class="lead">{doc.description}</p>
@@ -90,18 +115,20 @@ function Turn({ site, doc, label }: { site: Site; doc: Doc | undefined; label: s
 }
 
 /** All pages of the documentation, in reading order. */
-export function DocsIndexPage({ site }: { site: Site }) {
+export function DocsIndexPage({ site, viewer }: Reader) {
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path="/docs"
       title="Documentation"
       description="All pages of the documentation."
       isPublic
       markdownPath="/docs.md"
       crumbs={[{ name: "Docs" }]}
-      aside={<DocsNav site={site} current={null} />}
+      aside={<DocsNav site={site} viewer={viewer} current={null} />}
     >
+      <Search site={site} />
       <article class="prose">
         <h1>Documentation</h1>
         <p class="lead">All pages of the documentation.</p>
@@ -122,3 +149,44 @@ export function DocsIndexPage({ site }: { site: Site }) {
     </Layout>
   );
 }
+
+/** Sections of the documentation that contain the words of a search. */
+export function DocsSearchPage({ site, viewer, words, found }: Reader & { words: string; found: Found[] }) {
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path="/docs/search"
+      title={words === "" ? "Search the docs" : `${words} in the docs`}
+      crumbs={[{ name: "Docs", path: "/docs" }, { name: "Search" }]}
+      aside={<DocsNav site={site} viewer={viewer} current={null} words={words} />}
+    >
+      <Search {...{ site, words }} />
+      <h1>Search the docs</h1>
+      {words !== "" && (
+        <p role="status" class="muted">
+          {found.length === 0
+            ? `No results for “${words}”. Try fewer or different words.`
+            : `${found.length === 1 ? "1 result" : `${found.length} results`} for “${words}”`}
+        </p>
+      )}
+      <ol class="found">
+        {found.map(({ slug, title, heading, anchor, marked }) => (
+          <li key={`${slug}#${anchor}`}>
+            <a href={site.base + toDocPath(slug) + (anchor === null ? "" : `#${anchor}`)}>
+              {heading === null ? title : `${title} › ${heading}`}
+            </a>
+            <p>{toMarked(marked)}</p>
+          </li>
+        ))}
+      </ol>
+    </Layout>
+  );
+}
+
+/** Text with the words of a search marked. */
+const toMarked = (marked: string): ComponentChildren[] =>
+  marked.split("\u0001").flatMap((part, i) => {
+    const [word = "", rest = ""] = part.split("\u0002");
+    return i === 0 ? [part] : [<mark key={String(i)}>{word}</mark>, rest];
+  });

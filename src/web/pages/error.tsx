@@ -67,7 +67,7 @@ export const UnsentPage = ({ site, path, form }: { site: Site; path: string; for
         </a>
         , then submit the form again here.
       </p>
-      <form method="post" action={path}>
+      <form method="post" action={path} enctype="multipart/form-data">
         {[...form].map(([name, value], i) => (
           <input key={`${i} ${name}`} type="hidden" name={name} value={value} />
         ))}

@@ -1,17 +1,26 @@
 import type { EndCause } from "../../agents/failure.ts";
 import { dollars, duration, line, percent } from "../../grading/text.ts";
-import { outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { EvalRequest } from "../../runs/schema.ts";
 import { CopyableId } from "../components/copyable-id.tsx";
 import { GradeMark, Heads } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
-import { Status } from "../components/run-table.tsx";
+import { PreviewMark, Status } from "../components/run-table.tsx";
 import { When } from "../components/when.tsx";
 import { failureText, triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-type Part = { site: Site; request: EvalRequest; failures: Map<string, EndCause>; now: number };
+type Part = {
+  site: Site;
+  request: EvalRequest;
+  failures: Map<string, EndCause>;
+  isPreview: boolean;
+  gateId: string | null;
+  /** Reports of the comparable evaluation before and of this one; null if there is none. */
+  step: [before: string, after: string] | null;
+  now: number;
+};
 
 /** The runs of an evaluation and their combined results. */
 export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
@@ -29,7 +38,7 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
       crumbs={[
         { name: "Prompts", path: "/prompts" },
         { name: line(title, 60), path: `/prompts/${request.prompt.id}` },
-        { name: `Evaluation ${request.id.slice(-12)}` },
+        { name: "Evaluation" },
       ]}
     >
       <div {...live}>
@@ -39,24 +48,11 @@ export function EvalPage({ viewer, ...part }: Part & { viewer: Viewer }) {
   );
 }
 
-/** "72.4 to 81.0" */
-const intervalText = (low: number | null, high: number | null, format: (value: number) => string) =>
-  low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
-
-/** The part of the page that updates while runs are in progress. */
-export function EvalPart({ site: { base }, request, failures, now }: Part) {
-  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = request.result;
-  const runs = request.runs;
+/** The combined results of the runs with one agent. */
+function Result({ result, of }: { result: EvalRequest["result"]; of: number }) {
+  const { score, successRate, n, infraFailures, medianSeconds, medianCostUsd, smallestChange } = result;
   return (
     <>
-      <header class="toolbar">
-        <h1>{request.prompt.title ?? "Evaluation"}</h1>
-        <Status status={request.status} />
-      </header>
-      <p class="muted">
-        {runs.length} {runs.length === 1 ? "run" : "runs"} · requested <When at={request.requestedAt} now={now} /> ·
-        trigger: {triggerLabels[request.trigger]}
-      </p>
       <dl class="tiles">
         <div>
           <dt>Mean score</dt>
@@ -84,7 +80,7 @@ export function EvalPart({ site: { base }, request, failures, now }: Part) {
         <div>
           <dt>Scored runs</dt>
           <dd>
-            {n} of {runs.length}
+            {n} of {of}
           </dd>
           <dd class="soft">{infraFailures === 0 ? "no failures" : `${infraFailures} failed`}</dd>
         </div>
@@ -95,19 +91,61 @@ export function EvalPart({ site: { base }, request, failures, now }: Part) {
       {smallestChange !== null && (
         <p class="muted">Minimum detectable change: {smallestChange} points at this sample size.</p>
       )}
+    </>
+  );
+}
+
+/** "72.4 to 81.0" */
+const intervalText = (low: number | null, high: number | null, format: (value: number) => string) =>
+  low === null || high === null ? null : `95% CI ${format(low)} to ${format(high)}`;
+
+/** The part of the page that updates while runs are in progress. */
+export function EvalPart({ site: { base }, request, failures, isPreview, gateId, step, now }: Part) {
+  const runs = request.runs;
+  return (
+    <>
+      <header class="toolbar">
+        <h1>{request.prompt.title ?? "Evaluation"}</h1>
+        <Status status={request.status} />
+        {isPreview && <PreviewMark />}
+        {step && (
+          <span class="end">
+            <a class="button" href={`${base}/compare?slugs=${step.join()}`}>
+              Compare with previous
+            </a>
+          </span>
+        )}
+      </header>
+      <p class="muted">
+        {runs.length} {runs.length === 1 ? "run" : "runs"} · requested <When at={request.requestedAt} now={now} /> ·
+        trigger: {triggerLabels[request.trigger]}
+        {gateId && (
+          <>
+            {" "}
+            · <a href={`${base}/gates/${gateId}`}>View gate</a>
+          </>
+        )}
+      </p>
+      {request.agents.map(({ agent, result }, i) => (
+        <section key={i} data-agent={agent.id}>
+          {request.agents.length > 1 && <h2>{agentLabel(agent)}</h2>}
+          <Result result={result} of={runs.length / request.agents.length} />
+        </section>
+      ))}
       <h2>Runs</h2>
       <div class="wide">
         <table class="list run-list">
-          <Heads labels={["Status", "Run", "Result"]} />
+          <Heads labels={["Status", "Run", "Agent", "Result"]} />
           <tbody>
-            {runs.map((run) => (
+            {runs.map((run, i) => (
               <tr key={run.runId}>
                 <td>
                   <Status status={run.status} />
                 </td>
                 <td>
-                  <a href={`${base}/runs/${run.runId}`}>{run.runId.slice(-12)}</a>
+                  <a href={`${base}/runs/${run.runId}`}>Run {i + 1}</a>
                 </td>
+                <td class="soft">{agentLabel(run.agent)}</td>
                 <td>
                   {run.report ? (
                     <a class="result" href={`${base}/reports/${run.report.slug}`}>

@@ -1,9 +1,10 @@
 import type { FrictionDetail } from "../../friction/schema.ts";
 import { line } from "../../grading/text.ts";
-import { formatTime, plain } from "../../reports/labels.ts";
+import { plain } from "../../reports/labels.ts";
 import { Fact, Heads, Wide } from "../components/figures.tsx";
 import type { PromptName } from "../components/filter.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
+import { Time, useTime } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { costText, State, scopeOf } from "./friction.tsx";
@@ -20,15 +21,14 @@ const stateDescriptions: Record<FrictionDetail["state"], string> = {
 
 /** A friction point with its history in each prompt. */
 export function FrictionPointPage({ site, site: { base }, viewer, friction, scope, prompts }: Props) {
-  const { fingerprint, title, severity, category, phase, state, description, quote, url, seenIn, cost, slug } =
-    friction;
+  const { fingerprint, title, severity, category, phase, state, description, quote, url, seenIn, slug } = friction;
   return (
     <Layout
       site={site}
       viewer={viewer}
       path={`/friction/${fingerprint}`}
       title={`Friction: ${line(title, 100)}`}
-      crumbs={[{ name: "Friction", path: `/friction?${scopeOf(scope)}` }, { name: fingerprint }]}
+      crumbs={[{ name: "Friction", path: `/friction?${scopeOf(scope)}` }, { name: line(friction.title, 60) }]}
     >
       <header class={`head severity-${severity}`}>
         <p class="pills">
@@ -49,12 +49,22 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
         <Fact name="Occurrences">
           {seenIn.runs} of {seenIn.of} runs that reached this page
         </Fact>
-        <Fact name="Total cost">{costText(cost)}</Fact>
-        <Fact name="First seen">{formatTime(friction.firstSeenAt)}</Fact>
-        <Fact name="Last seen">{formatTime(friction.lastSeenAt)}</Fact>
-        {friction.fixedAt && <Fact name="Fixed">{formatTime(friction.fixedAt)}</Fact>}
+        <Fact name="Cost per run">{costText(friction)}</Fact>
+        <Fact name="First seen">
+          <Time at={friction.firstSeenAt} />
+        </Fact>
+        <Fact name="Last seen">
+          <Time at={friction.lastSeenAt} />
+        </Fact>
+        {friction.fixedAt && (
+          <Fact name="Fixed">
+            <Time at={friction.fixedAt} />
+          </Fact>
+        )}
         <Fact name="Latest report">
-          <a href={`${base}/reports/${slug}#friction`}>{slug}</a>
+          <a href={`${base}/reports/${slug}#friction`}>
+            Report of <Time at={friction.lastSeenAt} />
+          </a>
         </Fact>
         {url && (
           <Fact name="URL">
@@ -64,6 +74,23 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
       </dl>
       <p>{description}</p>
       {quote && <blockquote class="quote">{quote}</blockquote>}
+      {friction.field.length > 0 && (
+        <section>
+          <h2>
+            Reported from the field <span class="pill">unverified</span>
+          </h2>
+          <ul>
+            {friction.field.map(({ id, title, reports, lastReportedAt }) => (
+              <li key={id}>
+                <a href={`${base}/friction/field/${id}`}>{title}</a>{" "}
+                <span class="muted">
+                  {reports} {reports === 1 ? "report" : "reports"}, last <Time at={lastReportedAt} />
+                </span>
+              </li>
+            ))}
+          </ul>
+        </section>
+      )}
       {friction.prompts.map(({ promptId, state, since, evaluations }) => (
         <section key={promptId}>
           <h2>
@@ -81,7 +108,7 @@ export function FrictionPointPage({ site, site: { base }, viewer, friction, scop
                 {evaluations.toReversed().map(({ evalRequestId, at, met, of }) => (
                   <tr key={evalRequestId}>
                     <th scope="row" class="when">
-                      {formatTime(at)}
+                      <Time at={at} />
                     </th>
                     <td class="number">{of}</td>
                     <td class="number">{met}</td>
@@ -103,37 +130,43 @@ function OccurrenceChart({ evaluations }: { evaluations: Evaluation[] }) {
   const [step, height] = [18, 44];
   const shares = evaluations.map(({ met, of }) => (of === 0 ? null : met / of));
   const label = `Share of runs with this issue by evaluation, oldest first: ${shares.map((share) => (share === null ? "page not reached" : `${Math.round(share * 100)}%`)).join(", ")}`;
+  const toTime = useTime();
+  const [first, last] = [evaluations[0], evaluations.at(-1)].map((each) => each && toTime(each.at).slice(0, 10));
   return (
-    <svg
-      class="occurrences"
-      viewBox={`0 0 ${Math.max(1, evaluations.length) * step} ${height}`}
-      width={Math.max(1, evaluations.length) * step}
-      height={height}
-      role="img"
-    >
-      <title>{label}</title>
-      {shares.map((share, i) => (
-        <g key={evaluations[i]?.evalRequestId}>
-          <rect
-            class={share === null ? "none" : share === 0 ? "gone" : "rest"}
-            x={i * step}
-            y="2"
-            width={step - 4}
-            height={height - 4}
-            rx="2"
-          />
-          {share !== null && share > 0 && (
+    <figure class="occurrences">
+      <svg
+        viewBox={`0 0 ${Math.max(1, evaluations.length) * step} ${height}`}
+        width={Math.max(1, evaluations.length) * step}
+        height={height}
+        role="img"
+      >
+        <title>{label}</title>
+        {shares.map((share, i) => (
+          <g key={evaluations[i]?.evalRequestId}>
             <rect
-              class="met"
+              class={share === null ? "none" : share === 0 ? "gone" : "rest"}
               x={i * step}
-              y={2 + (height - 4) * (1 - share)}
+              y="2"
               width={step - 4}
-              height={(height - 4) * share}
+              height={height - 4}
               rx="2"
             />
-          )}
-        </g>
-      ))}
-    </svg>
+            {share !== null && share > 0 && (
+              <rect
+                class="met"
+                x={i * step}
+                y={2 + (height - 4) * (1 - share)}
+                width={step - 4}
+                height={(height - 4) * share}
+                rx="2"
+              />
+            )}
+          </g>
+        ))}
+      </svg>
+      <figcaption>
+        Share of runs with this issue (0 to 100%), {first === last ? first : `${first} to ${last}`}
+      </figcaption>
+    </figure>
   );
 }

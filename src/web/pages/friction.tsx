@@ -2,17 +2,18 @@ import type { FrictionFilter, FrictionThing } from "../../friction/schema.ts";
 import { frictionStates, severities } from "../../grading/kinds.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
-import { capitalize, formatNumber, formatTime, plain } from "../../reports/labels.ts";
-import { Wide } from "../components/figures.tsx";
+import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
+import { Heads, type Sorting, toSorting, Wide } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { FirstAndLast } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
 export const frictionShown = 50;
 
-type FrictionQuery = FrictionFilter & { offset?: number };
+type FrictionQuery = FrictionFilter & { sort?: string; offset?: number };
 
 type Props = {
   site: Site;
@@ -21,34 +22,38 @@ type Props = {
   query: FrictionQuery;
   prompts: PromptName[];
   providers: { id: string; name: string }[];
+  agents: string[];
 };
 
-/** Total cost of a friction point over all runs with it. */
-export function costText({ points, seconds, usd }: FrictionThing["cost"]): string {
+/** Mean cost of a friction point per run with it. */
+export function costText({ cost: { points, seconds, usd }, seenIn }: Pick<FrictionThing, "cost" | "seenIn">): string {
+  const perRun = (total: number) => total / Math.max(1, seenIn.runs);
   const parts = [
-    points ? `${Number(points.toFixed(1))} points` : "",
-    seconds ? `${Number(seconds.toFixed(1))} s` : "",
-    usd ? `$${usd.toFixed(2)}` : "",
+    points ? `${Number(perRun(points).toFixed(1))} points` : "",
+    seconds ? `${Number(perRun(seconds).toFixed(1))} s` : "",
+    usd ? `$${perRun(usd).toFixed(2)}` : "",
   ];
   return parts.filter(Boolean).join(", ") || "–";
 }
 
 /** Friction points of a prompt or of all prompts of a provider, each with its state. */
-export function FrictionPage({ site, site: { base }, viewer, found, query, prompts, providers }: Props) {
+export function FrictionPage({ site, site: { base }, viewer, found, query, prompts, providers, agents }: Props) {
   const here = `${base}/friction`;
-  const { promptId, providerId, offset = 0 } = query;
+  const { promptId, providerId, state, severity, agent, sort, offset = 0 } = query;
+  const shown = { promptId, providerId, state, severity, agent, sort };
   return (
     <Layout site={site} viewer={viewer} path="/friction" title="Friction">
       <div class="toolbar">
         <h1>Friction</h1>
         <span class="muted">{formatNumber(found.total)}</span>
       </div>
-      {promptId === undefined && providerId === undefined ? (
+      <FrictionTabs base={base} path="/friction" />
+      {prompts.length === 0 ? (
         <Empty base={base} />
       ) : (
         <>
-          <Filter action={here}>
-            <Choice name="of" label="Prompt or provider" value={promptId ?? providerId}>
+          <Filter action={here} part="friction-list" sort={query.sort}>
+            <Choice name="of" label="Prompt or provider" all="All prompts" value={promptId ?? providerId}>
               {[
                 ...promptChoices(prompts),
                 ...providers.map(({ id, name }) => [id, `All prompts of ${line(name, 60)}`] as const),
@@ -60,52 +65,74 @@ export function FrictionPage({ site, site: { base }, viewer, found, query, promp
             <Choice name="severity" label="Severity" all="All severities" value={query.severity}>
               {severities.map((each) => [each, capitalize(each)])}
             </Choice>
+            <Choice name="agent" label="Agent" all="All agents" value={agent}>
+              {agents.map((each) => [each, each])}
+            </Choice>
           </Filter>
-          {found.items.length === 0 ? (
-            <p class="empty">
-              No friction matches these filters. <a href={`${here}?${scopeOf(query)}`}>Clear filters</a>
-            </p>
-          ) : (
-            <FrictionTable base={base} found={found} scope={scopeOf(query)} />
-          )}
-          <Pager
-            links={offsetLinks(
-              {
-                ...{ offset, total: found.total, perPage: frictionShown },
-                toPage: (to) => toHref(here, { ...query, offset: to }),
-              },
-              ["More severe", "Less severe"],
+          <div id="friction-list">
+            {found.items.length === 0 ? (
+              <p class="empty">
+                No friction matches these filters. <a href={`${here}?${scopeOf(query)}`}>Clear filters</a>
+              </p>
+            ) : (
+              <FrictionTable
+                base={base}
+                found={found}
+                scope={scopeOf(query)}
+                sorting={toSorting(here, shown, "-severity")}
+              />
             )}
-          />
+            <Pager
+              links={offsetLinks(
+                {
+                  ...{ offset, total: found.total, perPage: frictionShown },
+                  toPage: (to) => toHref(here, { ...shown, offset: to }),
+                },
+                sort === undefined ? ["More severe", "Less severe"] : ["Previous", "Next"],
+              )}
+            />
+          </div>
         </>
       )}
     </Layout>
   );
 }
 
+const tabs = [
+  ["From runs", "/friction"],
+  ["From the field", "/friction/field"],
+] as const;
+
+export const FrictionTabs = ({ base, path }: { base: string; path: (typeof tabs)[number][1] }) => (
+  <nav class="tabs" aria-label="Friction">
+    {tabs.map(([name, each]) => (
+      <a key={each} href={base + each} aria-current={each === path ? "page" : undefined}>
+        {name}
+      </a>
+    ))}
+  </nav>
+);
+
 /** The query string of the prompt or provider. */
 export const scopeOf = ({ promptId, providerId }: { promptId?: string; providerId?: string }): string =>
-  promptId === undefined ? `providerId=${providerId}` : `promptId=${promptId}`;
+  promptId !== undefined ? `promptId=${promptId}` : providerId !== undefined ? `providerId=${providerId}` : "";
 
 export const State = ({ state }: Pick<FrictionThing, "state">) => <span class={`pill state-${state}`}>{state}</span>;
 
-const FrictionTable = ({ base, found, scope }: { base: string; found: Paged<FrictionThing>; scope: string }) => (
+type TableProps = { base: string; found: Paged<FrictionThing>; scope: string; sorting: Sorting };
+
+const FrictionTable = ({ base, found, scope, sorting }: TableProps) => (
   <Wide label="Friction">
     <table class="list friction-table">
-      <thead>
-        <tr>
-          <th scope="col">State</th>
-          <th scope="col">Severity</th>
-          <th scope="col">Issue</th>
-          <th scope="col" class="number">
-            Occurrences
-          </th>
-          <th scope="col" class="number">
-            Cost
-          </th>
-          <th scope="col">First / last seen</th>
-        </tr>
-      </thead>
+      <Heads
+        labels={["State", { label: "Severity", sort: "severity", largestFirst: true }, "Issue"]}
+        numbers={[
+          { label: "Occurrences", sort: "runs" },
+          { label: "Cost per run", sort: "cost" },
+          { label: "First / last seen", sort: "seen" },
+        ]}
+        sorting={sorting}
+      />
       <tbody>
         {found.items.map(
           ({
@@ -120,6 +147,8 @@ const FrictionTable = ({ base, found, scope }: { base: string; found: Paged<Fric
             firstSeenAt,
             lastSeenAt,
             isPreview,
+            promptIds,
+            agents,
           }) => (
             <tr key={fingerprint} class={`severity-${severity}`}>
               <td>
@@ -129,20 +158,20 @@ const FrictionTable = ({ base, found, scope }: { base: string; found: Paged<Fric
                 <span class="pill severity">{severity}</span>
               </td>
               <td class="what">
-                <a href={`${base}/friction/${fingerprint}?${scope}`}>{line(title, 200)}</a>
+                <a href={`${base}/friction/${fingerprint}?${scope || `promptId=${promptIds[0]}`}`}>
+                  {line(title, 200)}
+                </a>
                 <small data-preview={isPreview}>
                   {plain(category)}, {phase}
+                  {agents.length > 0 && `, ${agents.join(", ")}`}
                   {isPreview && ", preview only"}
                 </small>
               </td>
               <td class="number">
                 {seenIn.runs} of {seenIn.of}
               </td>
-              <td class="number">{costText(cost)}</td>
-              <td>
-                {formatTime(firstSeenAt).slice(0, 10)}
-                <small>{formatTime(lastSeenAt).slice(0, 10)}</small>
-              </td>
+              <td class="number">{costText({ cost, seenIn })}</td>
+              <FirstAndLast first={firstSeenAt} last={lastSeenAt} />
             </tr>
           ),
         )}

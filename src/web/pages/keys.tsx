@@ -1,16 +1,17 @@
 import type { ApiKey } from "../../auth/keys.ts";
-import { scopes } from "../../http/operation.ts";
-import { formatTime } from "../../reports/labels.ts";
-import { Wide } from "../components/figures.tsx";
+import { keyScopes } from "../../http/operation.ts";
+import { Heads, toSorting, Wide } from "../components/figures.tsx";
+import { Time } from "../components/when.tsx";
 import { docs, sectionsOf } from "../docs.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 import { SettingsFrame } from "./settings.tsx";
 
-const scopeLabels: Record<(typeof scopes)[number], string> = {
+const scopeLabels: Record<(typeof keyScopes)[number], string> = {
   read: "Read prompts, runs, reports and sessions",
   run: "Start and cancel runs",
   write: "Manage prompts, providers and settings",
+  report_friction: "Report friction as an agent in the field; can’t be combined with others",
 };
 
 const expirations = [
@@ -20,10 +21,15 @@ const expirations = [
   ["365", "In 1 year"],
 ] as const;
 
+/** What CI and editors need to run prompts, for as long as most teams keep a secret. */
+const defaultScopes: readonly string[] = ["read", "run"];
+const defaultDays = "90";
+
 type Props = {
   site: Site;
   viewer: Viewer;
   keys: ApiKey[];
+  sort?: string;
   /** Id of the key that the form creates. */
   nextId: string;
   now: number;
@@ -36,7 +42,7 @@ type Props = {
 };
 
 /** API keys of an organization, and a form to create one. */
-export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }: Props) {
+export function KeysPage({ keys, sort, nextId, now, made, typed, mayChange, ...frame }: Props) {
   const { base } = frame.site;
   const held = typed?.getAll("scope");
   return (
@@ -47,20 +53,17 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
       ) : (
         <Wide label="API keys">
           <table class="list">
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Key</th>
-                <th scope="col">Scopes</th>
-                <th scope="col">Last used</th>
-                <th scope="col">Expires</th>
-                {mayChange && (
-                  <th scope="col">
-                    <span class="unseen">Actions</span>
-                  </th>
-                )}
-              </tr>
-            </thead>
+            <Heads
+              labels={[
+                { label: "Name", sort: "name" },
+                "Key",
+                "Scopes",
+                { label: "Last used", sort: "used", largestFirst: true },
+                { label: "Expires", sort: "expires" },
+              ]}
+              numbers={mayChange ? ["Actions"] : []}
+              sorting={toSorting(`${base}/settings/keys`, { sort }, "-created")}
+            />
             <tbody>
               {keys.map((key) => (
                 <tr key={key.id} class={isInactive(key, now) ? "over" : undefined}>
@@ -68,9 +71,14 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
                   <td>
                     <code>{key.display}</code>
                   </td>
-                  <td>{key.scopes?.join(", ") ?? "All scopes"}</td>
-                  <td class="when">{key.lastUsedAt ? formatTime(key.lastUsedAt) : "Never"}</td>
-                  <td class="when">{expiresText(key, now)}</td>
+                  <td>
+                    {key.scopes?.join(", ") ?? "All scopes"}
+                    {key.isCompatible && ", compatibility mode"}
+                  </td>
+                  <td class="when">{key.lastUsedAt ? <Time at={key.lastUsedAt} /> : "Never"}</td>
+                  <td class="when">
+                    <Expiry apiKey={key} now={now} />
+                  </td>
                   {mayChange && (
                     <td class="number">
                       {!isInactive(key, now) && (
@@ -100,21 +108,28 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
           </p>
           <fieldset>
             <legend>Scopes</legend>
-            {scopes.map((scope) => (
+            {keyScopes.map((scope) => (
               <label key={scope} class="check">
-                <input type="checkbox" name="scope" value={scope} checked={held?.includes(scope) ?? true} />
+                <input type="checkbox" name="scope" value={scope} checked={(held ?? defaultScopes).includes(scope)} />
                 <span>
                   {scopeLabels[scope]} <code>{scope}</code>
                 </span>
               </label>
             ))}
           </fieldset>
+          <label class="check">
+            <input type="checkbox" name="isCompatible" checked={typed?.has("isCompatible")} />
+            <span>
+              Compatibility mode, for clients that were not written for evald: runs supersede unfinished runs of the
+              same preview, and errors are readable without their <code>detail</code>
+            </span>
+          </label>
           <p class="field">
             <label>
               Expires{" "}
               <select name="days">
                 {expirations.map(([days, label]) => (
-                  <option key={days} value={days} selected={typed?.get("days") === days}>
+                  <option key={days} value={days} selected={(typed?.get("days") ?? defaultDays) === days}>
                     {label}
                   </option>
                 ))}
@@ -135,7 +150,7 @@ export function KeysPage({ keys, nextId, now, made, typed, mayChange, ...frame }
 function CreatedKey({ site, made: { key, apiKey } }: { site: Site; made: NonNullable<Props["made"]> }) {
   const mcp = docs.find(({ slug }) => slug === "mcp");
   return (
-    <section class="made" aria-labelledby="made-title">
+    <section class="created-key" aria-labelledby="made-title">
       <h2 id="made-title">API key “{apiKey.name}” created</h2>
       <p>Copy it now. For security it won’t be shown again.</p>
       <p class="copy">
@@ -164,8 +179,18 @@ function CreatedKey({ site, made: { key, apiKey } }: { site: Site; made: NonNull
 const isInactive = ({ revokedAt, expiresAt }: ApiKey, now: number) =>
   revokedAt !== null || (expiresAt !== null && Date.parse(expiresAt) <= now);
 
-function expiresText({ revokedAt, expiresAt }: ApiKey, now: number): string {
-  if (revokedAt) return `Revoked ${formatTime(revokedAt)}`;
-  if (!expiresAt) return "Never";
-  return Date.parse(expiresAt) <= now ? `Expired ${formatTime(expiresAt)}` : formatTime(expiresAt);
+function Expiry({ apiKey: { revokedAt, expiresAt }, now }: { apiKey: ApiKey; now: number }) {
+  if (revokedAt)
+    return (
+      <>
+        Revoked <Time at={revokedAt} />
+      </>
+    );
+  if (!expiresAt) return <>Never</>;
+  return (
+    <>
+      {Date.parse(expiresAt) <= now && "Expired "}
+      <Time at={expiresAt} />
+    </>
+  );
 }

@@ -1,8 +1,9 @@
 import type { Invitation } from "../../auth/invitations.ts";
 import type { Member } from "../../auth/members.ts";
 import { roles } from "../../db/tables.ts";
-import { capitalize, formatTime } from "../../reports/labels.ts";
-import { Wide } from "../components/figures.tsx";
+import { capitalize } from "../../reports/labels.ts";
+import { Heads, toSorting, Wide } from "../components/figures.tsx";
+import { Day, Time } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Role, type Viewer } from "../viewer.ts";
 import { SettingsFrame } from "./settings.tsx";
@@ -12,6 +13,7 @@ type Props = {
   site: Site;
   viewer: Viewer;
   members: Member[];
+  sort?: string;
   invitations: Invitation[];
   /** A password reset link that was just created, shown only once. */
   link?: { email: string; path: string };
@@ -20,14 +22,15 @@ type Props = {
 };
 
 const roleDescriptions: Record<Role, string> = {
-  owner: "Everything an admin can do, and manage members, organization settings, limits and share links.",
+  owner: "Everything an admin can do, and manage members, organization settings, limits, workers and share links.",
   admin:
     "Everything a member can do, and archive prompts, publish and archive reports, and manage providers, API keys and models.",
   member: "View everything, create, edit and run prompts, and mark recommended fixes as done.",
+  viewer: "View everything. Can’t make changes or create API keys.",
 };
 
 /** Members and invitations of an organization. Only owners can change them. */
-export function MembersPage({ site, viewer, members, invitations, link, done, wrong }: Props) {
+export function MembersPage({ site, viewer, members, sort, invitations, link, done, wrong }: Props) {
   const to = (path: string) => `${site.base}/settings/members/${path}`;
   const isOwner = may(viewer, "members");
   return (
@@ -43,19 +46,16 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
       )}
       <Wide label="Members">
         <table class="list">
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Role</th>
-              <th scope="col">Joined</th>
-              <th scope="col">Last active</th>
-              {isOwner && (
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              )}
-            </tr>
-          </thead>
+          <Heads
+            labels={[
+              { label: "Name", sort: "name" },
+              { label: "Role", sort: "role" },
+              { label: "Joined", sort: "joined", largestFirst: true },
+              { label: "Last active", sort: "active", largestFirst: true },
+              ...(isOwner ? ["Actions"] : []),
+            ]}
+            sorting={toSorting(`${site.base}/settings/members`, { sort }, "role")}
+          />
           <tbody>
             {members.map((member) => (
               <tr key={member.memberId}>
@@ -64,8 +64,8 @@ export function MembersPage({ site, viewer, members, invitations, link, done, wr
                   <span class="aside block">{member.email}</span>
                 </td>
                 <td>{isOwner ? <RoleForm {...{ to, member }} /> : capitalize(member.role)}</td>
-                <td class="when">{member.since.slice(0, 10)}</td>
-                <td class="when">{member.lastUsedAt ? formatTime(member.lastUsedAt) : "Never"}</td>
+                <td class="when">{<Day at={member.since} />}</td>
+                <td class="when">{member.lastUsedAt ? <Time at={member.lastUsedAt} /> : "Never"}</td>
                 {isOwner && (
                   <td>
                     <form class="inline" method="post" action={to("change")}>
@@ -123,7 +123,7 @@ type InvitationsProps = { site: Site; to: (path: string) => string; invitations:
 const Invitations = ({ site, to, invitations }: InvitationsProps) => (
   <>
     <section>
-      <h2>Invite a member</h2>
+      <h2 id="invite">Invite a member</h2>
       <form class="narrow" method="post" action={to("invite")}>
         <Field name="email" label="Email" type="email" autocomplete="off" />
         <div class="field">
@@ -145,7 +145,7 @@ const Invitations = ({ site, to, invitations }: InvitationsProps) => (
                 <strong>{email}</strong>{" "}
                 <span class="aside block">
                   {capitalize(role)}, invited by {invitedBy}, {isExpired ? "expired" : "expires"}{" "}
-                  {formatTime(expiresAt)}
+                  <Time at={expiresAt} />
                 </span>
                 {!isExpired && <Copy text={site.baseUrl + path} />}
               </div>

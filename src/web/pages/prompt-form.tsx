@@ -4,7 +4,17 @@ import type { Provider } from "../../providers/schema.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { controlProps, Field } from "../components/field.tsx";
 import { Layout } from "../components/layout.tsx";
-import { Checks, LimitFields, type Preview, PreviewPart, Urls, WorkspaceFields } from "../components/prompt-fields.tsx";
+import {
+  Checks,
+  FurtherAgents,
+  LabelFields,
+  LimitFields,
+  type Preview,
+  PreviewPart,
+  Urls,
+} from "../components/prompt-fields.tsx";
+import { ResultFields } from "../components/result-fields.tsx";
+import { WorkspaceFields } from "../components/workspace-fields.tsx";
 import { type Draft, presets } from "../prompt-draft.ts";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
@@ -18,6 +28,8 @@ export type PromptFormProps = {
   prompt: { id: string; title: string; seen: string } | null;
   /** Id of the prompt that the form creates. */
   id: string;
+  /** Query of the form's action. */
+  query: string;
   draft: Draft;
   preview: Preview;
   providers: Provider[];
@@ -26,14 +38,16 @@ export type PromptFormProps = {
   defaultAgent: string;
   /** Hint that lists the available models. */
   models: string;
+  /** Whether workers run the agents. */
+  hasWorkers: boolean;
   fault: { field: string; message: string } | null;
 };
 
 /** Form to create or edit a prompt, with errors next to their fields. */
 export function PromptFormPage(props: PromptFormProps) {
-  const { site, viewer, prompt, id, draft, preview, fault } = props;
+  const { site, viewer, prompt, id, query, draft, preview, hasWorkers, fault } = props;
   const path = prompt ? `/prompts/${prompt.id}/edit` : "/prompts/new";
-  const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts");
+  const action = site.base + (prompt ? `/prompts/${prompt.id}/edit` : "/prompts") + query;
   const wrong = (field: string) => (fault?.field === field ? fault.message : undefined);
   const live = {
     "hx-post": `${site.base}/prompts/preview`,
@@ -41,6 +55,8 @@ export function PromptFormPage(props: PromptFormProps) {
     "hx-target": "#preview",
     "hx-swap": "innerMorph",
     "hx-include": "closest form",
+    // Without the files.
+    "hx-encoding": "application/x-www-form-urlencoded",
   };
   return (
     <Layout
@@ -61,10 +77,24 @@ export function PromptFormPage(props: PromptFormProps) {
           {fault.field === "" ? fault.message : "Couldn’t save. Fix the highlighted field."}
         </p>
       )}
-      <form method="post" action={action} class="prompt-form">
+      <form method="post" action={action} enctype="multipart/form-data" class="prompt-form">
         <input type="hidden" name="id" value={id} />
         {prompt && <input type="hidden" name="seen" value={prompt.seen} />}
         <div>
+          <Field
+            name="docsUrl"
+            label="Docs URL"
+            hint="Where the agent starts. Leave it blank if you choose a provider that has one."
+            wrong={wrong("docsUrl")}
+          >
+            <input
+              {...controlProps("docsUrl", wrong("docsUrl"))}
+              type="url"
+              value={draft.docsUrl}
+              maxLength={2000}
+              placeholder="https://docs.acme.example/"
+            />
+          </Field>
           <Field name="title" label="Title" hint="Shown in lists and reports." wrong={wrong("title")}>
             <input
               {...controlProps("title", wrong("title"))}
@@ -87,7 +117,7 @@ export function PromptFormPage(props: PromptFormProps) {
               {...controlProps("text", wrong("text"))}
               rows={8}
               required
-              placeholder="Run a query with the {{language}} SDK and print its rows. Docs: https://docs.acme.example/"
+              placeholder="Run a query with the {{language}} SDK and print its rows."
               {...live}
             >
               {draft.text}
@@ -108,6 +138,20 @@ export function PromptFormPage(props: PromptFormProps) {
               {draft.endGoal}
             </textarea>
           </Field>
+          <Field
+            name="wordings"
+            label="Other wordings of the end goal"
+            hint="One per line. The explorer compares what each of them finds in the docs."
+            wrong={wrong("wordings")}
+          >
+            <textarea
+              {...controlProps("wordings", wrong("wordings"))}
+              rows={3}
+              placeholder="The results of a database query were displayed."
+            >
+              {draft.wordings}
+            </textarea>
+          </Field>
           <Urls rows={draft.urls} wrong={wrong("additionalUrls")} />
           <Checks rows={draft.checks} wrong={wrong("declaredChecks")} />
         </div>
@@ -119,29 +163,20 @@ export function PromptFormPage(props: PromptFormProps) {
           <Target {...props} wrong={wrong} />
           <WorkspaceFields workspace={draft.workspace} archives={props.archives} wrong={wrong("workspace")} />
           <LimitFields limits={draft.limits} wrong={wrong("limits")} />
-          <Field
-            name="tags"
-            label="Tags"
-            hint="Separated by commas. Use them to filter prompts and to gate several at once."
-            wrong={wrong("tags")}
-          >
-            <input {...controlProps("tags", wrong("tags"))} value={draft.tags} placeholder="quickstart, sdk" />
-          </Field>
-          <label class="check">
-            <input type="checkbox" name="hasPublicBadge" checked={draft.hasPublicBadge} /> Show a badge with the latest
-            score to everyone with its URL
-          </label>
-          <label class="check">
-            <input type="checkbox" name="reviewBeforePublishing" checked={draft.reviewBeforePublishing} /> Save reports
-            as drafts until reviewed
-          </label>
+          <LabelFields draft={draft} hasWorkers={hasWorkers} wrong={wrong} />
+          <ResultFields draft={draft} wrong={wrong("successBar")} />
         </div>
         <footer class="toolbar">
           <button type="submit" class="main">
             {prompt ? "Save prompt" : "Create prompt"}
           </button>
+          {!prompt && (
+            <button type="submit" name="do" value="run">
+              Create and run
+            </button>
+          )}
           <button type="submit" name="do" value="preview" formNoValidate>
-            Preview{" "}
+            Preview
           </button>
           <a href={site.base + (prompt ? `/prompts/${prompt.id}` : "/prompts")}>Cancel</a>
         </footer>
@@ -214,7 +249,7 @@ function Target({ draft, providers, agents, defaultAgent, models, wrong }: Promp
         wrong={wrong("targetProviderId")}
       >
         <select {...controlProps("targetProviderId", wrong("targetProviderId"))}>
-          <option value="">None (use URLs in the task)</option>
+          <option value="">None</option>
           {providers.map(({ id, name }) => (
             <option key={id} value={id} selected={id === draft.targetProviderId}>
               {name}
@@ -252,6 +287,7 @@ function Target({ draft, providers, agents, defaultAgent, models, wrong }: Promp
           placeholder="provider/model"
         />
       </Field>
+      <FurtherAgents rows={draft.also} agents={agents} wrong={wrong("agents")} />
     </fieldset>
   );
 }

@@ -1,7 +1,7 @@
 import type { Latest } from "../../comparisons/latest.ts";
 import { line } from "../../grading/text.ts";
 import type { Prompt } from "../../prompts/schema.ts";
-import { formatTime, titleOf } from "../../reports/labels.ts";
+import { titleOf } from "../../reports/labels.ts";
 import type { RunLine } from "../../runs/lists.ts";
 import type { Slot } from "../../runs/schema.ts";
 import { ScoreLine } from "../components/charts.tsx";
@@ -11,7 +11,7 @@ import { PromptSettings } from "../components/prompt-settings.tsx";
 import { RunForm, type RunFormProps } from "../components/run-form.tsx";
 import { RunTable } from "../components/run-table.tsx";
 import { Change, Score } from "../components/score.tsx";
-import { formatZoned, When } from "../components/when.tsx";
+import { formatZoned, Time, useTime, When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -66,6 +66,16 @@ export function PromptPage(props: Props) {
               <p class="task">{prompt.endGoal}</p>
             </>
           )}
+          {prompt.wordings && (
+            <>
+              <h2>Other wordings</h2>
+              <ul>
+                {prompt.wordings.map((wording) => (
+                  <li key={wording}>{wording}</li>
+                ))}
+              </ul>
+            </>
+          )}
           <h2>
             Runs <small>{runCount.toLocaleString("en")}</small>
           </h2>
@@ -76,7 +86,9 @@ export function PromptPage(props: Props) {
               <RunTable runs={runs} base={base} now={now} hasPrompt={false} />
               <p class="hint">
                 <a href={`${base}/runs?promptId=${prompt.id}`}>All runs</a> ·{" "}
-                <a href={`${base}/reports?promptId=${prompt.id}`}>All reports</a>
+                <a href={`${base}/reports?promptId=${prompt.id}`}>All reports</a> ·{" "}
+                <a href={`${base}/trends?promptId=${prompt.id}`}>Trends</a> ·{" "}
+                <a href={`${base}/gates?promptId=${prompt.id}`}>Gates</a>
               </p>
             </>
           )}
@@ -130,6 +142,7 @@ const Actions = ({ base, prompt: { id, status }, viewer }: ActionsProps) => (
 
 /** Latest score and scores over time. */
 function ScoreHistory({ latest, base }: { latest: Latest | null; base: string }) {
+  const toTime = useTime();
   if (latest === null) return null;
   const { points } = latest;
   return (
@@ -144,7 +157,8 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
             label={`Mean scores of the last ${points.length} evaluations, oldest first. The table below lists them.`}
             points={points.map(({ score, at, runs }) => ({
               score,
-              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${formatTime(at)}`,
+              name: `${score.toFixed(1)}, ${runs} ${runs === 1 ? "run" : "runs"}, ${toTime(at)}`,
+              day: toTime(at).slice(0, 10),
             }))}
           />
           <details>
@@ -155,7 +169,9 @@ function ScoreHistory({ latest, base }: { latest: Latest | null; base: string })
                 {points.toReversed().map(({ evalRequestId, score, runs, at }) => (
                   <tr key={evalRequestId}>
                     <td>
-                      <a href={`${base}/evals/${evalRequestId}`}>{formatTime(at)}</a>
+                      <a href={`${base}/evals/${evalRequestId}`}>
+                        <Time at={at} />
+                      </a>
                     </td>
                     <td class="number">{runs}</td>
                     <td class="number">{score.toFixed(1)}</td>
@@ -188,7 +204,7 @@ const ScheduleSection = ({ site: { base }, viewer, prompt, slots, timeZone, now 
       <p>
         <code>{prompt.frequency}</code>{" "}
         <span class="muted">
-          {prompt.nextRunsAt === null ? `not scheduled while ${prompt.status}` : `time zone: ${timeZone}`}
+          {prompt.nextRunsAt === null ? `(not scheduled while ${prompt.status})` : `(${timeZone})`}
         </span>
       </p>
     )}

@@ -1,9 +1,11 @@
 import type { PromptFilter } from "../../prompts/lists.ts";
 import { capitalize, formatNumber } from "../../reports/labels.ts";
+import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
 import { type PromptScore, ScoreTable } from "../components/score.tsx";
+import { type BulkAction, BulkActions } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -11,7 +13,7 @@ import { may, type Viewer } from "../viewer.ts";
 type Props = {
   site: Site;
   viewer: Viewer;
-  filter: PromptFilter;
+  filter: PromptFilter & { sort?: string };
   /** The tags to filter by. */
   tags: string[];
   prompts: PromptScore[];
@@ -24,9 +26,13 @@ type Props = {
 /** The prompts of the organization, newest first. */
 export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset, perPage, now }: Props) {
   const here = `${site.base}/prompts`;
-  const { search, status, tag } = filter;
+  const { search, status, tag, sort } = filter;
+  const actions: BulkAction[] = [
+    ...(may(viewer, "run") ? [{ label: "Run", path: "/prompts/selected/run", isForm: true }] : []),
+    ...(may(viewer, "archive") ? [{ label: "Archive", path: "/prompts/selected/archive", isForm: true }] : []),
+  ];
   const isFiltered = Boolean(search || status || tag);
-  const toPage = (at: number) => toHref(here, { search, status, tag, offset: at });
+  const toPage = (at: number) => toHref(here, { ...filter, offset: at });
   return (
     <Layout site={site} viewer={viewer} path="/prompts" title="Prompts">
       <header class="toolbar">
@@ -41,7 +47,7 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
         )}
       </header>
       {(isFiltered || total > 0) && (
-        <Filter action={here} part="prompts" trigger="change, input delay:250ms">
+        <Filter action={here} part="prompts" trigger="change, input delay:250ms" sort={sort}>
           <input
             type="search"
             name="search"
@@ -60,16 +66,21 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
           )}
         </Filter>
       )}
-      <div id="prompts">
+      <form id="prompts" method="get" action={here} class="picking">
+        {prompts.length > 0 && actions.length > 0 && (
+          <BulkActions base={site.base} viewer={viewer} actions={actions} hint="Select prompts" />
+        )}
         {prompts.length > 0 ? (
           <ScoreTable
+            isSelectable={actions.length > 0}
             base={site.base}
             prompts={prompts}
+            sorting={toSorting(here, filter, "-created")}
             columns={["Schedule"]}
-            numbers={["Next run"]}
+            numbers={[{ label: "Next run", sort: "next", largestFirst: false }]}
             cells={({ line: { frequency, nextSlotAt } }) => (
               <>
-                <td class="soft">{frequency ?? "Manual"}</td>
+                <td class="soft">{capitalize(frequency ?? "manual")}</td>
                 <td class="number soft">{nextSlotAt ? <When at={nextSlotAt} now={now} /> : "–"}</td>
               </>
             )}
@@ -94,8 +105,13 @@ export function PromptsPage({ site, viewer, filter, tags, prompts, total, offset
             )}
           </div>
         )}
+        {tag && total > 0 && may(viewer, "write") && (
+          <p>
+            <a href={`${here}/schedule?tag=${encodeURIComponent(tag)}`}>Schedule all prompts with this tag</a>
+          </p>
+        )}
         <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
-      </div>
+      </form>
     </Layout>
   );
 }

@@ -1,5 +1,5 @@
 import type { Provider } from "../../providers/schema.ts";
-import { Heads, Wide } from "../components/figures.tsx";
+import { Heads, toSorting, Wide } from "../components/figures.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
@@ -7,10 +7,17 @@ import { may, type Viewer } from "../viewer.ts";
 export type ProviderFields = { name: string; docsUrl: string; productUrl: string };
 
 /** `typed` and `wrong`: the submitted values and the error, when the form was rejected. */
-type Props = { site: Site; viewer: Viewer; providers: Provider[]; typed?: ProviderFields; wrong?: string };
+type Props = {
+  site: Site;
+  viewer: Viewer;
+  providers: Provider[];
+  sort?: string;
+  typed?: ProviderFields;
+  wrong?: string;
+};
 
 /** Providers of the organization. */
-export function ProvidersPage({ site, site: { base }, viewer, providers, typed, wrong }: Props) {
+export function ProvidersPage({ site, site: { base }, viewer, providers, sort, typed, wrong }: Props) {
   return (
     <Layout site={site} viewer={viewer} path="/providers" title="Providers">
       <div class="toolbar">
@@ -27,7 +34,14 @@ export function ProvidersPage({ site, site: { base }, viewer, providers, typed, 
       ) : (
         <Wide label="Providers">
           <table class="list">
-            <Heads labels={["Name", "Docs", "Product"]} />
+            <Heads
+              labels={[
+                { label: "Name", sort: "name" },
+                { label: "Docs", sort: "docs" },
+                { label: "Product", sort: "product" },
+              ]}
+              sorting={toSorting(`${base}/providers`, { sort }, "-created")}
+            />
             <tbody>
               {providers.map(({ id, name, docsUrl, productUrl }) => (
                 <tr key={id}>

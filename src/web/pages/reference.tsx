@@ -1,7 +1,7 @@
 import { Wide } from "../components/figures.tsx";
 import { Layout } from "../components/layout.tsx";
 import type { Site } from "../site.ts";
-import { DocsNav } from "./docs.tsx";
+import { DocsNav, type Reader } from "./docs.tsx";
 
 type Schema = {
   $ref?: string;
@@ -49,7 +49,7 @@ const toEndpoints = ({ paths }: OpenApiDocument): Endpoint[] =>
   );
 
 /** All operations and schemas of the REST API, from its OpenAPI description. Page routes are left out. */
-export function ReferencePage({ site, document }: { site: Site; document: OpenApiDocument }) {
+export function ReferencePage({ site, viewer, document }: Reader & { document: OpenApiDocument }) {
   const all = toEndpoints(document);
   const groups = document.tags
     .map((tag) => ({ ...tag, operations: all.filter(({ operation }) => operation.tags.includes(tag.name)) }))
@@ -58,12 +58,13 @@ export function ReferencePage({ site, document }: { site: Site; document: OpenAp
   return (
     <Layout
       site={site}
+      viewer={viewer}
       path="/docs/api"
       title="API reference"
       description="Every operation and field of the REST API."
       isPublic
       crumbs={[{ name: "Docs", path: "/docs" }, { name: "API reference" }]}
-      aside={<DocsNav site={site} current="api" />}
+      aside={<DocsNav site={site} viewer={viewer} current="api" />}
     >
       <article class="reference">
         <h1>API reference</h1>
@@ -270,7 +271,14 @@ function Bounds({ schema }: { schema: Schema }) {
 }
 
 const Example = ({ value }: { value: unknown }) => (
-  <pre>
-    <code>{JSON.stringify(value, null, 2)}</code>
-  </pre>
+  <div class="sample">
+    <Wide label="Example">
+      <pre>
+        <code>{JSON.stringify(value, null, 2)}</code>
+      </pre>
+    </Wide>
+    <button type="button" class="only-live" data-copy="">
+      Copy
+    </button>
+  </div>
 );

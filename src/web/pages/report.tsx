@@ -1,17 +1,25 @@
+import type { Latest } from "../../comparisons/latest.ts";
 import { percent } from "../../grading/text.ts";
-import { frictionLabels, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
+import { fixBrief } from "../../reports/fix-brief.ts";
+import { frictionLabels, titleOf } from "../../reports/labels.ts";
 import type { PagesVisited } from "../../reports/pages-visited.ts";
 import type { Grading, Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
-import { BaselineSummary, Change } from "../components/baseline.tsx";
-import { Bar, GradeMark } from "../components/figures.tsx";
-import { Advice, FrictionList } from "../components/findings.tsx";
+import { Change } from "../components/baseline.tsx";
+import { Bar, Fold, GradeMark, toEventHref, Wide } from "../components/figures.tsx";
+import { FrictionList } from "../components/findings.tsx";
+import { Fixes, type Verification } from "../components/fixes.tsx";
 import { Goal } from "../components/goal.tsx";
 import { Gradings } from "../components/gradings.tsx";
 import { Layout } from "../components/layout.tsx";
 import { VisitedPages } from "../components/pages-visited.tsx";
+import { ReportHead } from "../components/report-head.tsx";
 import { Properties, ReportActions, type Side } from "../components/report-properties.tsx";
+import { RunContext } from "../components/run-context.tsx";
+import { ScoreBar } from "../components/score-bar.tsx";
 import { Parts } from "../components/score-curve.tsx";
+import { Time, useTime } from "../components/when.tsx";
+import { Wordings } from "../components/wordings.tsx";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -23,17 +31,24 @@ type Props = {
   report: Report;
   /** Combined results of its evaluation. */
   result: EvalResult | null;
+  /** The prompt's latest evaluations. */
+  latest: Latest | null;
   visited: PagesVisited;
   side: Side;
+  /** Set on a shared page. */
+  shared?: { orgName: string; expiresAt: string };
   /** Empty on a shared page. */
   gradings?: Grading[];
+  verifications?: ReadonlyMap<string, Verification> | null;
 };
 
-/** A report: grade, summary, dimensions, recommended fixes and evidence. */
-export function ReportPage({ site, viewer, path, report, result, visited, side, gradings = [] }: Props) {
+/** A report: what to fix and what it would gain first, then everything behind it. */
+export function ReportPage(props: Props) {
+  const { site, viewer, path, report, visited, side, shared, gradings = [], verifications = null } = props;
   const title = titleOf(report.task);
   const names = frictionLabels(report);
   const { session } = side;
+  const toTime = useTime();
   return (
     <Layout
       site={site}
@@ -41,72 +56,99 @@ export function ReportPage({ site, viewer, path, report, result, visited, side, 
       path={path}
       title={`${report.grade ?? "No score"}: ${title}`}
       markdownPath={viewer && `${path}.md`}
-      crumbs={viewer && [{ name: "Reports", path: "/reports" }, { name: report.slug }]}
+      crumbs={
+        viewer && [
+          { name: "Reports", path: "/reports" },
+          { name: title, path: `/prompts/${report.prompt.id}` },
+          { name: toTime(report.createdAt) },
+        ]
+      }
     >
       <article class="report">
-        <Head report={report} result={result} title={title} />
+        {shared && (
+          <p class="notice shared">
+            Shared by {shared.orgName}. This link expires on <Time at={shared.expiresAt} />.
+          </p>
+        )}
         <ReportActions {...{ site, report, viewer, side }} />
-        <div class="findings">
+        <ReportHead {...props} />
+        <ScoreBar report={report} />
+        <Fixes
+          {...{ report, names, session, verifications }}
+          path={site.base + path}
+          mayDismiss={may(viewer, "write")}
+        />
+        <div class="columns">
+          {(report.judge !== null || visited.steps.length > 0) && (
+            <section>
+              <h2 id={report.judge ? "goal" : undefined}>How the agent did</h2>
+              <Goal report={report} session={session} />
+              <PathTaken visited={visited} session={session} />
+            </section>
+          )}
+          <Dimensions report={report} />
+        </div>
+        <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
+        <Fold id="metrics" title="Metrics">
+          <Metrics report={report} />
+        </Fold>
+        <VisitedPages visited={visited} session={session} />
+        <Wordings wordings={report.wordings} />
+        <Fold id="summary" title="Summary">
           {report.verdict !== report.keyFinding && <p class="verdict">{report.verdict}</p>}
           <Summary summary={report.summary} />
-          <Dimensions report={report} />
-          <Metrics report={report} />
-          <Advice report={report} names={names} path={site.base + path} mayAct={may(viewer, "run")} />
-          <FrictionList report={report} names={names} session={session} isOwn={viewer !== undefined} site={site} />
-          <Goal report={report} session={session} />
-          {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
-          <VisitedPages visited={visited} session={session} />
+        </Fold>
+        <Fold id="task" title="Task and end goal">
           <Task task={report.task} />
-        </div>
-        <Properties {...{ site, report, viewer, side }} />
+        </Fold>
+        <RunContext context={report.context} />
+        <Fold id="method" title="Run, method and formats">
+          <Properties {...{ site, report, viewer, side }} />
+          {viewer && <Gradings gradings={gradings} path={site.base + path} mayPin={may(viewer, "publish")} />}
+        </Fold>
+        <pre id="fix-brief" hidden>
+          {fixBrief(report, { kept: viewer !== undefined })}
+        </pre>
       </article>
     </Layout>
   );
 }
 
-function Head({ report, result, title }: Pick<Props, "report" | "result"> & { title: string }) {
-  const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding } = report;
+const maxShown = 8;
+
+/** The pages that the agent opened, in one line. */
+function PathTaken({ visited: { steps }, session }: { visited: PagesVisited; session: string | null }) {
+  if (steps.length === 0) return null;
   return (
-    <header class="head graded">
-      <div class="score">
-        <GradeMark grade={grade} big />
-        <p>
-          {score === null ? (
-            "No score"
-          ) : (
-            <>
-              {scope !== "goal" && `${scopeLabels[scope]} `}
-              <strong>{score}</strong> of 100
-            </>
-          )}
-        </p>
-      </div>
-      <div>
-        <p class="pills">
-          <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
-          {status !== "published" && <span class="pill">{status}</span>}
-          <span class="pill" title="Share of the scoring weight that was measured">
-            {scope === "goal" ? "" : "Goal not tested · "}
-            {percent(coverage)} measured
+    <p class="path-taken">
+      {steps.slice(0, maxShown).map(({ seq, title, url, kind, status, provenance }, i) => {
+        const name = title ?? URL.parse(url)?.pathname ?? url;
+        const text = `${name}${kind === "missed" ? ` ${status ?? "no response"}` : ""}${provenance === "guessed" ? " (guessed)" : ""}`;
+        return (
+          <span key={seq} class={`step-${kind}`}>
+            {i > 0 && " → "}
+            {session === null ? text : <a href={toEventHref(session, seq)}>{text}</a>}
           </span>
-        </p>
-        <h1>{title}</h1>
-        <p class="lead">{keyFinding}</p>
-        {score !== null && <BaselineSummary report={report} result={result} />}
-        {nullNotice && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
-      </div>
-    </header>
+        );
+      })}
+      {steps.length > maxShown && (
+        <>
+          {" "}
+          → <a href="#pages-visited">{steps.length - maxShown} more</a>
+        </>
+      )}
+    </p>
   );
 }
 
 const Summary = ({ summary }: { summary: Report["summary"] }) => (
   <div class="pair">
     <section>
-      <h2 class="good">What worked</h2>
+      <h3 class="good">What worked</h3>
       <p>{summary.whatWorked}</p>
     </section>
     <section>
-      <h2 class="bad">What didn’t</h2>
+      <h3 class="bad">What didn’t</h3>
       <p>{summary.whatDidnt}</p>
     </section>
   </div>
@@ -121,8 +163,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
     ["Interruptions", "interruptions", metrics.interruptions, "How often a person would have had to step in.", String],
   ];
   return (
-    <section>
-      <h2 id="metrics">Metrics</h2>
+    <Wide label="Metrics">
       <table class="metrics">
         <tbody>
           {rows.map(([name, field, value, detail, format]) => {
@@ -143,7 +184,7 @@ function Metrics({ report: { metrics, baseline } }: { report: Report }) {
           })}
         </tbody>
       </table>
-    </section>
+    </Wide>
   );
 }
 
@@ -151,13 +192,8 @@ function Dimensions({ report: { dimensions, coverage, baseline } }: { report: Re
   const changeOf = (name: string) => baseline?.dimensions.find((each) => each.name === name)?.change ?? null;
   return (
     <section>
-      <h2 id="dimensions">Dimensions</h2>
-      {coverage < 1 && (
-        <p class="muted">
-          Based on {percent(coverage)} of the scoring weight. Dimensions that couldn’t be measured don’t affect the
-          score.
-        </p>
-      )}
+      <h2 id="dimensions">Score by dimension</h2>
+      {coverage < 1 && <p class="muted">Based on {percent(coverage)} of the scoring weight.</p>}
       <div class="dimensions">
         {dimensions.map(({ name, weight, score, grade, parts, unmeasured }) => (
           <details key={name}>
@@ -191,8 +227,7 @@ const DimensionChange = ({ change }: { change: number | null }) =>
   );
 
 const Task = ({ task }: { task: Report["task"] }) => (
-  <section>
-    <h2 id="task">Prompt</h2>
+  <>
     <h3>Task</h3>
     <p class="task">{task.text}</p>
     {task.endGoal && (
@@ -201,5 +236,5 @@ const Task = ({ task }: { task: Report["task"] }) => (
         <p class="task">{task.endGoal}</p>
       </>
     )}
-  </section>
+  </>
 );

@@ -3,14 +3,17 @@ import { reportStatuses } from "../../db/tables.ts";
 import { line } from "../../grading/text.ts";
 import type { Paged } from "../../http/paging.ts";
 import { agentLabel, capitalize, formatNumber, outcomeLabels, plain, scoreText } from "../../reports/labels.ts";
+import type { ReportSort } from "../../reports/lists.ts";
 import type { ReportSummary } from "../../reports/schema.ts";
-import { GradeMark } from "../components/figures.tsx";
+import { GradeMark, Heads, toSorting } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { PreviewMark } from "../components/run-table.tsx";
+import { type BulkAction, BulkActions, SelectRow } from "../components/selection.tsx";
 import { When } from "../components/when.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 export const letters = ["A", "B", "C", "D", "F"] as const;
 
@@ -23,6 +26,7 @@ type ReportsQuery = {
   /** Highest and lowest grade to show. */
   best?: (typeof letters)[number];
   worst?: (typeof letters)[number];
+  sort?: ReportSort;
   offset?: number;
 };
 
@@ -32,6 +36,8 @@ type Props = {
   site: Site;
   viewer: Viewer;
   found: Paged<ReportSummary>;
+  /** IDs of the runs that replaced hosts. */
+  previews: Set<string>;
   query: ReportsQuery;
   prompts: PromptName[];
   agents: string[];
@@ -44,6 +50,7 @@ export function ReportsPage({
   site,
   viewer,
   found: { items, total },
+  previews,
   query,
   prompts,
   agents,
@@ -51,7 +58,9 @@ export function ReportsPage({
 }: Props) {
   const here = `${base}/reports`;
   const { offset = 0 } = query;
-  const isFiltered = Object.entries(query).some(([name, value]) => name !== "offset" && value !== undefined);
+  const isFiltered = Object.entries(query).some(
+    ([name, value]) => name !== "offset" && name !== "sort" && value !== undefined,
+  );
   return (
     <Layout site={site} viewer={viewer} path="/reports" title="Reports">
       <div class="toolbar">
@@ -59,7 +68,7 @@ export function ReportsPage({
         <span class="muted">{formatNumber(total)}</span>
       </div>
       {(isFiltered || total > 0) && (
-        <Filter action={here} all={isFiltered && "Clear filters"}>
+        <Filter action={here} part="reports" sort={query.sort}>
           <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
             {promptChoices(prompts)}
           </Choice>
@@ -80,57 +89,61 @@ export function ReportsPage({
           </Choice>
         </Filter>
       )}
-      {items.length === 0 ? (
-        <Empty base={base} isFiltered={isFiltered} />
-      ) : (
-        <form method="get" action={`${base}/compare`} class="picking">
-          <table class="list reports run-list">
-            <thead>
-              <tr>
-                <th scope="col">
-                  <span class="unseen">Compare</span>
-                </th>
-                <th scope="col">Grade</th>
-                <th scope="col" class="number">
-                  Score
-                </th>
-                <th scope="col">Report</th>
-                <th scope="col">Outcome</th>
-                <th scope="col">Agent</th>
-                <th scope="col" class="number">
-                  Created
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((report) => (
-                <ReportRow key={report.slug} report={report} base={base} now={now} />
-              ))}
-            </tbody>
-          </table>
-          <Pager
-            range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsShown))} of ${formatNumber(total)}`}
-            links={offsetLinks({
-              ...{ offset, total, perPage: reportsShown },
-              toPage: (to) => toHref(here, { ...query, offset: to }),
-            })}
-          >
-            <button type="submit">Compare selected</button>
-            <small class="muted"> select 2–10</small>
-          </Pager>
-        </form>
-      )}
+      <div id="reports">
+        {items.length === 0 ? (
+          <Empty base={base} isFiltered={isFiltered} />
+        ) : (
+          <form method="get" action={`${base}/compare`} class="picking">
+            <BulkActions base={base} viewer={viewer} actions={actionsOf(viewer)} hint="Select 2 to 10 to compare" />
+            <table class="list reports run-list">
+              <Heads
+                labels={[
+                  "Select",
+                  "Grade",
+                  { label: "Score", sort: "score", isNumber: true },
+                  "Report",
+                  "Outcome",
+                  "Agent",
+                ]}
+                numbers={[{ label: "Created", sort: "created" }]}
+                sorting={toSorting(here, query, "-created")}
+              />
+              <tbody>
+                {items.map((report) => (
+                  <ReportRow key={report.slug} isPreview={previews.has(report.runId)} {...{ report, base, now }} />
+                ))}
+              </tbody>
+            </table>
+            <Pager
+              range={`${formatNumber(offset + 1)}–${formatNumber(Math.min(total, offset + reportsShown))} of ${formatNumber(total)}`}
+              links={offsetLinks({
+                ...{ offset, total, perPage: reportsShown },
+                toPage: (to) => toHref(here, { ...query, offset: to }),
+              })}
+            />
+          </form>
+        )}
+      </div>
     </Layout>
   );
 }
 
-const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string; now: number }) => {
+const actionsOf = (viewer: Viewer): BulkAction[] => [
+  { label: "Compare", path: "/compare", least: 2, most: 10 },
+  { label: "Export", path: "/reports/selected/export" },
+  ...(may(viewer, "run") ? [{ label: "Run again", path: "/reports/selected/rerun", isForm: true }] : []),
+  ...(may(viewer, "publish") ? [{ label: "Archive", path: "/reports/selected/archive", isForm: true }] : []),
+];
+
+type RowProps = { report: ReportSummary; isPreview: boolean; base: string; now: number };
+
+const ReportRow = ({ report, isPreview, base, now }: RowProps) => {
   const { slug, grade, prompt, keyFinding, outcome, status, agent, createdAt } = report;
   const title = line(prompt.title ?? slug, 120);
   return (
     <tr>
       <td>
-        <input type="checkbox" name={slug} value="1" aria-label={`Compare ${slug}`} />
+        <SelectRow name={slug} label={slug} />
       </td>
       <td>
         <GradeMark grade={grade} />
@@ -145,6 +158,12 @@ const ReportRow = ({ report, base, now }: { report: ReportSummary; base: string;
       <td class="soft">
         {outcomeLabels[outcome]}
         {status !== "published" && <small> {plain(status)}</small>}
+        {isPreview && (
+          <>
+            {" "}
+            <PreviewMark />
+          </>
+        )}
       </td>
       <td class="soft">{agentLabel(agent)}</td>
       <td class="number soft">

@@ -1,6 +1,7 @@
 import type { StoredFailure } from "../../agents/failure.ts";
-import { line } from "../../grading/text.ts";
-import { agentLabel, formatTime, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import { count, line } from "../../grading/text.ts";
+import { shownUrlMap } from "../../net/mapping.ts";
+import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Follow } from "../../runs/follow.ts";
 import { placeWords } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
@@ -9,10 +10,10 @@ import type { Used } from "../../runs/usage.ts";
 import { Meter } from "../components/charts.tsx";
 import { Fact, GradeMark } from "../components/figures.tsx";
 import { Layout, Outside } from "../components/layout.tsx";
-import { Status } from "../components/run-table.tsx";
+import { PreviewMark, Status } from "../components/run-table.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
-import { When } from "../components/when.tsx";
-import { attemptLabels, failureText, runDuration, usageText } from "../run-labels.ts";
+import { Time, When } from "../components/when.tsx";
+import { attemptLabels, failureText, runDuration, usageText, waitingLabels, waitingText } from "../run-labels.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
@@ -20,6 +21,7 @@ type State = {
   site: Site;
   viewer: Viewer;
   title: string;
+  isPreview: boolean;
   run: Run;
   failure: StoredFailure;
   used: Used[];
@@ -29,7 +31,19 @@ type State = {
 type Props = State & { requested: RequestedTask; progress: ReturnType<Follow["getProgress"]> };
 
 /** A run: its state, its timeline and its prompt. It updates live until the run ends. */
-export function RunPage({ site, viewer, title, run, failure, requested, used, attempts, progress, now }: Props) {
+export function RunPage({
+  site,
+  viewer,
+  title,
+  isPreview,
+  run,
+  failure,
+  requested,
+  used,
+  attempts,
+  progress,
+  now,
+}: Props) {
   const { base } = site;
   const path = `/runs/${run.runId}`;
   const { events, place } = progress;
@@ -52,24 +66,30 @@ export function RunPage({ site, viewer, title, run, failure, requested, used, at
       crumbs={[
         { name: "Runs", path: "/runs" },
         { name: line(title, 60), path: `/prompts/${run.prompt.id}` },
-        { name: run.runId.slice(-12) },
+        { name: "Run" },
       ]}
     >
       <div {...live}>
         <div id="run-state">
-          <RunState {...{ site, viewer, title, run, failure, used, attempts, now }} />
+          <RunState {...{ site, viewer, title, isPreview, run, failure, used, attempts, now }} />
         </div>
         <section class="columns">
           <div>
             <h2 id="timeline-title">
-              Timeline <small>{isOpen ? "live" : `${place.seq + 1} events`}</small>
+              Timeline <small>{isOpen ? "live" : count(place.seq + 1, "event")}</small>
             </h2>
+            {isOpen && (
+              <label class="check follow">
+                <input type="checkbox" data-follow="#timeline" checked autocomplete="off" /> Follow newest event
+              </label>
+            )}
             {first && first.seq > 0 && (
               <p class="muted">
                 Latest {events.length} events.{" "}
                 {run.report && <a href={`${base}/reports/${run.report.slug}/session`}>View full session</a>}
               </p>
             )}
+            {!isOpen && events.length === 0 && <p class="muted">The run ended before the agent did anything.</p>}
             <ol class="timeline" id="timeline" aria-labelledby="timeline-title">
               <TimelineRows events={events} />
             </ol>
@@ -86,6 +106,7 @@ export function RunState({
   site: { base },
   viewer,
   title,
+  isPreview,
   run,
   failure: { failureCause, failureDetail },
   used,
@@ -98,7 +119,8 @@ export function RunState({
     <>
       <header class="toolbar">
         <h1>{title}</h1>
-        <Status status={run.status} />
+        <Status status={run.status} waitingFor={run.waitingFor} />
+        {isPreview && <PreviewMark />}
         <span class="end">
           {!may(viewer, "run") ? null : isOpen ? (
             <form method="post" action={`${base}/runs/${run.runId}/cancel`}>
@@ -113,10 +135,23 @@ export function RunState({
           )}
         </span>
       </header>
+      {run.waitingFor && (
+        <p class="notice" role="status" data-waiting={run.waitingFor.what}>
+          <strong>{waitingLabels[run.waitingFor.what]}.</strong> {waitingText(run.waitingFor)}
+          {run.waitingFor.failsAt && (
+            <>
+              {" "}
+              The run fails if none connects by <Time at={run.waitingFor.failsAt} />.
+            </>
+          )}
+        </p>
+      )}
       {failure && (
         <div class="notice bad" role="alert" data-cause={failureCause}>
           <strong>{failure.title}.</strong> {failure.detail}
-          <p class="muted">{failure.remedy}</p>
+          <p class="muted">
+            {failure.remedy} {may(viewer, "write") && <a href={`${base}/prompts/${run.prompt.id}/edit`}>Edit prompt</a>}
+          </p>
         </div>
       )}
       {run.status === "superseded" && <p class="notice">{run.failureReason}</p>}
@@ -126,7 +161,10 @@ export function RunState({
           <span>
             <strong>{run.report.keyFinding}</strong>
             <small>
-              {outcomeLabels[run.report.outcome]} · {scoreText(run.report) ?? "No score"} · View report
+              {run.report.passedBar
+                ? `Succeeded with a score of at least ${run.report.passedBar.minScore}, goal not tested`
+                : outcomeLabels[run.report.outcome]}{" "}
+              · {scoreText(run.report) ?? "No score"} · View report
             </small>
           </span>
         </a>
@@ -163,7 +201,9 @@ const Attempts = ({ attempts }: { attempts: Attempt[] }) => (
         {attempts.map(({ attempt, startedAt, outcome, reason }) => (
           <tr key={attempt} data-outcome={outcome ?? "running"}>
             <th scope="row">{attempt}</th>
-            <td class="value">{formatTime(startedAt)}</td>
+            <td class="value">
+              <Time at={startedAt} />
+            </td>
             <td class="detail">
               {outcome === null ? "running" : attemptLabels[outcome]}
               {reason && `: ${reason}`}
@@ -201,7 +241,7 @@ const RunPrompt = ({ run, requested: { task, urlMap } }: { run: Run; requested: 
       <>
         <h2>Replaced hosts</h2>
         <dl class="facts">
-          {Object.entries(urlMap).map(([from, to]) => (
+          {Object.entries(shownUrlMap(urlMap)).map(([from, to]) => (
             <Fact key={from} name={from}>
               <Outside url={to} />
             </Fact>

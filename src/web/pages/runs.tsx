@@ -2,18 +2,21 @@ import { runStatuses, triggers } from "../../db/tables.ts";
 import { line } from "../../grading/text.ts";
 import type { PromptLine } from "../../prompts/lists.ts";
 import { formatNumber, titleOf } from "../../reports/labels.ts";
-import type { LineFilter, RunLine } from "../../runs/lists.ts";
+import type { RunLine, RunSort } from "../../runs/lists.ts";
+import type { LineFilter } from "../../runs/run-conditions.ts";
+import { toSorting } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
 import { RunTable } from "../components/run-table.tsx";
+import { type BulkAction, BulkActions } from "../components/selection.tsx";
 import { statusLabels, triggerLabels } from "../run-labels.ts";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 export type RunsShown = {
   site: Site;
-  filter: LineFilter;
+  filter: LineFilter & { sort?: RunSort };
   before: string | undefined;
   items: RunLine[];
   next: string | null;
@@ -24,7 +27,7 @@ type Props = RunsShown & { viewer: Viewer; prompts: PromptLine[]; agents: string
 
 /** The runs of the organization, newest first. The first page updates live. */
 export function RunsPage(props: Props) {
-  const { site, viewer, filter, prompts, agents, total, before } = props;
+  const { site, viewer, filter, prompts, agents, total, before, items } = props;
   const here = `${site.base}/runs`;
   const live =
     before === undefined
@@ -37,7 +40,7 @@ export function RunsPage(props: Props) {
         <span class="muted">{formatNumber(total)}</span>
       </header>
       {prompts.length > 0 && (
-        <Filter action={here} part="runs">
+        <Filter action={here} part="runs" sort={filter.sort}>
           <Choice name="promptId" label="Prompt" all="All prompts" value={filter.promptId}>
             {prompts.map((prompt) => [prompt.id, line(titleOf(prompt), 60)])}
           </Choice>
@@ -52,17 +55,34 @@ export function RunsPage(props: Props) {
           </Choice>
         </Filter>
       )}
-      <div id="runs" {...live}>
-        <RunsPart {...props} />
-      </div>
+      <form method="get" action={`${site.base}/compare`} class="picking">
+        {items.length > 0 && (
+          <BulkActions
+            base={site.base}
+            viewer={viewer}
+            actions={actionsOf(viewer)}
+            hint="Select 2 to 10 with a report to compare"
+          />
+        )}
+        <div id="runs" {...live}>
+          <RunsPart {...props} />
+        </div>
+      </form>
     </Layout>
   );
 }
 
+const actionsOf = (viewer: Viewer): BulkAction[] => [
+  { label: "Compare", path: "/compare", least: 2, most: 10 },
+  { label: "Export", path: "/runs/selected/export" },
+  ...(may(viewer, "run") ? [{ label: "Run again", path: "/runs/selected/rerun", isForm: true }] : []),
+];
+
 /** The part of the page that updates live. */
 export function RunsPart({ site, filter, before, items, next, now }: RunsShown) {
   const here = `${site.base}/runs`;
-  const isFiltered = Object.values(filter).some(Boolean);
+  const { sort, ...conditions } = filter;
+  const isFiltered = Object.values(conditions).some(Boolean);
   if (items.length === 0)
     return isFiltered || before ? (
       <p class="empty">
@@ -84,11 +104,26 @@ export function RunsPart({ site, filter, before, items, next, now }: RunsShown) 
     );
   return (
     <>
-      <RunTable runs={items} base={site.base} now={now} />
+      <RunTable
+        runs={items}
+        base={site.base}
+        now={now}
+        isSelectable
+        isGrouped={sort === undefined || sort === "created"}
+        sorting={toSorting(here, filter, "-created")}
+      />
       <Pager
         links={[
-          before !== undefined && { rel: "prev", href: toHref(here, filter), text: "Newest" },
-          next !== null && { rel: "next", href: toHref(here, { ...filter, before: next }), text: "Older" },
+          before !== undefined && {
+            rel: "prev",
+            href: toHref(here, filter),
+            text: sort === undefined ? "Newest" : "First",
+          },
+          next !== null && {
+            rel: "next",
+            href: toHref(here, { ...filter, before: next }),
+            text: sort === undefined ? "Older" : "Next",
+          },
         ]}
       />
     </>

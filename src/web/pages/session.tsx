@@ -2,14 +2,17 @@ import { formatNumber, frictionLabels, plain, titleOf } from "../../reports/labe
 import type { Report } from "../../reports/schema.ts";
 import type { Timeline } from "../../reports/timeline.ts";
 import type { Trace, TraceQuery } from "../../reports/trace-schema.ts";
+import { turnsOf } from "../../reports/turns.ts";
+import { inlineChars } from "../components/event-line.tsx";
 import { toEventHref } from "../components/figures.tsx";
 import { Choice, Filter } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
 import { Pager, toHref } from "../components/pager.tsx";
+import { PreviewMark } from "../components/run-table.tsx";
 import { SessionStrip } from "../components/session-strip.tsx";
+import { Turns } from "../components/turns.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
-import { EventRow, inlineChars } from "./event.tsx";
 
 type Props = {
   site: Site;
@@ -42,12 +45,13 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
   );
   const [first, last] = [trace.events[0]?.seq, trace.events.at(-1)?.seq];
   let inline = 0;
-  const rows = trace.events.map((event) => {
+  const inlined = new Set<number>();
+  for (const event of trace.events) {
     const chars = JSON.stringify(event).length;
-    const isInline = chars <= inlineChars && inline + chars <= maxInline;
-    if (isInline) inline += chars;
-    return { event, isInline };
-  });
+    if (chars > inlineChars || inline + chars > maxInline) continue;
+    inline += chars;
+    inlined.add(event.seq);
+  }
   return (
     <Layout
       site={site}
@@ -56,13 +60,14 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
       title={`Session: ${titleOf(report.task)}`}
       crumbs={[
         ...(viewer ? [{ name: "Reports", path: "/reports" }] : []),
-        { name: viewer ? report.slug : "Report", path },
+        { name: viewer ? titleOf(report.task) : "Report", path },
         { name: "Session" },
       ]}
     >
       <div class="session" data-session={here}>
         <header class="head">
           <h1>{titleOf(report.task)}</h1>
+          {Object.keys(report.run.urlMap).length > 0 && <PreviewMark />}
           {trace.notice && <p class="notice">{trace.notice}</p>}
         </header>
         {timeline.events > 0 && (
@@ -76,32 +81,18 @@ export function SessionPage({ site, viewer, path, report, trace, hasEarlier, tim
           </>
         )}
         <EventPager label="Pages" {...{ here, query, trace, hasEarlier, first, last }} />
-        <table class="events">
-          <thead>
-            <tr>
-              <th scope="col">Event</th>
-              <th scope="col">Time (s)</th>
-              <th scope="col">Duration</th>
-              <th scope="col">Type</th>
-              <th scope="col">Details</th>
-              <th scope="col">Cost</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ event, isInline }) => (
-              <EventRow
-                key={event.seq}
-                {...{ event, here, isInline }}
-                report={site.base + path}
-                files={viewer ? `${site.base}${path}/artefacts` : null}
-                sinceMs={event.seq === 0 ? null : event.tMs - timeline.tMsOf(event.seq - 1)}
-                names={(frictionBySeq.get(event.seq) ?? []).map(({ name }) => name)}
-              />
-            ))}
-          </tbody>
-        </table>
+        <Turns
+          turns={turnsOf(trace.events)}
+          here={here}
+          report={site.base + path}
+          files={viewer ? `${site.base}${path}/artefacts` : null}
+          isInline={({ seq }) => inlined.has(seq)}
+          isFailed={({ seq }) => timeline.failedEvents.has(seq)}
+          namesOf={({ seq }) => [...new Set((frictionBySeq.get(seq) ?? []).map(({ name }) => name))]}
+          tMsBefore={({ seq, tMs }) => (seq === 0 ? tMs : timeline.tMsOf(seq - 1))}
+        />
         {trace.events.length === 0 && !trace.notice && <p class="empty">No matching events. Clear filters.</p>}
-        {trace.events.length > 10 && (
+        {trace.events.length > 10 && (hasEarlier || trace.nextSeq !== null) && (
           <EventPager label="Pages (bottom)" {...{ here, query, trace, hasEarlier, first, last }} />
         )}
       </div>

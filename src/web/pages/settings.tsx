@@ -8,14 +8,22 @@ const tabs = [
   ["Organization", "/settings"],
   ["Members", "/settings/members"],
   ["API keys", "/settings/keys"],
+  ["CI", "/settings/ci"],
   ["Models", "/settings/models"],
+  ["Notifications", "/settings/notifications"],
+  ["Workers", "/settings/workers"],
 ] as const;
+type Tab = (typeof tabs)[number];
+
+/** Workers have a tab only where the organization can see some. */
+const isShown = ([, path]: Tab, viewer: Viewer, current: string) =>
+  path !== "/settings/workers" || path === current || viewer.hasWorkers;
 
 type FrameProps = {
   site: Site;
   viewer: Viewer;
   /** Path of the current tab. */
-  path: (typeof tabs)[number][1];
+  path: Tab[1];
   /** Success or error message of the last form. */
   done?: string;
   wrong?: string;
@@ -31,11 +39,13 @@ export function SettingsFrame({ site, viewer, path, done, wrong, children }: Fra
         <h1>Settings</h1>
       </div>
       <nav class="tabs" aria-label="Settings">
-        {tabs.map(([name, each]) => (
-          <a key={each} href={site.base + each} aria-current={each === path ? "page" : undefined}>
-            {name}
-          </a>
-        ))}
+        {tabs
+          .filter((tab) => isShown(tab, viewer, path))
+          .map(([name, each]) => (
+            <a key={each} href={site.base + each} aria-current={each === path ? "page" : undefined}>
+              {name}
+            </a>
+          ))}
       </nav>
       {done && (
         <p class="notice good" role="status">
@@ -171,6 +181,32 @@ export function OrgPage({ org, spentUsd, defaults, typed, mayChange, ...frame }:
               the agent.
             </span>
           </p>
+        </fieldset>
+        <fieldset disabled={!mayChange}>
+          <legend>Public results page</legend>
+          <label class="check">
+            <input
+              type="checkbox"
+              name="hasResultsPage"
+              checked={typed ? typed.has("hasResultsPage") : org.resultsPath !== null}
+              aria-describedby="results-hint"
+            />
+            Show chosen prompts to everyone with the URL
+          </label>
+          <p class="hint" id="results-hint">
+            The page shows the grade, trend and method of the prompts that you choose in their settings. It has no
+            sessions. Turning it off revokes the URL for good.
+          </p>
+          {org.resultsPath && (
+            <p class="copy">
+              <a id="results-url" href={frame.site.base + org.resultsPath}>
+                {frame.site.baseUrl + org.resultsPath}
+              </a>
+              <button type="button" data-copy="#results-url" class="only-live">
+                Copy
+              </button>
+            </p>
+          )}
         </fieldset>
         {mayChange ? (
           <button class="main" type="submit">

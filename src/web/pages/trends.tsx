@@ -1,21 +1,34 @@
 import { duration, line, percent } from "../../grading/text.ts";
 import { methodologyWords } from "../../reports/differences.ts";
+import { capitalize } from "../../reports/labels.ts";
 import type { Trends } from "../../trends/trends.ts";
 import { figureHeads, Heads, Wide } from "../components/figures.tsx";
 import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
 import { Layout } from "../components/layout.tsx";
-import { dayOf, TrendChart } from "../components/trend-chart.tsx";
+import { seriesLabel, TrendChart } from "../components/trend-chart.tsx";
+import { withMinus } from "../components/verdict.tsx";
+import { Day, useDay } from "../components/when.tsx";
 import type { Site } from "../site.ts";
 import type { Viewer } from "../viewer.ts";
 
-type TrendsQuery = { promptId?: string; agent?: string; interval?: string; since?: string; until?: string };
+type TrendsQuery = {
+  tag?: string;
+  promptId?: string;
+  agent?: string;
+  interval?: string;
+  since?: string;
+  until?: string;
+};
 
 type Props = {
   site: Site;
   viewer: Viewer;
   trends: Trends;
+  /** By the time of the change. */
+  sides: Map<string, ChangeSides>;
   query: TrendsQuery;
   prompts: PromptName[];
+  tags: string[];
   agents: string[];
 };
 
@@ -23,84 +36,123 @@ const intervalLabels = { day: "By day", week: "By week", month: "By month" } as 
 const evalIntervalLabels = { ...intervalLabels, eval: "By evaluation" } as const;
 
 /** Scores over time of one prompt or of all prompts, with the changes that may explain them. */
-export function TrendsPage({ site, site: { base }, viewer, trends, query, prompts, agents }: Props) {
-  const { points, others, changes, agent, model, methodology, nextUntil } = trends;
+export function TrendsPage({ site, site: { base }, viewer, trends, sides, query, prompts, tags, agents }: Props) {
+  const { points, others, changes, agent, agentVersion, model, methodology, nextUntil } = trends;
   const here = `${base}/trends`;
+  const dayOf = useDay();
   const scored = points.filter(({ score }) => score !== null);
   const prompt = prompts.find(({ id }) => id === query.promptId);
-  const what = prompt ? line(prompt.title ?? prompt.id, 80) : "all prompts";
+  const what = prompt ? line(prompt.title ?? prompt.id, 80) : query.tag ? `prompts tagged ${query.tag}` : "all prompts";
   return (
     <Layout site={site} viewer={viewer} path="/trends" title="Trends">
       <div class="toolbar">
         <h1>Trends</h1>
       </div>
       {prompts.length > 0 && (
-        <Filter action={here}>
-          <Choice name="promptId" label="Prompt" all="All prompts" value={query.promptId}>
-            {promptChoices(prompts)}
+        <Filter action={here} part="trends">
+          <Choice name="of" label="Prompt or tag" all="All prompts" value={query.promptId ?? query.tag}>
+            {[...tags.map((tag) => [tag, `Tag ${tag}`] as const), ...promptChoices(prompts)]}
           </Choice>
-          <Choice name="agent" label="Agent" all="Latest agent" value={query.agent}>
+          <Choice name="agent" label="Agent" all="Agent with most runs" value={query.agent}>
             {agents.map((each) => [each, each])}
           </Choice>
           <Choice name="interval" label="Interval" value={query.interval ?? "week"}>
             {Object.entries(query.promptId === undefined ? intervalLabels : evalIntervalLabels)}
           </Choice>
           <label class="inline">
-            From <input type="date" name="since" value={query.since?.slice(0, 10)} />
+            From <input type="date" name="since" value={toField(query.since, dayOf)} />
           </label>
           <label class="inline">
-            To <input type="date" name="until" value={query.until?.slice(0, 10)} />
+            To <input type="date" name="until" value={toField(query.until, dayOf)} />
           </label>
         </Filter>
       )}
-      {scored.length === 0 ? (
-        <div class="empty">
-          <h2>No data yet</h2>
-          <p>Run a prompt, or schedule one, to see its score over time.</p>
+      <div id="trends">
+        {scored.length === 0 ? (
+          <div class="empty">
+            <h2>No data yet</h2>
+            <p>Run a prompt, or schedule one, to see its score over time.</p>
+            <p>
+              <a class="button main" href={`${base}/prompts`}>
+                View prompts
+              </a>
+            </p>
+          </div>
+        ) : (
+          <>
+            <p class="muted">
+              Mean score of {what} with {[agent, agentVersion, model].filter(Boolean).join(" ")}
+              {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95% confidence
+              interval. {query.interval === "eval" ? "Times are" : "Days begin at midnight"} in {viewer.timeZone}.
+              {others.length > 0 &&
+                " Dashed lines are other versions, contexts or methodologies, which are not comparable."}
+            </p>
+            <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored, dayOf)} />
+            <Changes base={base} changes={changes} sides={sides} />
+            <Points points={points} />
+            {others.map((each) => (
+              <section
+                key={seriesLabel(each)}
+                data-methodology={each.methodology.hash}
+                data-version={each.agentVersion}
+              >
+                <h2>{capitalize(seriesLabel(each))}</h2>
+                <Points points={each.points} />
+              </section>
+            ))}
+          </>
+        )}
+        {nextUntil && (
           <p>
-            <a class="button main" href={`${base}/prompts`}>
-              View prompts
+            <a class="button" href={`${here}?${new URLSearchParams({ ...given(query), until: nextUntil })}`}>
+              Earlier
             </a>
           </p>
-        </div>
-      ) : (
-        <>
-          <p class="muted">
-            Mean score of {what} with {[agent, model].filter(Boolean).join(" ")}
-            {methodology && `, methodology ${methodologyWords(methodology)}`}. The band is the 95% confidence interval.
-            {others.length > 0 && " Dashed lines were graded with another methodology."}
-          </p>
-          <TrendChart points={points} others={others} changes={changes} label={labelOf(what, scored)} />
-          <Changes changes={changes} />
-          <Points points={points} />
-          {others.map(({ methodology, points }) => (
-            <section key={methodology.hash} data-methodology={methodology.hash}>
-              <h2>Methodology {methodologyWords(methodology)}</h2>
-              <Points points={points} />
-            </section>
-          ))}
-        </>
-      )}
-      {nextUntil && (
-        <p>
-          <a class="button" href={`${here}?${new URLSearchParams({ ...given(query), until: nextUntil })}`}>
-            Earlier
-          </a>
-        </p>
-      )}
+        )}
+      </div>
     </Layout>
   );
 }
 
+/** The date of a time in the filter, of which the field shows the last day before it. */
+const toField = (time: string | undefined, dayOf: (iso: string) => string) =>
+  time === undefined || time.length <= 10 || Number.isNaN(Date.parse(time))
+    ? time
+    : dayOf(new Date(Date.parse(time) - 1).toISOString());
+
 const given = (query: TrendsQuery): Record<string, string> =>
   Object.fromEntries(Object.entries(query).filter(([name, value]) => value !== undefined && name !== "since"));
 
-function labelOf(what: string, scored: Trends["points"]): string {
+function labelOf(what: string, scored: Trends["points"], dayOf: (iso: string) => string): string {
   const [first, last] = [scored[0], scored.at(-1)];
   return `Mean score of ${what}: ${first?.score?.mean} on ${dayOf(first?.from ?? "")}, ${last?.score?.mean} on ${dayOf(last?.from ?? "")}. The table below lists all values.`;
 }
 
-const Changes = ({ changes }: { changes: Trends["changes"] }) =>
+/** A report before and one after a change, and the friction that only one of them met. */
+export type ChangeSides = { slugs: [before: string, after: string]; gone: string[]; added: string[] };
+
+const ChangeCauses = ({ base, side }: { base: string; side: ChangeSides | undefined }) =>
+  side === undefined ? null : (
+    <ul class="causes">
+      {side.added.map((title) => (
+        <li key={title} data-friction="new">
+          New friction: {title}
+        </li>
+      ))}
+      {side.gone.map((title) => (
+        <li key={title} data-friction="gone">
+          Resolved friction: {title}
+        </li>
+      ))}
+      <li>
+        <a href={`${base}/compare?slugs=${side.slugs.join()}`}>Compare before and after</a>
+      </li>
+    </ul>
+  );
+
+type ChangesProps = { base: string; changes: Trends["changes"]; sides: Map<string, ChangeSides> };
+
+const Changes = ({ base, changes, sides }: ChangesProps) =>
   changes.length === 0 ? null : (
     <section>
       <h2 id="changes">Changes</h2>
@@ -108,19 +160,21 @@ const Changes = ({ changes }: { changes: Trends["changes"] }) =>
         {changes.map((change) => (
           <li key={`${change.at} ${change.what}`}>
             <strong>
-              {dayOf(change.at)}: {change.what}
+              <Day at={change.at} />: {change.what}
             </strong>{" "}
             {change.from} → {change.to}
             {change.delta && (
               <>
                 {" "}
-                by {change.delta.value} points
-                {change.delta.low !== null && ` (95% CI ${change.delta.low} to ${change.delta.high})`}
+                by {withMinus(String(change.delta.value))} points
+                {change.delta.low !== null && withMinus(` (95% CI ${change.delta.low} to ${change.delta.high})`)}
               </>
             )}
             {change.canary === "moved" && "; the canary changed too, so the model drifted"}
             {change.canary === "stayed" && "; the canary did not change, so check the docs"}
-            {change.note && <small> {change.note}</small>}
+            {change.delta === null && change.note && <small> {change.note}</small>}
+            {change.p !== null && `, p ${change.p}`}
+            <ChangeCauses base={base} side={sides.get(change.at)} />
           </li>
         ))}
       </ol>
@@ -136,7 +190,7 @@ const Points = ({ points }: { points: Trends["points"] }) => (
         {points.toReversed().map(({ from, n, score, successRate, medianSeconds, medianCostUsd, infraFailures }) => (
           <tr key={from}>
             <th scope="row" class="when">
-              {dayOf(from)}
+              <Day at={from} />
             </th>
             <td class="number">{n}</td>
             <td class="number">

@@ -2,7 +2,8 @@ import { Elysia } from "elysia";
 import type { SignedIn } from "../../auth/person.ts";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
-import { hidden } from "../describe.ts";
+import { askBefore } from "../confirmation.tsx";
+import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { AccountPage } from "../pages/account.tsx";
@@ -50,7 +51,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
           const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
           return pageAnswer(<AccountPage {...{ site, viewer, ...shown(signedIn), done: message }} />);
         }),
-      hidden,
+      action("accountPage", "Account page", "page"),
     )
     .post(
       "/account/name",
@@ -59,7 +60,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
           people.rename(signedIn, form.get("name") ?? "");
           return redirectAfter("name");
         }),
-      hidden,
+      action("changeName", "Change your name (form)"),
     )
     .post(
       "/account/password",
@@ -71,7 +72,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
             await people.changePassword(signedIn, current, next, fromOf(request)),
           );
         }),
-      hidden,
+      action("changePassword", "Change your password (form)"),
     )
     .post(
       "/account/end",
@@ -80,7 +81,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
           people.endSignIn(signedIn, form.get("signIn") ?? undefined);
           return redirectAfter("ended");
         }),
-      hidden,
+      action("endSignIns", "Sign out other browsers (form)"),
     )
     .post(
       "/account/organization",
@@ -89,7 +90,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
           people.chooseOrg(signedIn, form.get("org") ?? "");
           return pages.seeOther("/");
         }),
-      hidden,
+      action("chooseOrganization", "Switch to another organization (form)"),
     )
     .post(
       "/account/leave",
@@ -97,10 +98,21 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
         change(request, async (signedIn, form) => {
           const org = people.membershipsOf(signedIn.person.id).find((each) => each.org === form.get("org"));
           if (!org) throw new AppError("not_found", "you are not a member of this organization");
+          const asks = askBefore(
+            pages,
+            { request, viewer: null, form },
+            {
+              title: `Leave ${org.orgName}?`,
+              loses: ["You lose access immediately. Only an owner can invite you back."],
+              act: "Leave organization",
+              back: "/account",
+            },
+          );
+          if (asks) return asks;
           await people.leaveOrg(org.org, signedIn, fromOf(request));
           return redirectAfter("left");
         }),
-      hidden,
+      action("leaveOrganization", "Leave an organization (form)"),
     )
     .post(
       "/account/create-organization",
@@ -115,6 +127,6 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
           await people.addOwner(id, signedIn);
           return pages.seeOther("/");
         }),
-      hidden,
+      action("createOrganization", "Create an organization (form)"),
     );
 };

@@ -1,30 +1,61 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import { isRuleBased } from "../../agents/agent.ts";
+import { timeZoneOf } from "../../db/rows.ts";
 import { notFound } from "../../errors.ts";
-import { outcomeLabels, scoreSummary } from "../../reports/labels.ts";
+import { count } from "../../grading/text.ts";
+import { outcomeLabels, scopeLabels } from "../../reports/labels.ts";
 import type { Service } from "../../service.ts";
 import { publicAnswer } from "../answer.ts";
-import { renderBadge } from "../components/badge.tsx";
+import { type Badge, renderBadge, toShields } from "../components/badge.tsx";
 import { page } from "../describe.ts";
+import { type PublicScore, toPublicScore } from "../public-score.ts";
 
-/** Public badges: the latest score of a prompt as an image, without signing in, if the prompt allows it. */
-export const badgePages = ({ prompts, latest, reports }: Service) => {
-  function badgeOf(promptId: string): string {
-    const org = prompts.findBadgeOrg(promptId);
-    if (org === null) throw notFound("This badge does not exist, or it is not public.");
-    const newest = latest.findLatest(org, promptId.toLowerCase());
-    if (newest === null) return renderBadge({ label: "evald", message: "no report yet", grade: null });
-    const report = reports.getReport(org, newest.slug);
-    const message = scoreSummary(report) ?? outcomeLabels[report.outcome];
-    return renderBadge({ label: "evald", message, grade: report.grade });
+/**
+ * The score with the number of its runs and its date. It has the color of its grade only if the goal was tested, the result is not from a
+ * single run of an agent whose runs differ, and it is not outdated.
+ */
+function toBadge({ score, grade, scope, outcome, runs, day, isStale, isSingle }: PublicScore): Badge {
+  const date = isStale ? `${day} (outdated)` : day;
+  if (score === null) return { message: `${outcomeLabels[outcome]} · ${date}`, grade: null };
+  const words = [
+    grade === null ? `${scopeLabels[scope]} ${score} · goal not tested` : `${grade} (${score} of 100)`,
+    isSingle ? "single run" : count(runs, "run"),
+    date,
+  ];
+  return { message: words.join(" · "), grade: isSingle || isStale ? null : grade };
+}
+
+/** Public badges: the latest score of a prompt as an image or for Shields, without signing in, if the prompt allows it. */
+export const badgePages = ({ prompts, latest, reports, deps }: Service) => {
+  function badgeOf(token: string): Badge {
+    const found = prompts.findBadge(token);
+    if (found === null) throw notFound("This badge does not exist, or it is no longer public.");
+    const { org, promptId, isArchived } = found;
+    if (isArchived) return { message: "archived", grade: null };
+    const newest = latest.findLatest(org, promptId);
+    if (newest === null) return { message: "no report yet", grade: null };
+    const { agent } = reports.getReport(org, newest.slug);
+    return toBadge(toPublicScore(newest, isRuleBased(agent.id), deps.now(), timeZoneOf(deps.db, org)));
   }
 
   return new Elysia({ name: "badges" }).get(
     "/badges/:badge",
-    ({ request, params }) => publicAnswer(request, "svg", badgeOf(params.badge.replace(/\.svg$/, ""))),
+    ({ request, params }) => {
+      const [, token = "", form] = /^([\w-]+)\.(svg|json)$/.exec(params.badge) ?? [];
+      const badge = badgeOf(token);
+      // Image proxies would show an old score otherwise. With the ETag, an unchanged badge costs nothing.
+      const fresh = { "cache-control": "no-cache" };
+      return form === "json"
+        ? publicAnswer(request, "json", JSON.stringify(toShields(badge)), fresh)
+        : publicAnswer(request, "svg", renderBadge(badge), fresh);
+    },
     {
-      params: Type.Object({ badge: Type.String({ description: "ID of the prompt, followed by .svg" }) }),
-      ...page("badge", "Badge with the latest score of a prompt", { types: ["image/svg+xml"], misses: true }),
+      params: Type.Object({ badge: Type.String({ description: "Secret of the badge, followed by .svg or .json" }) }),
+      ...page("badge", "Badge with the latest score of a prompt", {
+        types: ["image/svg+xml", "application/json"],
+        misses: true,
+      }),
     },
   );
 };

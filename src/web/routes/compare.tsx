@@ -1,37 +1,52 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { OrgId } from "../../deps.ts";
 import { badRequest } from "../../errors.ts";
 import { titleOf } from "../../reports/labels.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
-import { toPage } from "../components/layout.tsx";
+import { forms, toPage } from "../components/layout.tsx";
 import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ComparePage } from "../pages/compare.tsx";
 
 /** The comparison page. */
-export const comparePages = ({ reports, compare }: Service, pages: PageRequests) =>
-  new Elysia({ name: "compare pages" }).get(
+export const comparePages = ({ reports, runs, compare }: Service, pages: PageRequests) => {
+  /** The report of a selected row: of a run, or itself. */
+  const slugOf = (org: OrgId, name: string) =>
+    /^[0-9a-f-]{36}$/.test(name) ? (runs.getRun(org, name).report?.slug ?? null) : name;
+  return new Elysia({ name: "compare pages" }).get(
     "/compare",
-    ({ request, query: { slugs, ...ticked } }) =>
+    ({ request, query: { slugs, acrossAgents, ...ticked } }) =>
       pages.show(request, (viewer, site) => {
         // The list of reports sends the checked slugs newest first; a comparison reads oldest first.
         if (slugs === undefined) {
-          const picked = Object.keys(ticked).reverse();
+          const fields = Object.keys(ticked).filter((name) => name !== forms.madeFor);
+          const picked = fields.flatMap((name) => slugOf(viewer.org, name) ?? []).reverse();
+          if (picked.length < 2 || picked.length > 10) return pages.seeChanged("/reports", "reportsNotSelected");
           return pages.seeOther(`/compare?${new URLSearchParams({ slugs: picked.join(",") })}`);
         }
         const named = slugs.split(",").filter((slug) => slug !== "");
         if (named.length < 2 || named.length > 10)
           throw badRequest("select 2 to 10 reports in the list of reports to compare them");
-        const compared = compare.compareReports(viewer.org, named);
-        const titles = named.map((slug) => titleOf(reports.getReport(viewer.org, slug).task));
-        return privateAnswer("html", toPage(<ComparePage {...{ site, viewer, compared, titles }} />));
+        const isAcross = acrossAgents === "1";
+        const compared = compare.compareReports(viewer.org, named, { acrossAgents: isAcross });
+        const found = named.map((slug) => reports.getReport(viewer.org, slug));
+        const titles = found.map(({ task }) => titleOf(task));
+        const previews = found.map(({ run }) => Object.keys(run.urlMap).length > 0);
+        return privateAnswer(
+          "html",
+          toPage(<ComparePage {...{ site, viewer, compared, titles, previews, isAcross }} />),
+        );
       }),
     {
       query: Type.Object(
         {
           slugs: Type.Optional(
             Type.String({ maxLength: 2000, description: "2 to 10 report slugs, separated by commas" }),
+          ),
+          acrossAgents: Type.Optional(
+            Type.Literal("1", { description: "Compare different agents, versions and models" }),
           ),
         },
         { additionalProperties: Type.String() },
@@ -43,3 +58,4 @@ export const comparePages = ({ reports, compare }: Service, pages: PageRequests)
       }),
     },
   );
+};

@@ -1,22 +1,27 @@
 import { Elysia } from "elysia";
-import { fragments } from "../../http/event-stream.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
+import { type FirstSteps, isComplete } from "../components/first-steps.tsx";
 import { toPage, toPart } from "../components/layout.tsx";
-import { hidden, page } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { DashboardPage, DashboardPart, type Overview } from "../pages/dashboard.tsx";
 import { HomePage } from "../pages/home.tsx";
 import type { Site } from "../site.ts";
-import type { Viewer } from "../viewer.ts";
+import { may, type Viewer } from "../viewer.ts";
 
 const shownPrompts = 20;
-const shownLines = 6;
+const shownDue = 6;
+const mostRuns = 100;
 const withinMs = 7 * 24 * 3600_000;
+
+const stepsCookie = "evald.steps=hidden";
+const hidesSteps = (request: Request): boolean =>
+  (request.headers.get("cookie") ?? "").split(/; */).includes(stepsCookie);
 
 /** The dashboard of an organization, or the landing page for visitors who are not signed in. */
 export const homePages = (service: Service, pages: PageRequests) => {
-  const { deps, orgs, prompts, latest, runs } = service;
+  const { deps, orgs, prompts, latest, runs, keys, people, providers } = service;
 
   function overviewOf({ org }: Viewer, site: Site): Overview {
     const { items, total } = prompts.listLines(org, {}, { limit: shownPrompts, offset: 0 });
@@ -26,35 +31,66 @@ export const homePages = (service: Service, pages: PageRequests) => {
       timeZone: orgs.getOrg(org).timeZone,
       prompts: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })),
       promptCount: total,
-      open: runs.listUnfinished(org, shownLines),
-      due: prompts.listDue(org, shownLines),
-      broken: runs.listBroken(org, { limit: shownLines, withinMs }),
+      open: runs.listUnfinished(org, mostRuns),
+      due: prompts.listDue(org, shownDue),
+      broken: runs.listBroken(org, { limit: mostRuns, withinMs }),
+      most: mostRuns,
     };
   }
+
+  /** What an owner has left to set up; null if it is complete or hidden. */
+  function stepsOf(viewer: Viewer, request: Request): FirstSteps | null {
+    if (!may(viewer, "members") || hidesSteps(request)) return null;
+    const { org } = viewer;
+    const example = providers.listProviders(org).filter(({ docsUrl }) => docsUrl === `${deps.baseUrl()}/example`);
+    const promptId = prompts.findFirst(
+      org,
+      example.map(({ id }) => id),
+    );
+    const hasRuns = (status?: "completed") =>
+      promptId !== null && runs.listNewest(org, { promptId, status }, { limit: 1 }).items.length > 0;
+    const steps = {
+      promptId,
+      runs: hasRuns(),
+      reports: hasRuns("completed"),
+      schedule: prompts.listDue(org, 1).length > 0,
+      keys: keys.listKeys(org).some(({ lastUsedAt }) => lastUsedAt !== null),
+      people: people.listMembers(org).length > 1 || people.listInvitations(org).length > 0,
+    };
+    return isComplete(steps) ? null : steps;
+  }
+
+  const dashboard = (request: Request, viewer: Viewer, site: Site) => (
+    <DashboardPage
+      {...{ viewer, ...overviewOf(viewer, site) }}
+      steps={stepsOf(viewer, request)}
+      runsFree={prompts.agentOf(viewer.org, { agent: null, model: null }).model === null}
+    />
+  );
 
   return new Elysia({ name: "home pages" })
     .get(
       "/",
       ({ request }) =>
         pages.showPublic(request, ({ viewer }, site) =>
-          privateAnswer(
-            "html",
-            toPage(viewer ? <DashboardPage viewer={viewer} {...overviewOf(viewer, site)} /> : <HomePage site={site} />),
-          ),
+          privateAnswer("html", toPage(viewer ? dashboard(request, viewer, site) : <HomePage site={site} />)),
         ),
       page("home", "Dashboard when signed in, landing page otherwise"),
+    )
+    .post(
+      "/first-steps/hide",
+      ({ request }) =>
+        pages.submit(request, "write", (_viewer, _form, { base }) =>
+          pages.withCookies(pages.seeOther("/"), [
+            `${stepsCookie}; Path=${base}/; Max-Age=${365 * 24 * 3600}; HttpOnly; SameSite=Lax`,
+          ]),
+        ),
+      action("hideFirstSteps", "Hide the first steps on Home (form)"),
     )
     .get(
       "/live",
       ({ request }) =>
-        pages.stream(
-          request,
-          (viewer, site) => (gone) =>
-            fragments(
-              () => toPart(<DashboardPart {...overviewOf(viewer, site)} />, viewer),
-              service.follow.watch(gone),
-            ),
-        ),
-      hidden,
+        pages.live(request, (viewer, site) => () => toPart(<DashboardPart {...overviewOf(viewer, site)} />, viewer)),
+      action("followHome", "Live updates of the home page", "stream"),
     );
 };

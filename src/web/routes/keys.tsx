@@ -1,17 +1,34 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { ApiKey } from "../../auth/keys.ts";
 import { badRequest } from "../../errors.ts";
+import { scopes } from "../../http/operation.ts";
+import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
+import { askBefore } from "../confirmation.tsx";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { KeysPage } from "../pages/keys.tsx";
-import { idIn } from "../query.ts";
+import { idIn, withoutBlanks } from "../query.ts";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
 import type { Site } from "../site.ts";
 import { may, type Viewer } from "../viewer.ts";
 
 const dayMs = 24 * 3600_000;
+
+const keyColumns = ["name", "used", "expires"] as const;
+type KeySort = Sort<(typeof keyColumns)[number]>;
+
+const keyValues: Record<(typeof keyColumns)[number], (key: ApiKey) => string | null> = {
+  name: ({ name }) => name.toLowerCase(),
+  used: ({ lastUsedAt }) => lastUsedAt,
+  expires: ({ expiresAt }) => expiresAt,
+};
+
+const inOrder = (keys: ApiKey[], sort: KeySort | undefined) =>
+  sort === undefined ? keys : sorted(keys, keyValues[columnOf(sort)], isDescending(sort));
 
 /** API key settings. */
 export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
@@ -21,7 +38,7 @@ export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
   const keysPage = (
     viewer: Viewer,
     site: Site,
-    result: FormResult & { made?: ReturnType<typeof keys.createKey> } = {},
+    result: FormResult & { made?: ReturnType<typeof keys.createKey>; sort?: KeySort } = {},
     status = 200,
   ) =>
     privateAnswer(
@@ -29,7 +46,7 @@ export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
       toPage(
         <KeysPage
           {...{ site, viewer, ...result }}
-          keys={keys.listKeys(viewer.org)}
+          keys={inOrder(keys.listKeys(viewer.org), result.sort)}
           nextId={deps.newId(now())}
           now={now()}
           mayChange={may(viewer, "keys")}
@@ -40,8 +57,12 @@ export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
   return new Elysia({ name: "keys pages" })
     .get(
       "/settings/keys",
-      ({ request }) => pages.show(request, (viewer, site) => keysPage(viewer, site)),
-      page("keysPage", "API keys page", { needsKey: true }),
+      ({ request, query: { sort } }) => pages.show(request, (viewer, site) => keysPage(viewer, site, { sort })),
+      {
+        transform: withoutBlanks,
+        query: Type.Object({ sort: sortBy(keyColumns) }),
+        ...page("keysPage", "API keys page", { refuses: true, needsKey: true }),
+      },
     )
     .post(
       "/settings/keys",
@@ -53,23 +74,39 @@ export const keyPages = ({ deps, keys }: Service, pages: PageRequests) => {
           if (!(Number.isInteger(days) && days >= 0 && days <= 3650))
             throw badRequest("select one of the listed expiration times");
           const made = keys.createKey(viewer.org, form.get("name") ?? "", {
-            scopes: held.length === 3 ? null : held,
+            scopes: scopes.every((scope) => held.includes(scope)) && held.length === scopes.length ? null : held,
             lifeMs: days === 0 ? null : days * dayMs,
+            isCompatible: form.has("isCompatible"),
             id: idIn(form),
+            createdBy: viewer.person.id,
           });
           return keysPage(viewer, site, { made });
         }),
-      page("makeKey", "Create API key (form)", { needsKey: true, refuses: true }),
+      action("makeKey", "Create API key (form)"),
     )
     .post(
       "/settings/keys/:keyId/revoke",
       ({ request, params }) =>
-        pages.submit(request, "keys", (viewer, _form, site) => {
+        pages.submit(request, "keys", (viewer, form, site) => {
+          const key = keys.listKeys(viewer.org).find(({ id }) => id === params.keyId);
+          const asks =
+            key &&
+            askBefore(
+              pages,
+              { request, viewer, form },
+              {
+                title: `Revoke the API key “${key.name}”?`,
+                loses: ["Requests with this key will fail with status 401. A revoked key can’t be restored."],
+                act: "Revoke key",
+                back: "/settings/keys",
+              },
+            );
+          if (asks) return asks;
           const { name } = keys.revokeKey(viewer.org, params.keyId);
           return keysPage(viewer, site, {
             done: `API key “${name}” revoked. It no longer works.`,
           });
         }),
-      page("revokeKey", "Revoke API key (form)", { needsKey: true, misses: true }),
+      action("revokeKey", "Revoke API key (form)"),
     );
 };

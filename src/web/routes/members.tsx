@@ -1,9 +1,15 @@
+import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { Member } from "../../auth/members.ts";
+import { roles } from "../../db/tables.ts";
+import { columnOf, isDescending, sortBy, sorted } from "../../http/sorting.ts";
 import type { Service } from "../../service.ts";
-import { hidden } from "../describe.ts";
+import { askBefore } from "../confirmation.tsx";
+import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { Actor, PageRequests } from "../page-requests.tsx";
 import { MembersPage } from "../pages/members.tsx";
+import { withoutBlanks } from "../query.ts";
 import type { Viewer } from "../viewer.ts";
 import { fromOf } from "../visitors.ts";
 
@@ -18,6 +24,14 @@ const messages = new Map(
     removed: "Member removed.",
   }),
 );
+
+const memberColumns = ["name", "role", "joined", "active"] as const;
+const toValue: Record<(typeof memberColumns)[number], (member: Member) => string | number | null> = {
+  name: ({ name }) => name,
+  role: ({ role }) => roles.indexOf(role),
+  joined: ({ since }) => since,
+  active: ({ lastUsedAt }) => lastUsedAt,
+};
 
 /** Members page and its forms. */
 export const memberPages = ({ people }: Service, pages: PageRequests) => {
@@ -42,12 +56,19 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
   return new Elysia({ name: "member pages" })
     .get(
       "/settings/members",
-      ({ request }) =>
+      ({ request, query }) =>
         pages.show(request, (viewer, site) => {
-          const message = messages.get(new URL(request.url).searchParams.get("done") ?? "");
-          return pageAnswer(<MembersPage {...{ site, ...shown(viewer), done: message }} />);
+          const { sort } = query;
+          const { members, ...others } = shown(viewer);
+          const ordered = sort ? sorted(members, toValue[columnOf(sort)], isDescending(sort)) : members;
+          const done = messages.get(query.done ?? "");
+          return pageAnswer(<MembersPage {...{ site, ...others, members: ordered, sort, done }} />);
         }),
-      hidden,
+      {
+        transform: withoutBlanks,
+        query: Type.Object({ sort: sortBy(memberColumns), done: Type.Optional(Type.String()) }),
+        ...action("membersPage", "Members page", "page"),
+      },
     )
     .post(
       "/settings/members/invite",
@@ -60,16 +81,31 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
             ? "mailed"
             : "unmailed";
         }),
-      hidden,
+      action("invite", "Invite a person (form)"),
     )
     .post(
       "/settings/members/revoke",
       ({ request }) =>
-        change(request, async ({ org }, form) => {
+        change(request, async (viewer, form) => {
+          const { org } = viewer;
+          const invitation = people.listInvitations(org).find(({ id }) => id === form.get("invitation"));
+          const asks =
+            invitation &&
+            askBefore(
+              pages,
+              { request, viewer, form },
+              {
+                title: `Revoke the invitation for ${invitation.email}?`,
+                loses: ["Its link stops working. You can invite them again later."],
+                act: "Revoke invitation",
+                back: "/settings/members",
+              },
+            );
+          if (asks) return asks;
           await people.revokeInvitation(org, form.get("invitation") ?? "", fromOf(request));
           return "revoked";
         }),
-      hidden,
+      action("revokeInvitation", "Revoke an invitation (form)"),
     )
     .post(
       "/settings/members/role",
@@ -78,7 +114,7 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
           await people.setRole(org, form.get("member") ?? "", form.get("role") ?? "", fromOf(request));
           return "role";
         }),
-      hidden,
+      action("changeRole", "Change the role of a member (form)"),
     )
     .post(
       "/settings/members/change",
@@ -86,12 +122,29 @@ export const memberPages = ({ people }: Service, pages: PageRequests) => {
         change(request, async (viewer, form) => {
           const member = form.get("member") ?? "";
           if (form.get("do") === "remove") {
+            const found = people.listMembers(viewer.org).find(({ memberId }) => memberId === member);
+            const asks =
+              found &&
+              askBefore(
+                pages,
+                { request, viewer, form },
+                {
+                  title: `Remove ${found.name} from ${viewer.orgName}?`,
+                  loses: [
+                    `${found.email} loses access immediately. You can invite them again later.`,
+                    "Prompts, runs, reports and API keys that they created are kept.",
+                  ],
+                  act: "Remove member",
+                  back: "/settings/members",
+                },
+              );
+            if (asks) return asks;
             await people.removeMember(viewer.org, member, fromOf(request));
             return "removed";
           }
           const link = people.resetPathFor(viewer.org, member, viewer.person);
-          return pageAnswer(<MembersPage {...{ site: pages.site(), ...shown(viewer), link }} />);
+          return pageAnswer(<MembersPage {...{ site: pages.site(request), ...shown(viewer), link }} />);
         }),
-      hidden,
+      action("changeMember", "Remove a member or create a reset link (form)"),
     );
 };

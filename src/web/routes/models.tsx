@@ -5,7 +5,7 @@ import { describeTrial, tryModel } from "../../models/trial.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -49,7 +49,7 @@ export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests)
           );
           return modelsPage(viewer, site, { done: `API key (${set.key}) saved. Requests go to ${set.baseUrl}.` });
         }),
-      page("setModelKey", "Set model API key (form)", { needsKey: true, refuses: true }),
+      action("setModelKey", "Set model API key (form)"),
     )
     .post(
       "/settings/models/forget",
@@ -58,7 +58,7 @@ export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests)
           models.removeKey(viewer.org, toProvider(form));
           return modelsPage(viewer, site, { done: "API key removed." });
         }),
-      page("forgetModelKey", "Remove model API key (form)", { needsKey: true, misses: true }),
+      action("forgetModelKey", "Remove model API key (form)"),
     )
     .post(
       "/settings/models/test",
@@ -68,7 +68,7 @@ export const modelPages = ({ deps, orgs, models }: Service, pages: PageRequests)
           const done = `${describeTrial(await tryModel(model, now))}.`;
           return modelsPage(viewer, site, { done, typed: form });
         }),
-      page("tryModel", "Test a model (form)", { needsKey: true, refuses: true }),
+      action("tryModel", "Test a model (form)"),
     );
 };
 

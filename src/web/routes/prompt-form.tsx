@@ -1,6 +1,9 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { renderToString } from "preact-render-to-string";
+import { checkArchive } from "../../archives/archive-check.ts";
+import type { Archives } from "../../archives/archives.ts";
+import type { OrgId } from "../../deps.ts";
 import { AppError, conflict } from "../../errors.ts";
 import type { Prompt } from "../../prompts/schema.ts";
 import { titleOf } from "../../reports/labels.ts";
@@ -8,13 +11,15 @@ import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { PreviewPart } from "../components/prompt-fields.tsx";
-import { hidden, page } from "../describe.ts";
+import { action, page } from "../describe.ts";
+import { toFault } from "../form-fault.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { PromptFormPage } from "../pages/prompt-form.tsx";
-import { type Draft, emptyDraft, fields, readDraft, toDraft, toFault, toInput } from "../prompt-draft.ts";
+import { type Draft, emptyDraft, fields, readDraft, toDraft, toInput } from "../prompt-draft.ts";
 import { promptViews } from "../prompt-views.ts";
 import type { Site } from "../site.ts";
-import { may, type Viewer } from "../viewer.ts";
+import { may, roleFor, type Viewer } from "../viewer.ts";
+import { archiveFields } from "../workspace-draft.ts";
 
 const params = Type.Object({ promptId: Type.String({ description: "uuid of the prompt" }) });
 
@@ -25,11 +30,21 @@ const changedMeanwhile =
 
 /** Errors shown next to the form. Any other error gets its own page. */
 export const isInputError = (error: unknown): error is AppError =>
-  error instanceof AppError && ["bad_request", "missing_template_vars", "conflict"].includes(error.code);
+  error instanceof AppError && ["bad_request", "missing_template_vars", "conflict", "too_large"].includes(error.code);
+
+/** Stores the files of a form as archives, which the draft then refers to. Throws bad_request, too_large and conflict. */
+async function storeFiles(archives: Archives, org: OrgId, draft: Draft, sent: URLSearchParams): Promise<void> {
+  for (const name of archiveFields) {
+    const file = sent.get(`upload.${name}`);
+    if (file === null) continue;
+    const checked = await checkArchive(Buffer.from(file, "base64"), `workspace.${name}`);
+    draft.workspace[name] = archives.createArchive(org, checked).id;
+  }
+}
 
 /** Pages to create and edit a prompt. */
 export const promptFormPages = (service: Service, pages: PageRequests) => {
-  const { deps, prompts } = service;
+  const { deps, prompts, requests } = service;
   const views = promptViews(service);
 
   /** Renders the form with the submitted values and the error, if any. `seen`: the fingerprint when the form was first opened. */
@@ -42,11 +57,25 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
     { error, seen }: { error?: AppError; seen?: string } = {},
   ) {
     if (!may(viewer, "write"))
-      throw new AppError("forbidden", "API keys can only read pages; use the REST API to edit prompts");
+      throw new AppError(
+        "forbidden",
+        viewer.person
+          ? `this requires the role ${roleFor("write")}; yours is ${viewer.role}`
+          : "API keys can only read pages; use the REST API to edit prompts",
+      );
     const present = isNew ? null : prompts.getPrompt(viewer.org, id);
     const prompt = present && { id, title: titleOf(present), seen: seen ?? markOf(present) };
     const fault = error ? toFault(error, fields) : null;
-    const shown = { site, viewer, prompt, id, draft, fault, ...views.formOf(viewer.org, id, draft) };
+    const shown = {
+      site,
+      viewer,
+      prompt,
+      id,
+      draft,
+      fault,
+      query: pages.uploadQuery(),
+      ...views.formOf(viewer.org, id, draft),
+    };
     return privateAnswer("html", toPage(<PromptFormPage {...shown} />), error ? statusOf(error) : 200);
   }
 
@@ -56,34 +85,55 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
           const copied = query.from && toDraft(prompts.getPrompt(viewer.org, query.from));
-          // Whoever shows a badge in public decides so for each prompt.
-          const from = copied ? { ...copied, hasPublicBadge: false } : emptyDraft;
+          // Each prompt is made public on purpose.
+          const from = copied ? { ...copied, hasPublicBadge: false, isOnResultsPage: false } : emptyDraft;
           const title = query.from && from.title ? `${from.title} (copy)` : from.title;
           const id = deps.newId(deps.now());
-          return formAnswer(viewer, site, id, { ...from, title: title.slice(0, 200) }, true);
+          const draft = {
+            ...from,
+            title: title.slice(0, 200),
+            ...(query.provider && { targetProviderId: query.provider }),
+          };
+          return formAnswer(viewer, site, id, draft, true);
         }),
       {
-        query: Type.Object({ from: Type.Optional(Type.String({ description: "ID of a prompt to copy" })) }),
-        ...page("newPromptPage", "New prompt form", { misses: true, needsKey: true }),
+        query: Type.Object({
+          from: Type.Optional(Type.String({ description: "ID of a prompt to copy" })),
+          provider: Type.Optional(Type.String({ description: "ID of the provider to select" })),
+        }),
+        ...page("newPromptPage", "New prompt form", { refuses: true, misses: true, needsKey: true }),
       },
     )
     .post(
       "/prompts",
       ({ request }) =>
-        pages.submit(request, "write", (viewer, sent, site) => {
-          const draft = readDraft(sent);
-          const id = views.idIn(sent);
-          if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
-          // A form submitted twice creates one prompt.
-          if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
-          try {
-            return pages.seeOther(`/prompts/${prompts.createPrompt(viewer.org, toInput(draft), id).id}`);
-          } catch (error) {
-            if (isInputError(error)) return formAnswer(viewer, site, id, draft, true, { error });
-            throw error;
-          }
-        }),
-      { ...hidden },
+        pages.submit(
+          request,
+          "write",
+          async (viewer, sent, site) => {
+            const draft = readDraft(sent);
+            const id = views.idIn(sent);
+            // A form submitted twice creates one prompt.
+            if (prompts.hasPrompt(viewer.org, id)) return pages.seeOther(`/prompts/${id}`);
+            try {
+              await storeFiles(service.archives, viewer.org, draft, sent);
+              if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, true);
+              const input = toInput(draft);
+              views.checkStart(viewer.org, input);
+              const made = prompts.createPrompt(viewer.org, input, id);
+              // The page of the prompt asks for the values of variables, and for consent to the cost of a paid model.
+              if (sent.get("do") !== "run" || made.templateVars || prompts.agentOf(viewer.org, made).model !== null)
+                return pages.seeChanged(`/prompts/${made.id}`, "promptCreated");
+              const { runIds } = await requests.requestEval(viewer.org, made.id, { urlMap: {}, trigger: "web" });
+              return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
+            } catch (error) {
+              if (isInputError(error)) return formAnswer(viewer, site, id, draft, true, { error });
+              throw error;
+            }
+          },
+          { takesFiles: true },
+        ),
+      { ...action("createPromptForm", "Create a prompt (form)", "upload") },
     )
     .post(
       "/prompts/preview",
@@ -93,7 +143,7 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
           const { preview } = views.formOf(viewer.org, views.idIn(sent), draft);
           return privateAnswer("html", renderToString(<PreviewPart draft={draft} preview={preview} />));
         }),
-      { ...hidden },
+      { ...action("previewPrompt", "Preview the schedule and variables of a prompt (form)") },
     )
     .get(
       "/prompts/:promptId/edit",
@@ -107,22 +157,30 @@ export const promptFormPages = (service: Service, pages: PageRequests) => {
     .post(
       "/prompts/:promptId/edit",
       ({ request, params }) =>
-        pages.submit(request, "write", (viewer, sent, site) => {
-          const present = prompts.getPrompt(viewer.org, params.promptId);
-          const { id } = present;
-          const draft = readDraft(sent);
-          const seen = sent.get("seen") ?? markOf(present);
-          if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, false, { seen });
-          if (seen !== markOf(present))
-            return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });
-          try {
-            prompts.updatePrompt(viewer.org, id, toInput(draft));
-            return pages.seeOther(`/prompts/${id}`);
-          } catch (error) {
-            if (isInputError(error)) return formAnswer(viewer, site, id, draft, false, { error, seen });
-            throw error;
-          }
-        }),
-      { params, ...hidden },
+        pages.submit(
+          request,
+          "write",
+          async (viewer, sent, site) => {
+            const present = prompts.getPrompt(viewer.org, params.promptId);
+            const { id } = present;
+            const draft = readDraft(sent);
+            const seen = sent.get("seen") ?? markOf(present);
+            try {
+              await storeFiles(service.archives, viewer.org, draft, sent);
+              if (sent.get("do") === "preview") return formAnswer(viewer, site, id, draft, false, { seen });
+              if (seen !== markOf(present))
+                return formAnswer(viewer, site, id, draft, false, { error: conflict(changedMeanwhile) });
+              const input = toInput(draft);
+              views.checkStart(viewer.org, input);
+              prompts.updatePrompt(viewer.org, id, input);
+              return pages.seeChanged(`/prompts/${id}`, "promptSaved");
+            } catch (error) {
+              if (isInputError(error)) return formAnswer(viewer, site, id, draft, false, { error, seen });
+              throw error;
+            }
+          },
+          { takesFiles: true },
+        ),
+      { params, ...action("editPrompt", "Change a prompt (form)", "upload") },
     );
 };

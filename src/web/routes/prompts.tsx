@@ -1,14 +1,21 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { promptStatuses } from "../../db/tables.ts";
+import { whileUnchanged } from "../../db/unchanged.ts";
+import type { OrgId } from "../../deps.ts";
 import { type AppError, badRequest } from "../../errors.ts";
-import { pageQuery } from "../../http/paging.ts";
+import { type Page, pageQuery } from "../../http/paging.ts";
+import { isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
+import { type PromptFilter, type PromptSort, promptColumns } from "../../prompts/lists.ts";
+import { titleOf } from "../../reports/labels.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer, statusOf } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { type RunDraft, readRunDraft } from "../components/run-form.tsx";
-import { hidden, page } from "../describe.ts";
+import type { PromptScore } from "../components/score.tsx";
+import { askBefore } from "../confirmation.tsx";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { PromptPage } from "../pages/prompt.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
@@ -19,6 +26,18 @@ import type { Viewer } from "../viewer.ts";
 import { isInputError } from "./prompt-form.tsx";
 
 const perPage = 50;
+/** Prompts to sort by change: the newest. */
+const mostChanges = 2000;
+type ChangeSort = Sort<"change">;
+
+/** Regressed prompts, then those without a significant change, then improved ones, each by points. */
+function changeRank({ latest }: PromptScore): number | null {
+  const change = latest?.change;
+  if (!change) return null;
+  const clear = change.verdict === "regressed" ? -1 : change.verdict === "improved" ? 1 : 0;
+  return clear * 1000 + change.delta;
+}
+
 const params = Type.Object({ promptId: Type.String({ description: "ID of the prompt" }) });
 const statuses = ["all", ...promptStatuses] as const;
 
@@ -32,15 +51,29 @@ export const promptPages = (service: Service, pages: PageRequests) => {
     return privateAnswer("html", toPage(<PromptPage {...shown} />), sent ? statusOf(sent.error) : 200);
   }
 
+  /** A page of prompts with their scores. Changes are computed, not stored: all of them are, to sort by them. */
+  function listed(org: OrgId, { sort, ...filter }: PromptFilter & { sort?: PromptSort | ChangeSort }, offset: number) {
+    const scored = (page: Page, sort?: PromptSort) => {
+      const { items, total } = prompts.listLines(org, { ...filter, sort }, page);
+      return { items: items.map((line) => ({ line, latest: latest.findLatest(org, line.id) })), total };
+    };
+    if (sort !== "change" && sort !== "-change") return scored({ limit: perPage, offset }, sort);
+    const { items, total } = whileUnchanged(deps.db, ["changes", org, filter], () =>
+      scored({ limit: mostChanges, offset: 0 }),
+    );
+    const ordered = sorted(items, changeRank, isDescending(sort));
+    return { items: ordered.slice(offset, offset + perPage), total };
+  }
+
   return new Elysia({ name: "prompt pages" })
     .get(
       "/prompts",
       ({ request, query }) =>
         pages.show(request, (viewer, site) => {
-          const filter = { search: query.search?.trim(), status: query.status, tag: query.tag };
+          const { sort } = query;
+          const filter = { search: query.search?.trim(), status: query.status, tag: query.tag, sort };
           const offset = query.offset ?? 0;
-          const { items, total } = prompts.listLines(viewer.org, filter, { limit: perPage, offset });
-          const lines = items.map((line) => ({ line, latest: latest.findLatest(viewer.org, line.id) }));
+          const { items: lines, total } = listed(viewer.org, filter, offset);
           const tags = prompts.listTags(viewer.org);
           const shown = { site, viewer, filter, tags, prompts: lines, total, offset, perPage, now: deps.now() };
           return privateAnswer("html", toPage(<PromptsPage {...shown} />));
@@ -49,6 +82,7 @@ export const promptPages = (service: Service, pages: PageRequests) => {
         transform: withoutBlanks,
         query: Type.Object({
           search: Type.Optional(Type.String({ maxLength: 200, description: "Text in the title or the task" })),
+          sort: sortBy(["change", ...promptColumns]),
           status: Type.Optional(OneOf(statuses, "Default: all except archived")),
           tag: Type.Optional(Type.String({ maxLength: 50, description: "Only prompts with this tag" })),
           offset: pageQuery.offset,
@@ -70,19 +104,36 @@ export const promptPages = (service: Service, pages: PageRequests) => {
           if (prompts.getPromptRow(viewer.org, params.promptId).status === "archived")
             throw badRequest("this prompt is archived; ask an admin to unarchive it");
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
-          return pages.seeOther(`/prompts/${id}`);
+          return pages.seeChanged(`/prompts/${id}`, status === "paused" ? "promptPaused" : "promptResumed", id);
         }),
-      { params, ...hidden },
+      { params, ...action("changePromptStatus", "Pause, resume or unarchive a prompt (form)") },
     )
     .post(
       "/prompts/:promptId/archive",
       ({ request, params }) =>
         pages.submit(request, "archive", (viewer, sent) => {
           const status = sent.has("back") ? "active" : "archived";
+          const prompt = prompts.getPromptRow(viewer.org, params.promptId);
+          const asks =
+            status === "archived" &&
+            askBefore(
+              pages,
+              { request, viewer, form: sent },
+              {
+                title: `Archive “${titleOf(prompt)}”?`,
+                loses: [
+                  "It can no longer be run, and its schedule stops. Its runs and reports are kept.",
+                  "You can unarchive it later.",
+                ],
+                act: "Archive prompt",
+                back: `/prompts/${prompt.id}`,
+              },
+            );
+          if (asks) return asks;
           const { id } = prompts.updatePrompt(viewer.org, params.promptId, { status });
-          return pages.seeOther(`/prompts/${id}`);
+          return pages.seeChanged(`/prompts/${id}`, status === "archived" ? "promptArchived" : "promptUnarchived", id);
         }),
-      { params, ...hidden },
+      { params, ...action("archivePrompt", "Archive a prompt (form)") },
     )
     .post(
       "/prompts/:promptId/run",
@@ -93,12 +144,14 @@ export const promptPages = (service: Service, pages: PageRequests) => {
             views.checkAgreed(viewer.org, params.promptId, sent);
             const input = views.runInputOf(draft);
             const { evalRequestId, runIds } = await requests.requestEval(viewer.org, params.promptId, input);
-            return pages.seeOther(runIds.length === 1 ? `/runs/${runIds[0]}` : `/evals/${evalRequestId}`);
+            return runIds.length === 1
+              ? pages.seeChanged(`/runs/${runIds[0]}`, "runStarted")
+              : pages.seeChanged(`/evals/${evalRequestId}`, "runsStarted");
           } catch (error) {
             if (isInputError(error)) return await promptAnswer(viewer, site, params.promptId, { draft, error });
             throw error;
           }
         }),
-      { params, ...hidden },
+      { params, ...action("runPromptForm", "Run a prompt (form)") },
     );
 };

@@ -1,13 +1,14 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { keptWhileUnchanged } from "../../db/unchanged.ts";
 import { AppError } from "../../errors.ts";
-import { type DocsMap, getDocsMap, mapQuery } from "../../friction/docs-map.ts";
+import { getDocsMap, mapQuery } from "../../friction/docs-map.ts";
+import { columnOf, isDescending, type Sort, sortBy, sorted } from "../../http/sorting.ts";
+import type { Provider } from "../../providers/schema.ts";
 import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { hidden, page } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { DocsMapPage } from "../pages/docs-map.tsx";
 import { type ProviderFields, ProvidersPage } from "../pages/providers.tsx";
@@ -17,15 +18,26 @@ import type { Viewer } from "../viewer.ts";
 
 const path = Type.Object({ providerId: Type.String({ description: "ID of the provider" }) });
 
+const providerColumns = ["name", "docs", "product"] as const;
+type ProviderColumn = (typeof providerColumns)[number];
+const toValue: Record<ProviderColumn, (provider: Provider) => string | null> = {
+  name: ({ name }) => name,
+  docs: ({ docsUrl }) => docsUrl,
+  product: ({ productUrl }) => productUrl,
+};
+
 /** Providers, each with its docs map. */
 export const providerPages = ({ deps, providers }: Service, pages: PageRequests) => {
-  /** A docs map aggregates every page visit, so it is cached until the database changes. */
-  const kept = keptWhileUnchanged<DocsMap>(deps.db, 50);
-
   /** `again`: the submitted values and the error, when the form was rejected. */
-  const listPage = (site: Site, viewer: Viewer, again?: { typed: ProviderFields; wrong: string }) => {
+  const listPage = (
+    site: Site,
+    viewer: Viewer,
+    again?: { typed: ProviderFields; wrong: string },
+    sort?: Sort<ProviderColumn>,
+  ) => {
     const all = providers.listProviders(viewer.org);
-    const body = toPage(<ProvidersPage {...{ site, viewer, providers: all, ...again }} />);
+    const ordered = sort ? sorted(all, toValue[columnOf(sort)], isDescending(sort)) : all;
+    const body = toPage(<ProvidersPage {...{ site, viewer, providers: ordered, sort, ...again }} />);
     return privateAnswer("html", body, again ? 400 : 200);
   };
 
@@ -37,10 +49,9 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
     again?: { typed: ProviderFields; wrong: string },
   ) => {
     const provider = providers.getProvider(viewer.org, id);
-    const month = toIso(deps.now()).slice(0, 7);
-    const map = kept(JSON.stringify([viewer.org, id, query, month]), () =>
-      getDocsMap(deps, viewer.org, { providerId: id }, query),
-    );
+    const found = getDocsMap(deps, viewer.org, { providerId: id }, query);
+    // The months are whole, so the last one may end in the future.
+    const map = { ...found, until: toIso(Math.min(Date.parse(found.until) - 1, deps.now())) };
     const body = toPage(<DocsMapPage {...{ site, viewer, provider, map, ...again }} />);
     return privateAnswer("html", body, again ? 400 : 200);
   };
@@ -58,21 +69,27 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
   }
 
   return new Elysia({ name: "provider pages" })
-    .get("/providers", ({ request }) => pages.show(request, (viewer, site) => listPage(site, viewer)), {
-      ...page("providersPage", "Providers page", { needsKey: true }),
-    })
+    .get(
+      "/providers",
+      ({ request, query: { sort } }) => pages.show(request, (viewer, site) => listPage(site, viewer, undefined, sort)),
+      {
+        transform: withoutBlanks,
+        query: Type.Object({ sort: sortBy(providerColumns) }),
+        ...page("providersPage", "Providers page", { refuses: true, needsKey: true }),
+      },
+    )
     .post(
       "/providers",
       ({ request }) =>
         pages.submit(request, "providers", (viewer, fields, site) => {
           const { typed, input } = read(fields);
           try {
-            return pages.seeOther(`/providers/${providers.createProvider(viewer.org, input).id}`);
+            return pages.seeChanged(`/providers/${providers.createProvider(viewer.org, input).id}`, "providerAdded");
           } catch (error) {
             return listPage(site, viewer, { typed, wrong: faultOf(error) });
           }
         }),
-      hidden,
+      action("createProviderForm", "Create a provider (form)"),
     )
     .get(
       "/providers/:providerId",
@@ -92,11 +109,11 @@ export const providerPages = ({ deps, providers }: Service, pages: PageRequests)
           const { typed, input } = read(fields);
           try {
             providers.updateProvider(viewer.org, params.providerId, input);
-            return pages.seeOther(`/providers/${params.providerId}`);
+            return pages.seeChanged(`/providers/${params.providerId}`, "providerSaved");
           } catch (error) {
             return onePage(site, viewer, params.providerId, {}, { typed, wrong: faultOf(error) });
           }
         }),
-      { params: path, ...hidden },
+      { params: path, ...action("changeProvider", "Change a provider (form)") },
     );
 };

@@ -1,17 +1,14 @@
-import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
-import { notFound } from "../../errors.ts";
-import { assetAnswer, prefersMarkdown, publicAnswer, varyAccept } from "../answer.ts";
-import { css, js, toPage } from "../components/layout.tsx";
+import { assetAnswer, fontAnswer, publicAnswer } from "../answer.ts";
+import { css, font, js } from "../assets.ts";
 import { llmsTxt, robotsTxt, sitemapXml } from "../crawler-files.ts";
-import { page } from "../describe.ts";
-import { docs, findDoc, indexMarkdown, toMarkdown } from "../docs.ts";
-import { errorAnswer, type PageRequests } from "../page-requests.tsx";
-import { DocPage, DocsIndexPage } from "../pages/docs.tsx";
-import { type OpenApiDocument, ReferencePage } from "../pages/reference.tsx";
+import { toOwnPath } from "../credential.ts";
+import { action, page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { themeCookie } from "../theme.ts";
 
-/** Public routes: documentation, stylesheet and script. */
-export const publicPages = ({ site, seeOther }: PageRequests, openApi: () => OpenApiDocument) =>
+/** Public routes: stylesheet, script, font, color scheme, and the files for crawlers. */
+export const publicPages = ({ site, seeOther, submitPublic, withCookies }: PageRequests) =>
   new Elysia({ name: "public pages" })
     .get(
       "/style.css",
@@ -22,6 +19,15 @@ export const publicPages = ({ site, seeOther }: PageRequests, openApi: () => Ope
       "/client.js",
       ({ request }) => assetAnswer(request, "js", js),
       page("client", "Browser script", { types: ["text/javascript"] }),
+    )
+    .get("/inter.woff2", () => fontAnswer(font), page("font", "Font", { types: ["font/woff2"] }))
+    .post(
+      "/theme",
+      ({ request }) =>
+        submitPublic(request, (_, form, { base }) =>
+          withCookies(seeOther(pathBefore(request, form.get("from"), base)), [themeCookie(base, form.get("theme"))]),
+        ),
+      action("setTheme", "Choose the color scheme (form)", "openForm"),
     )
     .get(
       "/llms.txt",
@@ -37,49 +43,13 @@ export const publicPages = ({ site, seeOther }: PageRequests, openApi: () => Ope
       "/sitemap.xml",
       ({ request }) => publicAnswer(request, "xml", sitemapXml(site())),
       page("sitemap", "Sitemap", { types: ["application/xml"] }),
-    )
-    .get(
-      "/docs",
-      ({ request }) =>
-        prefersMarkdown(request)
-          ? publicAnswer(request, "markdown", indexMarkdown(site()), varyAccept)
-          : publicAnswer(request, "html", toPage(<DocsIndexPage site={site()} />), varyAccept),
-      page("docs", "Documentation index", { types: ["text/html", "text/markdown"] }),
-    )
-    .get(
-      "/docs.md",
-      ({ request }) => publicAnswer(request, "markdown", indexMarkdown(site())),
-      page("docsMarkdown", "Documentation index as Markdown", { types: ["text/markdown"] }),
-    )
-    .get(
-      "/docs/api",
-      ({ request }) => publicAnswer(request, "html", toPage(<ReferencePage site={site()} document={openApi()} />)),
-      page("reference", "API reference page"),
-    )
-    .get(
-      "/swagger",
-      () => seeOther("/docs/api"),
-      page("swagger", "Redirect to the API reference", { types: ["text/html"] }),
-    )
-    .get(
-      "/docs/:page",
-      ({ request, params }) => {
-        const here = site();
-        const slug = params.page.replace(/\.md$/, "");
-        const doc = findDoc(slug);
-        if (!doc)
-          return errorAnswer(
-            here,
-            request,
-            notFound(`page not found; the available pages are ${docs.map((each) => each.slug).join(", ")}`),
-          );
-        if (slug !== params.page) return publicAnswer(request, "markdown", toMarkdown(doc, here));
-        return prefersMarkdown(request)
-          ? publicAnswer(request, "markdown", toMarkdown(doc, here), varyAccept)
-          : publicAnswer(request, "html", toPage(<DocPage site={here} doc={doc} />), varyAccept);
-      },
-      {
-        params: Type.Object({ page: Type.String({ description: "Name of the page; append .md for Markdown" }) }),
-        ...page("doc", "Documentation page", { types: ["text/html", "text/markdown"], misses: true }),
-      },
     );
+
+/** The page that a form was on, with its query. `from`: its path, which the form names. */
+function pathBefore(request: Request, from: string | null, base: string): string {
+  const named = toOwnPath(from);
+  // Error pages know the path of the request, which has the base.
+  const path = base !== "" && named.startsWith(`${base}/`) ? named.slice(base.length) : named;
+  const before = URL.parse(request.headers.get("referer") ?? "");
+  return before?.pathname === base + path ? path + before.search : path;
+}

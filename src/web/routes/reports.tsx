@@ -1,17 +1,21 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { outcomes } from "../../agents/agent.ts";
+import { findStep } from "../../comparisons/latest.ts";
 import { reportStatuses } from "../../db/tables.ts";
-import { badRequest } from "../../errors.ts";
+import { sortBy } from "../../http/sorting.ts";
+import { reportColumns } from "../../reports/lists.ts";
 import { reportMarkdown } from "../../reports/markdown.ts";
 import { getPagesVisited } from "../../reports/pages-visited.ts";
-import { reportFilter } from "../../reports/schema.ts";
+import { type Report, reportFilter } from "../../reports/schema.ts";
 import { getSession } from "../../reports/trace.ts";
+import { previewsAmong } from "../../runs/previews.ts";
 import { OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { prefersMarkdown, privateAnswer, varyAccept } from "../answer.ts";
+import type { Verification } from "../components/fixes.tsx";
 import { toPage } from "../components/layout.tsx";
-import { hidden, page } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ReportPage } from "../pages/report.tsx";
 import { letters, ReportsPage, reportsShown } from "../pages/reports.tsx";
@@ -27,6 +31,7 @@ const listQuery = Type.Object({
   agent: reportFilter.agent,
   best: Type.Optional(OneOf(letters)),
   worst: Type.Optional(OneOf(letters)),
+  sort: sortBy(reportColumns),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
 });
 
@@ -36,41 +41,67 @@ const greatest = { A: 100, B: 89.9, C: 79.9, D: 69.9, F: 59.9 };
 
 const shown = { misses: true, needsKey: true };
 
-/** Report and session pages. */
+/** Report pages. */
 export const reportPages = (
-  { deps, reports, gradings, shares, evals, prompts, listAgents }: Service,
+  { deps, reports, gradings, shares, evals, prompts, listAgents, latest, estimates, recommendations }: Service,
   pages: PageRequests,
 ) => {
   function listPage(viewer: Viewer, site: Site, query: Static<typeof listQuery>): Response {
     const { best, worst, offset = 0, ...filter } = query;
     const range = { minScore: worst && least[worst], maxScore: best && greatest[best] };
     const found = reports.listReports(viewer.org, { ...filter, ...range }, { limit: reportsShown, offset });
+    const previews = previewsAmong(
+      deps,
+      viewer.org,
+      found.items.map(({ runId }) => runId),
+    );
     const listed = prompts.listChoices(viewer.org);
     const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
     return privateAnswer(
       "html",
-      toPage(<ReportsPage {...{ site, viewer, found, query, prompts: listed, agents }} now={deps.now()} />),
+      toPage(<ReportsPage {...{ site, viewer, found, previews, query, prompts: listed, agents }} now={deps.now()} />),
     );
   }
 
   /** `made`: the share link that was just created. */
-  function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Response {
+  async function reportPage(viewer: Viewer, site: Site, slug: string, made?: string): Promise<Response> {
     const report = reports.getReport(viewer.org, slug);
     const session = getSession(deps, viewer.org, slug);
     const { notice } = session;
     const path = `/reports/${slug}`;
+    const trend = latest.findLatest(viewer.org, report.prompt.id);
     const side = {
       session: notice === null ? `${site.base}${path}/session` : null,
       notice,
       shares: may(viewer, "share") ? shares.listOf(session.report) : [],
       made,
       nextId: deps.newId(deps.now()),
+      previous: findStep(trend, report.run.evalRequestId)?.[0] ?? null,
     };
     const visited = getPagesVisited(deps, session);
     const graded = { gradings: gradings.listOf(session.report).gradings };
-    const { result } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
-    const body = toPage(<ReportPage {...{ site, viewer, path, report, result, visited, side, ...graded }} />);
+    const { agents, result: first } = evals.getEvalRequest(viewer.org, report.run.evalRequestId);
+    const ofAgent = agents.find(({ agent }) => agent.id === report.agent.id && agent.model === report.agent.model);
+    const result = ofAgent?.result ?? first;
+    const verifications = await verificationsOf(viewer, report);
+    const shown = { site, viewer, path, report, result, visited, side, verifications, ...graded };
+    const body = toPage(<ReportPage {...shown} latest={trend} />);
     return privateAnswer("html", body, 200, varyAccept);
+  }
+
+  /** What verifying each open fix takes; null if the viewer may not start runs. */
+  async function verificationsOf(viewer: Viewer, report: Report): Promise<Map<string, Verification> | null> {
+    if (!may(viewer, "run") || report.recommendations.length === 0) return null;
+    const { model, costUsd } = await estimates.getEstimate(viewer.org, report.prompt.id);
+    const prints = new Map(report.frictionPoints.map(({ id, fingerprint }) => [id, fingerprint]));
+    return new Map(
+      report.recommendations.flatMap(({ id, frictionIds, dismissed }) => {
+        const print = prints.get(frictionIds[0] ?? "");
+        const count = dismissed || !print ? null : recommendations.forecastRuns(viewer.org, report.prompt.id, print);
+        const maxUsd = model === null ? 0 : costUsd === null ? null : costUsd.high * (count ?? 0);
+        return count === null ? [] : [[id, { runs: count, maxUsd }] as const];
+      }),
+    );
   }
 
   return new Elysia({ name: "report pages" })
@@ -102,26 +133,6 @@ export const reportPages = (
       },
     )
     .post(
-      "/reports/:slug/status",
-      ({ request, params }) =>
-        pages.submit(request, "publish", (viewer, fields) => {
-          const status = reportStatuses.find((each) => each === fields.get("status"));
-          if (!status) throw badRequest(`status must be one of ${reportStatuses.join(", ")}`);
-          reports.setStatus(viewer.org, params.slug, status);
-          return pages.seeOther(`/reports/${params.slug}`);
-        }),
-      { params: slug, ...hidden },
-    )
-    .post(
-      "/reports/:slug/grading",
-      ({ request, params }) =>
-        pages.submit(request, "publish", (viewer, fields) => {
-          gradings.pinGrading(viewer.org, params.slug, fields.get("grading") || null);
-          return pages.seeOther(`/reports/${params.slug}#gradings`);
-        }),
-      { params: slug, ...hidden },
-    )
-    .post(
       "/reports/:slug/shares",
       ({ request, params }) =>
         pages.submit(request, "share", (viewer, fields, here) => {
@@ -129,18 +140,6 @@ export const reportPages = (
           const { url } = shares.createShare(viewer.org, params.slug, share);
           return reportPage(viewer, here, params.slug, url);
         }),
-      { params: slug, ...hidden },
-    )
-    .post(
-      "/reports/:slug/shares/:shareId/revoke",
-      ({ request, params }) =>
-        pages.submit(request, "share", (viewer) => {
-          shares.revokeShare(viewer.org, params.slug, params.shareId);
-          return pages.seeOther(`/reports/${params.slug}`);
-        }),
-      {
-        params: Type.Object({ slug: Type.String(), shareId: Type.String() }),
-        ...hidden,
-      },
+      { params: slug, ...action("createShareForm", "Create a share link (form)") },
     );
 };

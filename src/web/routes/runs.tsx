@@ -1,18 +1,20 @@
 import { type Static, Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
 import { runStatuses, triggers } from "../../db/tables.ts";
-import { fragments, type Message } from "../../http/event-stream.ts";
+import type { Message } from "../../http/event-stream.ts";
+import { sortBy } from "../../http/sorting.ts";
 import { titleOf } from "../../reports/labels.ts";
 import { type Progress, placeWords, toPlace } from "../../runs/follow.ts";
+import { runColumns } from "../../runs/lists.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage, toPart } from "../components/layout.tsx";
 import { TimelineRows } from "../components/timeline.tsx";
-import { hidden, page } from "../describe.ts";
+import { askBefore } from "../confirmation.tsx";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
-import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
 import { RunPage, RunState } from "../pages/run.tsx";
 import { RunsPage, RunsPart } from "../pages/runs.tsx";
 import { withoutBlanks } from "../query.ts";
@@ -21,19 +23,19 @@ import type { Viewer } from "../viewer.ts";
 
 const perPage = 50;
 const params = Type.Object({ runId: Type.String({ description: "ID of the run" }) });
-const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
 
 const Filter = Type.Object({
   promptId: Type.Optional(Id),
   status: Type.Optional(OneOf(runStatuses)),
   agent: Type.Optional(Type.String({ maxLength: 100 })),
   trigger: Type.Optional(OneOf(triggers)),
+  sort: sortBy(runColumns),
   before: Type.Optional(Type.String({ format: "uuid", description: "ID of the last run on the previous page" })),
 });
 
 /** Pages of runs and evaluations. */
 export const runPages = (service: Service, pages: PageRequests) => {
-  const { deps, endings, runs, prompts, listAgents, follow, evals, requests } = service;
+  const { deps, endings, runs, prompts, listAgents, follow, requests } = service;
 
   const shownRuns = (viewer: Viewer, site: Site, query: Static<typeof Filter>) => {
     const { before, ...filter } = query;
@@ -51,15 +53,20 @@ export const runPages = (service: Service, pages: PageRequests) => {
     const failure = runs.getFailure(viewer.org, run.runId);
     const used = listUsed(deps, viewer.org, run, requested.task, place.attempt);
     const attempts = endings.listAttempts(viewer.org, run.runId);
-    return { site, viewer, title: titleOf(requested.task), requested, run, failure, used, attempts, now: deps.now() };
+    const isPreview = Object.keys(requested.urlMap).length > 0;
+    return {
+      site,
+      viewer,
+      title: titleOf(requested.task),
+      isPreview,
+      requested,
+      run,
+      failure,
+      used,
+      attempts,
+      now: deps.now(),
+    };
   };
-
-  const shownEval = (viewer: Viewer, site: Site, id: string) => ({
-    site,
-    request: evals.getEvalRequest(viewer.org, id),
-    failures: evals.failuresOf(viewer.org, id),
-    now: deps.now(),
-  });
 
   /** Server-sent page fragments of a run: its state and its new events. */
   async function* toPartials(viewer: Viewer, site: Site, runId: string, after: string | null, gone: AbortSignal) {
@@ -102,15 +109,11 @@ export const runPages = (service: Service, pages: PageRequests) => {
     .get(
       "/runs/live",
       ({ request, query }) =>
-        pages.stream(
-          request,
-          (viewer, site) => (gone) =>
-            fragments(() => toPart(<RunsPart {...shownRuns(viewer, site, query)} />, viewer), follow.watch(gone)),
-        ),
+        pages.live(request, (viewer, site) => () => toPart(<RunsPart {...shownRuns(viewer, site, query)} />, viewer)),
       {
         transform: withoutBlanks,
         query: Filter,
-        ...hidden,
+        ...action("followRuns", "Live updates of the list of runs", "stream"),
       },
     )
     .get(
@@ -134,50 +137,39 @@ export const runPages = (service: Service, pages: PageRequests) => {
       {
         params,
         query: Type.Object({ after: Type.Optional(Type.String({ description: "Place in the session: attempt.seq" })) }),
-        ...hidden,
+        ...action("followRunPage", "Live updates of the page of a run", "stream"),
       },
     )
     .post(
       "/runs/:runId/cancel",
       ({ request, params }) =>
-        pages.submit(request, "run", async (viewer) => {
+        pages.submit(request, "run", async (viewer, form) => {
+          const { completedAt } = runs.getRun(viewer.org, params.runId);
+          const asks =
+            completedAt === null &&
+            askBefore(
+              pages,
+              { request, viewer, form },
+              {
+                title: "Cancel this run?",
+                loses: ["It ends without a report. Events recorded so far are kept. Model costs are not refunded."],
+                act: "Cancel run",
+                back: `/runs/${params.runId}`,
+              },
+            );
+          if (asks) return asks;
           await endings.cancelRun(viewer.org, params.runId, viewer.person?.name ?? "a user in the web UI");
-          return pages.seeOther(`/runs/${params.runId}`);
+          return pages.seeChanged(`/runs/${params.runId}`, "runCancelled");
         }),
-      { params, ...hidden },
+      { params, ...action("cancelRunForm", "Cancel a run (form)") },
     )
     .post(
       "/runs/:runId/rerun",
       ({ request, params }) =>
         pages.submit(request, "run", async (viewer) => {
           const { runIds } = await requests.requestAgain(viewer.org, params.runId, "web");
-          return pages.seeOther(`/runs/${runIds[0]}`);
+          return pages.seeChanged(`/runs/${runIds[0]}`, "runStarted");
         }),
-      { params, ...hidden },
-    )
-    .get(
-      "/evals/:evalId",
-      ({ request, params }) =>
-        pages.show(request, (viewer, site) => {
-          const shown = shownEval(viewer, site, params.evalId);
-          return privateAnswer("html", toPage(<EvalPage {...{ viewer, ...shown }} />));
-        }),
-      {
-        params: evalParams,
-        ...page("evalPage", "Evaluation page", { misses: true, needsKey: true }),
-      },
-    )
-    .get(
-      "/evals/:evalId/live",
-      ({ request, params }) =>
-        pages.stream(request, (viewer, site) => {
-          const render = () => toPart(<EvalPart {...shownEval(viewer, site, params.evalId)} />, viewer);
-          render();
-          return (gone) => fragments(render, follow.watch(gone));
-        }),
-      {
-        params: evalParams,
-        ...hidden,
-      },
+      { params, ...action("rerunForm", "Retry a run (form)") },
     );
 };

@@ -21,12 +21,12 @@ export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: Pag
     .get(
       "/reports/:slug/session",
       ({ request, params, query }) =>
-        pages.show(request, (viewer, site) => {
+        pages.show(request, async (viewer, site) => {
           const report = reports.getReport(viewer.org, params.slug);
           const session = getSession(deps, viewer.org, params.slug);
-          const trace = getTrace(deps, session, query);
+          const trace = await getTrace(deps, session, query);
           const timeline = getTimeline(session);
-          const earlier = hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
+          const earlier = await hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
           return privateAnswer(
             "html",

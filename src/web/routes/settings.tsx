@@ -3,7 +3,7 @@ import { badRequest } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
-import { page } from "../describe.ts";
+import { action, page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { OrgPage } from "../pages/settings.tsx";
 import { type FormResult, settingsForms } from "../settings-forms.ts";
@@ -47,10 +47,12 @@ export const settingsPages = ({ deps, orgs, money }: Service, pages: PageRequest
             maxUsdAMonth: toUsd(form, "maxUsdAMonth", "Monthly budget"),
             maxUsdARun: toUsd(form, "maxUsdARun", "Budget per run"),
             judgeModels: toNames(form, "judgeModels"),
+            hasResultsPage: form.has("hasResultsPage"),
           });
-          return orgPage({ ...viewer, orgName: orgs.getOrg(viewer.org).name }, site, { done: "Settings saved." });
+          const { name, timeZone } = orgs.getOrg(viewer.org);
+          return orgPage({ ...viewer, orgName: name, timeZone }, site, { done: "Settings saved." });
         }),
-      page("changeSettings", "Update organization settings (form)", { needsKey: true, refuses: true }),
+      action("changeSettings", "Update organization settings (form)"),
     );
 };
 

@@ -22,12 +22,16 @@ const token = Type.String({ description: "Token of the share link" });
 type Shared = { site: Site; path: string } & ReturnType<Service["shares"]["getShared"]>;
 
 /** Shared reports: readable by anyone with the link, without signing in. */
-export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Service, pages: PageRequests) => {
-  async function show(request: Request, token: string, make: (shared: Shared) => string): Promise<Response> {
-    const site = pages.site();
+export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }: Service, pages: PageRequests) => {
+  async function show(
+    request: Request,
+    token: string,
+    make: (shared: Shared) => string | Promise<string>,
+  ): Promise<Response> {
+    const site = pages.site(request);
     try {
       const shared = shares.getShared(token);
-      const body = make({ ...shared, site, path: `/shared/${token}` });
+      const body = await make({ ...shared, site, path: `/shared/${token}` });
       return compressed(request, privateAnswer("html", body, 200, secret));
     } catch (error) {
       if (!(error instanceof AppError)) throw error;
@@ -47,14 +51,19 @@ export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Servic
     .get(
       "/shared/:token",
       ({ request, params }) =>
-        show(request, params.token, ({ org, slug, site, path, withSession }) => {
+        show(request, params.token, ({ org, slug, site, path, withSession, orgName, timeZone, expiresAt }) => {
           const report = reports.getReport(org, slug);
           const session = getSession(deps, org, slug);
           const isThere = withSession && session.notice === null;
           const side = { session: isThere ? `${site.base}${path}/session` : null, notice: null, shares: [] };
           const visited = getPagesVisited(deps, session);
           const { result } = evals.getEvalRequest(org, report.run.evalRequestId);
-          return toPage(<ReportPage {...{ site, path, report, result, visited, side }} />);
+          const trend = latest.findLatest(org, report.prompt.id);
+          const shared = { orgName, expiresAt };
+          return toPage(
+            <ReportPage {...{ site, path, report, result, visited, side, shared }} latest={trend} />,
+            timeZone,
+          );
         }),
       {
         params: Type.Object({ token }),
@@ -64,18 +73,19 @@ export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Servic
     .get(
       "/shared/:token/session",
       ({ request, params, query }) =>
-        show(request, params.token, (shared) => {
+        show(request, params.token, async (shared) => {
           const session = sessionOf(shared);
           const { org, slug, site, path } = shared;
           const report = reports.getReport(org, slug);
-          const trace = getTrace(deps, session, query);
-          const earlier = hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
+          const trace = await getTrace(deps, session, query);
+          const earlier = await hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
           return toPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
               timeline={getTimeline(session)}
               hasEarlier={earlier}
             />,
+            shared.timeZone,
           );
         }),
       {
@@ -89,11 +99,11 @@ export const sharePages = ({ deps, reports, evals, shares, getTimeline }: Servic
       "/shared/:token/session/:seq",
       ({ request, params }) =>
         show(request, params.token, (shared) => {
-          const { site, path } = shared;
+          const { site, path, timeZone } = shared;
           const event = getEvent(deps, sessionOf(shared), Number(params.seq));
           return request.headers.has("hx-request")
             ? renderPayload(event)
-            : toPage(<EventPage {...{ site, path, event }} />);
+            : toPage(<EventPage {...{ site, path, event }} />, timeZone);
         }),
       {
         params: Type.Object({ token, seq: Type.String({ description: "Sequence number (seq) of the event" }) }),

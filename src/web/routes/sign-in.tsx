@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import { AppError } from "../../errors.ts";
 import type { Service } from "../../service.ts";
 import { toNext } from "../credential.ts";
-import { hidden } from "../describe.ts";
+import { action } from "../describe.ts";
 import { formError, pageAnswer } from "../page-answers.ts";
 import type { PageRequests } from "../page-requests.tsx";
 import { ResetPage } from "../pages/invite.tsx";
@@ -43,7 +43,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               ? pages.seeOther(next)
               : pageAnswer(<SignInPage {...{ site, next, wrong, ...signInOptions }} />);
           }),
-        hidden,
+        action("signInPage", "Sign-in page", "open"),
       )
       // GET, because the CSP forbids a form that redirects to another origin.
       .get(
@@ -54,7 +54,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             const { location, cookies } = await people.beginSso(next, fromOf(request));
             return pages.withCookies(redirect(location), cookies);
           }),
-        hidden,
+        action("startSingleSignOn", "Redirect to the identity provider", "redirect"),
       )
       .get(
         "/sign-in/callback/oidc",
@@ -64,7 +64,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             const { location, cookies } = await people.endSso(query, fromOf(request));
             return pages.withCookies(redirect(location), cookies);
           }),
-        hidden,
+        action("finishSingleSignOn", "Callback of the identity provider", "redirect"),
       )
       .get(
         "/sign-in/forgotten",
@@ -73,7 +73,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             if (!people.sendsMail) throw noMail;
             return pageAnswer(<ForgottenPage site={site} />);
           }),
-        hidden,
+        action("forgottenPage", "Page to request a password reset", "open"),
       )
       .post(
         "/sign-in/forgotten",
@@ -91,7 +91,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               return formError(error, (wrong) => <ForgottenPage {...{ site, wrong }} />);
             }
           }),
-        hidden,
+        action("requestReset", "Request a password reset (form)", "openForm"),
       )
       .post(
         "/sign-in",
@@ -106,7 +106,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               return formError(error, (wrong) => <SignInPage {...{ site, next, email, wrong, ...signInOptions }} />);
             }
           }),
-        hidden,
+        action("signIn", "Sign in (form)", "openForm"),
       )
       .post(
         "/sign-out",
@@ -116,7 +116,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             const cookies = await people.signOut(fromOf(request));
             return pages.withCookies(pages.seeOther(next === "/" ? "/sign-in" : next), cookies);
           }),
-        hidden,
+        action("signOut", "Sign out (form)", "openForm"),
       )
       .get(
         "/reset/:token",
@@ -125,7 +125,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
             const person = people.readReset(params.token);
             return pageAnswer(<ResetPage {...{ site, path: `/reset/${params.token}`, person }} />);
           }),
-        { params: Token, ...hidden },
+        { params: Token, ...action("resetPage", "Page to choose a new password", "open") },
       )
       .post(
         "/reset/:token",
@@ -142,7 +142,7 @@ export const signInPages = ({ people }: Service, pages: PageRequests) => {
               ));
             }
           }),
-        { params: Token, ...hidden },
+        { params: Token, ...action("resetPassword", "Choose a new password (form)", "openForm") },
       )
   );
 };

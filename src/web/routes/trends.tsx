@@ -1,32 +1,74 @@
 import { Type } from "@sinclair/typebox";
 import { Elysia } from "elysia";
+import type { OrgId } from "../../deps.ts";
+import { line } from "../../grading/text.ts";
+import { toIso } from "../../schema.ts";
 import type { Service } from "../../service.ts";
-import { getTrends, trendFilter } from "../../trends/trends.ts";
+import { getTrends, type Trends, trendFilter } from "../../trends/trends.ts";
 import { privateAnswer } from "../answer.ts";
 import { toPage } from "../components/layout.tsx";
 import { page } from "../describe.ts";
 import type { PageRequests } from "../page-requests.tsx";
-import { TrendsPage } from "../pages/trends.tsx";
+import { type ChangeSides, TrendsPage } from "../pages/trends.tsx";
 import { withoutBlanks } from "../query.ts";
 
+/** Changes whose reports are compared, the newest, and friction points listed for each side. */
+const shownSides = 4;
+const shownFriction = 5;
+
+const dayMs = 86_400_000;
+
+/** The end of the last day to show: people expect it to be included. Any other time, valid or not, as it is. */
+const dayAfter = (until: string | undefined): string | undefined =>
+  until?.length === 10 && !Number.isNaN(Date.parse(until)) ? toIso(Date.parse(until) + dayMs).slice(0, 10) : until;
+
 /** The trends page. */
-export const trendPages = ({ deps, prompts, listAgents }: Service, pages: PageRequests) =>
-  new Elysia({ name: "trend pages" }).get(
+export const trendPages = ({ deps, prompts, reports, compare, listAgents }: Service, pages: PageRequests) => {
+  /** The newest reports before and after each change of the score of a prompt, and the friction that came or went. */
+  function sidesOf(org: OrgId, promptId: string | undefined, { agent, changes }: Trends): Map<string, ChangeSides> {
+    if (promptId === undefined || agent === null) return new Map();
+    const moves = changes.filter(({ what }) => what === "score");
+    const shown = moves.slice(-shownSides).flatMap(({ at }, i, all): [string, ChangeSides][] => {
+      const newest = (range: { since?: string; until?: string }) =>
+        reports.listReports(org, { promptId, agent, status: "published", ...range }, { limit: 1, offset: 0 }).items[0];
+      const [before, after] = [newest({ until: at }), newest({ since: at, until: all[i + 1]?.at })];
+      if (!before || !after) return [];
+      const { only } = compare.compareReports(org, [before.slug, after.slug]).friction;
+      const titles = (slug: string) =>
+        only
+          .filter(({ slugs }) => slugs.includes(slug))
+          .slice(0, shownFriction)
+          .map(({ title }) => line(title, 160));
+      return [[at, { slugs: [before.slug, after.slug], gone: titles(before.slug), added: titles(after.slug) }]];
+    });
+    return new Map(shown);
+  }
+
+  return new Elysia({ name: "trend pages" }).get(
     "/trends",
-    ({ request, query }) =>
+    ({ request, query: { of, ...asked } }) =>
       pages.show(request, (viewer, site) => {
+        const tags = prompts.listTags(viewer.org);
+        const isTag = of !== undefined && tags.includes(of);
+        const chosen = of === undefined ? {} : isTag ? { tag: of } : { promptId: of };
+        const query = asked.promptId === undefined && asked.tag === undefined ? { ...asked, ...chosen } : asked;
         if (query.promptId !== undefined) prompts.getPromptRow(viewer.org, query.promptId);
-        const trends = getTrends(deps, viewer.org, query);
+        const trends = getTrends(deps, viewer.org, { ...query, until: dayAfter(query.until) });
+        const sides = sidesOf(viewer.org, query.promptId, trends);
         const listed = prompts.listChoices(viewer.org);
         const agents = [...new Set([...listAgents().map(({ id }) => id), ...(query.agent ? [query.agent] : [])])];
         return privateAnswer(
           "html",
-          toPage(<TrendsPage {...{ site, viewer, trends, query, prompts: listed, agents }} />),
+          toPage(<TrendsPage {...{ site, viewer, trends, sides, query, prompts: listed, tags, agents }} />),
         );
       }),
     {
       transform: withoutBlanks,
-      query: Type.Object(trendFilter),
+      query: Type.Object({
+        ...trendFilter,
+        of: Type.Optional(Type.String({ maxLength: 50, description: "ID of a prompt, or a tag" })),
+      }),
       ...page("trendsPage", "Trends page", { refuses: true, misses: true, needsKey: true }),
     },
   );
+};

@@ -20,7 +20,7 @@ export function createGeminiParser(): StreamParser {
   let last: string | null = null;
   let end: StreamEnd | null = null;
 
-  /** A message arrives in pieces, and ends with whatever comes next. */
+  /** A message arrives in pieces, and ends with the next event of another type. */
   function said(): AgentEvent[] {
     if (saying === "") return [];
     last = saying;

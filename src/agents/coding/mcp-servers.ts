@@ -1,0 +1,107 @@
+import type { McpServer as AcpServer } from "@agentclientprotocol/sdk";
+import type { McpServer } from "../task.ts";
+import { type McpSettings, type Preset, toText, type Values } from "./preset.ts";
+
+type Servers = Record<string, McpServer>;
+
+/** Whether the agent can be given MCP servers. */
+export const canUseMcp = ({ mcp, stream }: Pick<Preset, "mcp" | "stream">): boolean => mcp !== null || stream === "acp";
+
+const ofEach = (servers: Servers, toConfig: (server: McpServer) => object) =>
+  Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, toConfig(server)]));
+
+/** The settings of MCP servers, as each agent reads them. */
+const formats: Record<Exclude<McpSettings["format"], "codex">, (servers: Servers) => object> = {
+  claude: (servers) => ({
+    mcpServers: ofEach(servers, ({ url, ...local }) => (url === undefined ? local : { type: "http", url })),
+  }),
+  gemini: (servers) => ({
+    mcpServers: ofEach(servers, ({ url, ...local }) => ({
+      ...(url === undefined ? local : { httpUrl: url }),
+      trust: true,
+    })),
+  }),
+  opencode: (servers) => ({
+    mcp: ofEach(servers, ({ url, command = "", args = [], env = {} }) =>
+      url === undefined
+        ? { type: "local", command: [command, ...args], environment: env, enabled: true }
+        : { type: "remote", url, oauth: false, enabled: true },
+    ),
+  }),
+  copilot: (servers) => ({
+    mcpServers: ofEach(servers, ({ url, ...local }) =>
+      url === undefined ? { type: "local", args: [], ...local, tools: ["*"] } : { type: "http", url, tools: ["*"] },
+    ),
+  }),
+};
+
+/** Tables of a TOML file. JSON texts without control characters are TOML texts. `passed`: variables that servers inherit. */
+function toToml(servers: Servers, passed: string[]): string {
+  const tables = Object.entries(servers).map(([name, { url, command, args = [], env }]) => {
+    const lines =
+      url === undefined
+        ? [
+            `command = ${JSON.stringify(command)}`,
+            `args = ${JSON.stringify(args)}`,
+            `env_vars = ${JSON.stringify(passed)}`,
+          ]
+        : [`url = ${JSON.stringify(url)}`];
+    const variables = Object.entries(env ?? {}).map(([key, value]) => `${key} = ${JSON.stringify(value)}`);
+    const nested = variables.length > 0 ? ["", `[mcp_servers.${name}.env]`, ...variables] : [];
+    return [`[mcp_servers.${name}]`, ...lines, ...nested].join("\n");
+  });
+  return `\n${tables.join("\n\n")}\n`;
+}
+
+/** Codex passes only these variables of its own to MCP servers. */
+const networkVariables =
+  "HTTP_PROXY HTTPS_PROXY http_proxy https_proxy NO_PROXY no_proxy NODE_OPTIONS EVALD_ROUTES SSL_CERT_FILE NODE_EXTRA_CA_CERTS REQUESTS_CA_BUNDLE".split(
+    " ",
+  );
+
+/** The files of a preset for one run, by path, with its MCP servers. `variables`: names of the run's own variables. */
+export function filesOf(preset: Preset, values: Values, servers: Servers, variables: string[]): Record<string, string> {
+  const files = Object.fromEntries(Object.entries(preset.files).map(([path, text]) => [path, toText(text, values)]));
+  const { mcp } = preset;
+  if (!mcp || Object.keys(servers).length === 0) return files;
+  const own = files[mcp.file];
+  if (mcp.format === "codex")
+    return { ...files, [mcp.file]: (own ?? "") + toToml(servers, [...networkVariables, ...variables]) };
+  const settings = { ...JSON.parse(own ?? "{}"), ...formats[mcp.format](servers) };
+  return { ...files, [mcp.file]: JSON.stringify(settings) };
+}
+
+/** The arguments and variables of a preset for a run with MCP servers or none. */
+export function settingsOf({ mcp, args, env }: Preset, servers: Servers): Pick<Preset, "args" | "env"> {
+  if (Object.keys(servers).length === 0) return { args, env };
+  return { args: [...args, ...(mcp?.args ?? [])], env: { ...env, ...mcp?.env } };
+}
+
+/** MCP servers in the format of the Agent Client Protocol. */
+export const toAcpServers = (servers: Servers): AcpServer[] =>
+  Object.entries(servers).map(([name, { url, command = "", args = [], env = {} }]) =>
+    url === undefined
+      ? { name, command, args, env: Object.entries(env).map(([key, value]) => ({ name: key, value })) }
+      : { type: "http" as const, name, url, headers: [] },
+  );
+
+/** Agents replace the characters that their models don't accept. */
+export const plain = (name: string) => name.replaceAll("-", "_");
+
+/**
+ * Finds the MCP server of a tool by the agent's name for the tool; null for any other tool. Renames the tool to
+ * `mcp__SERVER__TOOL`, the form that most agents use.
+ */
+export function createMcpNames({ mcp }: Pick<Preset, "mcp">, servers: Servers) {
+  const prefixes = Object.keys(servers).flatMap((server) => {
+    const templates = mcp
+      ? [mcp.toolPrefix]
+      : ["mcp__{server}__", "mcp_{server}_", "{server}_", "{server}-", "{server}."];
+    return templates.map((template) => ({ server, prefix: plain(template.replace("{server}", server)) }));
+  });
+  return (name: string): { server: string; tool: string } | null => {
+    const found = prefixes.find(({ prefix }) => plain(name).startsWith(prefix));
+    if (!found) return null;
+    return { server: found.server, tool: `mcp__${found.server}__${name.slice(found.prefix.length)}` };
+  };
+}

@@ -1,0 +1,57 @@
+/** Browsers stop at this depth. Docs pages rarely have more than 50 elements inside each other. */
+export const maxNesting = 512;
+
+const names = (text: string) => new Set(text.split(" "));
+
+/** Elements without an end tag. */
+const empty = names("area base br col embed hr img input link meta param source track wbr");
+/** Elements that end when one of these starts, or when one of these ends. */
+const endedByStart: Record<string, Set<string>> = {
+  ...{ li: names("li"), p: names("p div"), b: names("div"), td: names("td th"), th: names("td th") },
+  ...Object.fromEntries([1, 2, 3, 4, 5, 6].map((level) => [`h${level}`, names(`h${level}`)])),
+};
+const endedByEnd: Record<string, Set<string>> = {
+  ...{ li: names("ul ol"), td: names("tr table"), th: names("tr table") },
+  ...{ a: names("div"), b: names("div"), i: names("div"), p: names("div") },
+};
+/** Elements whose content is text. */
+const raw = new Set(["script", "style", "noscript", "pre"]);
+const nameAt = /[a-z][-.:\w]*/iy;
+
+/**
+ * Whether more than `maxNesting` elements of an HTML page are open at once, because they are inside each other or never closed. Parsers take
+ * quadratic time for such pages; this takes linear time. It counts as node-html-parser does, which afdocs uses: an end tag of an element that isn't
+ * the innermost one counts for nothing.
+ */
+export function isNestedTooDeeply(html: string): boolean {
+  const open: string[] = [];
+  for (let at = html.indexOf("<"); at >= 0; at = html.indexOf("<", at + 1)) {
+    if (html.startsWith("<!--", at)) {
+      const end = html.indexOf("-->", at);
+      if (end < 0) return false;
+      at = end;
+      continue;
+    }
+    const isEnd = html[at + 1] === "/";
+    nameAt.lastIndex = at + (isEnd ? 2 : 1);
+    const name = nameAt.exec(html)?.[0].toLowerCase();
+    if (name === undefined || empty.has(name)) continue;
+    if (isEnd) {
+      while (endedByEnd[open.at(-1) ?? ""]?.has(name)) open.pop();
+      if (open.at(-1) === name) open.pop();
+      continue;
+    }
+    const end = html.indexOf(">", nameAt.lastIndex);
+    if (end < 0) return false;
+    if (html[end - 1] === "/") continue;
+    if (raw.has(name)) {
+      const close = html.indexOf(`</${name}`, end);
+      if (close > 0) at = close;
+      continue;
+    }
+    if (endedByStart[open.at(-1) ?? ""]?.has(name)) open.pop();
+    open.push(name);
+    if (open.length > maxNesting) return true;
+  }
+  return false;
+}

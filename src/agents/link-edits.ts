@@ -1,0 +1,127 @@
+import { pageKey } from "../net/page-key.ts";
+import { markdownLinks } from "./markdown-links.ts";
+
+/** A text with links: a page as Markdown, an llms.txt or a sitemap. */
+export type LinkSource = { url: string; title: string; markdown: string };
+
+/** A link whose target doesn't exist, and the page that contains it. */
+export type DeadLink = { url: string; foundOn: string };
+
+/** The line of a page with a dead link, and the target that leads to the intended page. */
+export type LinkEdit = { url: string; line: number; target: string; text: string; found: string; expected: string };
+
+/** A longer line is not shown as a diff. */
+const maxLine = 1000;
+/** Maximum number of edits of one session. */
+const maxEdits = 50;
+/** Words that name no page. */
+const vague =
+  /^(here|this|this page|link|docs|documentation|home|next|previous|back|more|details|page|(read|learn|see) more|click here)$/i;
+const rawTarget = /(?:\]\(\s*<?|href="|<|^ {0,3}\[[^\]]{1,300}\]:\s*<?|<loc>)([^\s()<>"]{1,2000})/g;
+
+/**
+ * How to correct dead links, as far as what was read shows where each should lead. `read` are the pages
+ * that could be read, `lists` other texts with links.
+ */
+export function linkEdits(dead: DeadLink[], read: LinkSource[], lists: LinkSource[]): LinkEdit[] {
+  if (dead.length === 0) return [];
+  const links = read.flatMap(({ markdown, url }) => markdownLinks(markdown, new Set(), [], url));
+  const byKey = new Map(read.map((page) => [pageKey(page.url), page]));
+  const edits = dead.slice(0, maxEdits * 4).flatMap(({ url, foundOn }): LinkEdit[] => {
+    const from = [...read, ...lists].find((source) => pageKey(source.url) === pageKey(foundOn));
+    const at = from && rawLinkTo(url, from);
+    if (!at) return [];
+    const names = markdownLinks(from.markdown, new Set(), [], from.url).filter((link) => isSame(link.url, url));
+    const meant = meantBy(url, new Set(names.map(({ text }) => nameOf(text))), byKey, links);
+    return meant === null
+      ? []
+      : [{ ...at, url: from.url, target: url, expected: asWritten(meant, at.found, from.url) }];
+  });
+  return edits.filter(({ found, expected }) => found !== expected).slice(0, maxEdits);
+}
+
+const isSame = (a: string, b: string) => pageKey(a.replace(/#.*$/s, "")) === pageKey(b.replace(/#.*$/s, ""));
+
+/** The line that links to a URL, and the target as written there without its fragment. */
+function rawLinkTo(url: string, { markdown, url: base }: LinkSource) {
+  for (const [index, line] of markdown.split("\n").entries()) {
+    if (line.length > maxLine) continue;
+    for (const [, raw = ""] of line.matchAll(rawTarget)) {
+      const found = raw.replace(/#.*$/s, "");
+      const target = found && URL.parse(found.replaceAll("&amp;", "&"), base)?.href;
+      if (target && isSame(target, url)) return { line: index + 1, text: line.trim(), found };
+    }
+  }
+  return null;
+}
+
+/**
+ * The only page that was read to which other links with the same text lead, that has this title, the same name in
+ * another folder, or nearly the same name in the same folder; null if there is no such page or several.
+ */
+function meantBy(
+  dead: string,
+  names: Set<string>,
+  pages: Map<string, LinkSource>,
+  links: { url: string; text: string }[],
+): string | null {
+  const [origin, folder, name] = partsOf(dead);
+  const isNamed = (text: string) => names.has(nameOf(text)) && !vague.test(nameOf(text)) && nameOf(text).length > 2;
+  const own = [...pages.values()].map(({ url, title }) => ({ url, title, parts: partsOf(url) }));
+  const alike = own.filter(({ parts }) => parts[0] === origin && name.length > 3);
+  const proofs = [
+    links.filter(({ url, text }) => isNamed(text) && !isSame(url, dead)).map(({ url }) => url),
+    own.filter(({ title }) => isNamed(title) || isNamed(title.split(/\s+[|–—·-]\s+/)[0] ?? "")).map(({ url }) => url),
+    alike.filter(({ parts }) => parts[2] === name).map(({ url }) => url),
+    alike
+      .filter(({ parts }) => parts[1] === folder && isNearly(parts[2], name, name.length < 8 ? 1 : 2))
+      .map(({ url }) => url),
+  ];
+  for (const urls of proofs) {
+    const found = new Set(urls.flatMap((url) => pages.get(pageKey(url.replace(/#.*$/s, "")))?.url ?? []));
+    const [only] = found;
+    if (only !== undefined && found.size === 1 && !isSame(only, dead)) return only;
+  }
+  return null;
+}
+
+const nameOf = (text: string) => text.replace(/\s+/g, " ").trim().toLowerCase();
+
+/** Origin, folder and name of a page, without its extension. */
+function partsOf(address: string): [origin: string, folder: string, name: string] {
+  const { origin, pathname } = new URL(address);
+  const path = pathname.replace(/\/(index(\.\w+)?)?$/i, "");
+  const at = path.lastIndexOf("/") + 1;
+  return [
+    origin,
+    path.slice(0, at),
+    path
+      .slice(at)
+      .replace(/\.(html?|mdx?)$/i, "")
+      .toLowerCase(),
+  ];
+}
+
+/** Whether two words differ in at most `most` letters that were added, removed or replaced. */
+function isNearly(a: string, b: string, most: number): boolean {
+  if (Math.abs(a.length - b.length) > most) return false;
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++)
+      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)));
+    row = next;
+  }
+  return row[b.length]! <= most;
+}
+
+/** A URL in the form of the link that it replaces: absolute, from the root, or relative to the page. */
+function asWritten(url: string, found: string, page: string): string {
+  const { origin, pathname, search } = new URL(url);
+  const path = pathname + search;
+  if (/^[a-z][\w+.-]*:/i.test(found) || origin !== new URL(page).origin) return url;
+  const folder = new URL(".", page).pathname;
+  const isRelative = !found.startsWith("/") && path.startsWith(folder) && path.length > folder.length;
+  if (!isRelative) return path;
+  return (found.startsWith("./") ? "./" : "") + path.slice(folder.length);
+}

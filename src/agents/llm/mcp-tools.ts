@@ -1,0 +1,211 @@
+import http from "node:http";
+import { Readable } from "node:stream";
+import { Client } from "@modelcontextprotocol/sdk/client/index.js";
+import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
+import { ReadBuffer, serializeMessage } from "@modelcontextprotocol/sdk/shared/stdio.js";
+import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
+import { CallToolResultSchema, ListToolsResultSchema } from "@modelcontextprotocol/sdk/types.js";
+import { jsonSchema } from "ai";
+import type { SandboxMeans } from "../agent.ts";
+import type { Relay } from "../relay/relay.ts";
+import { runSandboxed } from "../sandbox/sandbox.ts";
+import type { McpServer, Task } from "../task.ts";
+import { type Result, shortened, spec, type ToolSpec } from "./tool.ts";
+
+/** Package managers may download a server first. */
+const startMs = 60_000;
+const callMs = 120_000;
+const maxTools = 100;
+const descriptionChars = 2_000;
+const resultChars = 20_000;
+const keptOfStderr = 2_000;
+
+type Options = {
+  task: Task;
+  sandbox: SandboxMeans;
+  openRelay: () => Promise<Relay>;
+  version: string;
+  signal: AbortSignal;
+};
+type Connection = { client: Client; close: () => Promise<void> };
+
+export type McpTools = {
+  /** By the names that the model gets: `mcp__SERVER__TOOL`. */
+  tools: Record<string, ToolSpec>;
+  /** Servers whose tools are available. */
+  offered: string[];
+  /** Servers that could not be used, each with the reason. */
+  missing: string[];
+  [Symbol.asyncDispose](): Promise<void>;
+};
+
+/**
+ * Connects to the MCP servers of a workspace: remote ones through the proxy of the run, local ones as commands in a sandbox. A server that
+ * fails is left out, as coding agents do.
+ */
+export async function openMcpTools(options: Options): Promise<McpTools> {
+  const { task, signal } = options;
+  const open: Connection[] = [];
+  const found: Omit<McpTools, typeof Symbol.asyncDispose> = { tools: {}, offered: [], missing: [] };
+  /** Requests are recorded under the tool call that made them. */
+  const current: { id: string | null } = { id: null };
+  for (const [name, server] of Object.entries(task.workspace?.mcpServers ?? {})) {
+    try {
+      const { client, close } = await connect(server, options, () => current.id);
+      open.push({ client, close });
+      for (const tool of await listTools(client)) {
+        const id = `mcp__${name}__${tool.name}`.replaceAll(/[^\w-]/g, "_").slice(0, 64);
+        if (Object.keys(found.tools).length < maxTools) found.tools[id] ??= toSpec(client, tool, current);
+      }
+      found.offered.push(name);
+    } catch (error) {
+      signal.throwIfAborted();
+      found.missing.push(`the MCP server ${name} (${reasonOf(error)})`);
+    }
+  }
+  return {
+    ...found,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(open.map(({ close }) => close()));
+    },
+  };
+}
+
+const reasonOf = (error: unknown) => (error instanceof Error ? error.message : String(error)).slice(0, 500);
+
+type Tool = { name: string; description?: string | undefined; inputSchema: object };
+
+/** Without the checks of results that the library's own method makes: agents show a model what a server returns. */
+async function listTools(client: Client): Promise<Tool[]> {
+  const tools: Tool[] = [];
+  let cursor: string | undefined;
+  do {
+    const params = cursor === undefined ? {} : { cursor };
+    const page = await client.request({ method: "tools/list", params }, ListToolsResultSchema, { timeout: startMs });
+    tools.push(...page.tools);
+    cursor = page.nextCursor;
+  } while (cursor !== undefined && tools.length < maxTools);
+  return tools;
+}
+
+const toSpec = (client: Client, { name, description = "", inputSchema }: Tool, current: { id: string | null }) =>
+  spec<Record<string, unknown>>({
+    description: shortened(description, descriptionChars),
+    input: jsonSchema(inputSchema),
+    async run(input, { id, signal }): Promise<Result> {
+      current.id = id;
+      try {
+        const request = { method: "tools/call" as const, params: { name, arguments: input } };
+        const result = await client.request(request, CallToolResultSchema, { signal, timeout: callMs });
+        const { content, structuredContent, isError } = result;
+        const texts = content.map((part) => (part.type === "text" ? part.text : JSON.stringify(part)));
+        const text = texts.length > 0 ? texts.join("\n") : JSON.stringify(structuredContent ?? null);
+        const shown = shortened(text, resultChars);
+        return isError === true ? { ok: false, output: { message: shown } } : { ok: true, output: { text: shown } };
+      } catch (error) {
+        signal.throwIfAborted();
+        return { ok: false, output: { message: reasonOf(error) } };
+      } finally {
+        current.id = null;
+      }
+    },
+  });
+
+async function connect(server: McpServer, options: Options, callId: () => string | null): Promise<Connection> {
+  const client = new Client({ name: "evald", version: options.version });
+  const { transport, stderr } =
+    server.url === undefined
+      ? await startLocal(server, options)
+      : { transport: toRemote(server.url, options.sandbox.egress, callId), stderr: () => "" };
+  const close = () => client.close().catch(() => {});
+  try {
+    await client.connect(transport, { timeout: startMs, signal: options.signal });
+    return { client, close };
+  } catch (error) {
+    await close();
+    const said = stderr();
+    throw new Error([reasonOf(error), ...(said ? [`stderr: ${said}`] : [])].join("; "));
+  }
+}
+
+/** A server on the network. The egress proxy decides whether it may be reached, and records the requests. */
+const toRemote = (url: string, { path, token }: SandboxMeans["egress"], callId: () => string | null): Transport =>
+  new StreamableHTTPClientTransport(new URL(url), {
+    fetch: (address, { method = "GET", headers, body, signal } = {}) =>
+      new Promise<Response>((resolve, reject) => {
+        const credentials = Buffer.from(`${callId() ?? ""}:${token}`).toString("base64");
+        const { host, href } = new URL(address);
+        const request = http.request({
+          ...{ socketPath: path, path: href, method, agent: false },
+          headers: { ...Object.fromEntries(new Headers(headers)), host, "proxy-authorization": `Basic ${credentials}` },
+          ...(signal && { signal }),
+        });
+        request.on("error", reject);
+        request.on("response", (answer) => {
+          const status = answer.statusCode ?? 502;
+          const answered = new Headers(
+            Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as [string, string]),
+          );
+          const isEmpty = [204, 205, 304].includes(status);
+          resolve(
+            new Response(isEmpty ? null : (Readable.toWeb(answer) as unknown as ReadableStream<Uint8Array>), {
+              status,
+              headers: answered,
+            }),
+          );
+        });
+        request.end(typeof body === "string" ? body : undefined);
+      }),
+  }) as Transport;
+
+/** A command that speaks MCP over stdio, in a sandbox with the workspace. It runs until the session ends. */
+async function startLocal({ command = "", args = [], env = {} }: McpServer, options: Options) {
+  const { task, sandbox, openRelay, signal } = options;
+  const { memoryBytes, workspaceBytes } = task.limits;
+  const box = runSandboxed({
+    argv: ["sh", "-c", 'mkdir -p "$HOME" && exec "$@"', "sh", command, ...args],
+    workspace: sandbox.workspace,
+    env: { HOME: "/workspace/.home", ...task.workspace?.env, ...env },
+    sockets: { egress: (await openRelay()).wayOut() },
+    limits: { memoryBytes, workspaceBytes },
+    signal,
+  });
+  let said = "";
+  const decoder = new TextDecoder();
+  const keep = async () => {
+    for await (const bytes of box.stderr) said = (said + decoder.decode(bytes, { stream: true })).slice(-keptOfStderr);
+  };
+  keep().catch(() => {});
+  const lines = new ReadBuffer();
+  const transport: Transport = {
+    async start() {
+      const read = async () => {
+        for await (const bytes of box.stdout) {
+          lines.append(Buffer.from(bytes));
+          for (let message = next(); message !== null; message = next()) transport.onmessage?.(message);
+        }
+      };
+      read()
+        .catch((error: unknown) => transport.onerror?.(error instanceof Error ? error : new Error(String(error))))
+        .finally(() => transport.onclose?.());
+    },
+    async send(message) {
+      box.stdin.write(serializeMessage(message));
+      await box.stdin.flush();
+    },
+    async close() {
+      box.kill();
+      await box.ended;
+    },
+  };
+  /** Servers may also print other lines. */
+  function next() {
+    for (;;)
+      try {
+        return lines.readMessage();
+      } catch (error) {
+        transport.onerror?.(error instanceof Error ? error : new Error(String(error)));
+      }
+  }
+  return { transport, stderr: () => said.trim() };
+}

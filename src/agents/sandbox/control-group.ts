@@ -1,0 +1,167 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmdirSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join } from "node:path";
+import type { LimitHit, SandboxLimits } from "./bounds.ts";
+
+export type Cgroup = {
+  /** A process that writes its ID to all of these joins the group, and so do its children. */
+  entrances: string[];
+  /** The limit that was reached, if any. */
+  hit(): LimitHit | null;
+  /** Kills every process in the group. */
+  kill(): void;
+  /** Removes the group, and kills what is left in it. */
+  remove(): Promise<void>;
+};
+
+/** A group of another namespace may be empty for a moment after it was created. */
+const youngMs = 60_000;
+
+const read = (path: string): string => {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+/**
+ * Creates a control group (version 2 or 1) for one sandbox below the one of this process; null if that isn't possible. `extraBytes` of
+ * memory are for other uses than the limit is about.
+ */
+export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | null {
+  const name = `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
+  const { processes } = limits;
+  const memoryBytes = limits.memoryBytes + extraBytes;
+  const v2 = parents("cgroup2", "").map((parent) => () => {
+    if (!/\bmemory\b.*\bpids\b/.test(read(join(parent, "cgroup.subtree_control"))))
+      writeFileSync(join(parent, "cgroup.subtree_control"), "+memory +pids", { flag: "r+" });
+    return [make(join(parent, name), { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes })];
+  });
+  const v1 = () => {
+    const [memory, pids] = [parents("cgroup", "memory")[0], parents("cgroup", "pids")[0]];
+    if (!memory || !pids) return [];
+    const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
+    return [make(join(memory, name), bounds), make(join(pids, name), { "pids.max": processes })];
+  };
+  for (const attempt of [...v2, v1]) {
+    try {
+      const folders = attempt();
+      if (folders.length > 0) return toCgroup([...new Set(folders)], limits);
+    } catch {
+      // Not writable: try the next kind.
+    }
+  }
+  return null;
+}
+
+/**
+ * The folder of this process in a controller's hierarchy and, for version 2, its parent, because groups with children
+ * may not contain processes.
+ */
+function parents(type: "cgroup" | "cgroup2", controller: string): string[] {
+  const mount = read("/proc/mounts")
+    .split("\n")
+    .map((line) => line.split(" "))
+    .find(
+      ([, , kind, options = ""]) => kind === type && (controller === "" || options.split(",").includes(controller)),
+    );
+  const own = read("/proc/self/cgroup")
+    .split("\n")
+    .map((line) => line.split(":"))
+    .find(([, names = ""]) => (controller === "" ? names === "" : names.split(",").includes(controller)));
+  const at = mount?.[1];
+  if (!at || !own) return [];
+  const inside = join(at, own.slice(2).join(":"));
+  // In a container, the path may be the host's, which isn't visible here.
+  const folder = existsSync(inside) ? inside : at;
+  const above = type === "cgroup2" && folder !== at ? [dirname(folder)] : [];
+  const found = [folder, ...above];
+  for (const place of found) sweep(place);
+  return found;
+}
+
+/** Process IDs mean something in their own namespace only. */
+const pidNamespace = () => /\d+/.exec(readlinkSync("/proc/self/ns/pid"))?.[0] ?? "0";
+
+/** Removes groups left behind by a killed service or agent. */
+function sweep(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder)) {
+    const [, pid, namespace] = /^evald-(\d+)-[0-9a-f]{8}-(\d+)$/.exec(name) ?? [];
+    if (pid === undefined) continue;
+    const path = join(folder, name);
+    try {
+      if (namespace === pidNamespace()) {
+        if (existsSync(`/proc/${pid}`)) continue;
+        killIn(path);
+      } else if (performance.timeOrigin + performance.now() - statSync(path).mtimeMs < youngMs) continue;
+      // Fails if a process is in it.
+      rmdirSync(path);
+    } catch {
+      // A process is still exiting, or the group belongs to another user.
+    }
+  }
+}
+
+/** Kills the processes of a group. Returns before they have exited. */
+function killIn(folder: string): void {
+  const pids = read(join(folder, "cgroup.procs")).split("\n").map(Number);
+  // 0 is a process of another namespace.
+  for (const pid of pids.filter((each) => each > 0)) {
+    try {
+      process.kill(pid, "SIGKILL");
+    } catch {
+      // Already exited.
+    }
+  }
+}
+
+/** Names that end in `?` are optional. */
+function make(folder: string, bounds: Record<string, number>): string {
+  mkdirSync(folder);
+  try {
+    for (const [key, value] of Object.entries(bounds)) {
+      const file = join(folder, key.replace("?", ""));
+      if (existsSync(file) || !key.endsWith("?")) writeFileSync(file, String(value), { flag: "r+" });
+    }
+    return folder;
+  } catch (error) {
+    rmdirSync(folder);
+    throw error;
+  }
+}
+
+function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits): Cgroup {
+  const count = (pattern: RegExp, ...files: string[]) =>
+    folders.some((folder) => files.some((file) => Number(pattern.exec(read(join(folder, file)))?.[1] ?? 0) > 0));
+  return {
+    entrances: folders.map((folder) => join(folder, "cgroup.procs")),
+    hit() {
+      if (count(/^oom_kill (\d+)/m, "memory.events", "memory.oom_control"))
+        return { limit: "memory", value: memoryBytes, unit: "bytes" };
+      return count(/^max (\d+)/m, "pids.events") ? { limit: "processes", value: processes, unit: "processes" } : null;
+    },
+    kill: () => folders.forEach(killIn),
+    async remove() {
+      for (let left = 40; left > 0; left--) {
+        try {
+          // If bubblewrap was killed while it started, the process that it had just started may have survived.
+          for (const folder of folders) killIn(folder);
+          for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
+          return;
+        } catch {
+          await Bun.sleep(25);
+        }
+      }
+    },
+  };
+}

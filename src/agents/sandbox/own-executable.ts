@@ -1,0 +1,27 @@
+import { copyFileSync, existsSync, realpathSync, rmSync, statSync } from "node:fs";
+import { makeSocketFolder } from "../sockets.ts";
+
+const running = "/proc/self/exe";
+let copy: string | null = null;
+
+/**
+ * The path of the file that this process runs. If the file was replaced or removed meanwhile, as by an upgrade, the path of a copy in the
+ * temporary folder: another version can't take part in a run, and a removed file can't be mounted.
+ */
+export function ownExecutable(): string {
+  if (isRunning(process.execPath)) return realpathSync(process.execPath);
+  if (copy === null || !existsSync(copy)) {
+    const { folder } = makeSocketFolder("program");
+    copy = `${folder}/evald`;
+    copyFileSync(running, copy);
+    // The next start of the service removes what a killed process leaves.
+    process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+  }
+  return copy;
+}
+
+function isRunning(path: string): boolean {
+  const own = statSync(running, { throwIfNoEntry: false });
+  const now = statSync(path, { throwIfNoEntry: false });
+  return own === undefined || (own.ino === now?.ino && own.dev === now.dev);
+}

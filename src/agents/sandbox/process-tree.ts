@@ -1,0 +1,37 @@
+import { readFileSync } from "node:fs";
+
+/**
+ * Kills a process and those below it. The first is stopped meanwhile, so that it starts no more. Killing only the first isn't enough: what it
+ * has just started doesn't die with it yet.
+ */
+export function killTree(pid: number): void {
+  const below = (parent: number): number[] => childrenOf(parent).flatMap((child) => [child, ...below(child)]);
+  signal(pid, "SIGSTOP");
+  const found = below(pid);
+  for (const each of [pid, ...found]) signal(each, "SIGKILL");
+}
+
+/** The processes that a process has started and that run; none if it has exited. */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Sends a signal to the process that is this many levels below another one, following the first child of each. */
+export function signalBelow(pid: number, depth: number, name: NodeJS.Signals): void {
+  let at = pid;
+  for (let i = 0; i < depth; i++) at = childrenOf(at)[0] ?? 0;
+  // Otherwise it has exited, or has not started yet.
+  if (at > 0) signal(at, name);
+}
+
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // Already exited.
+  }
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, realpathSync, statfsSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { AgentContext, Workspace } from "../agent.ts";
+import type { Task } from "../task.ts";
+
+/** A workspace in memory is opened only if this many times its size is free. */
+const reserve = 2;
+
+type OpenWorkspace = Workspace & AsyncDisposable & { problem: string | null };
+
+/** The folder of all workspaces of a service. */
+export const workspacesIn = (dataDir: string): string => join(dataDir, "workspaces");
+
+/** The path of a workspace for processes that are not in its namespace, such as this one. */
+export const pathOf = ({ path, holder }: Workspace): string => (holder === null ? path : `/proc/${holder}/root${path}`);
+
+/** The command that runs another one where the workspace is mounted at its path. */
+export function enter({ holder }: Workspace): string[] {
+  if (holder === null) return [];
+  // An ordinary user gets the right to enter from the user namespace, which is the holder's too.
+  const namespaces = process.getuid?.() === 0 ? ["--mount"] : ["--user", "--preserve-credentials", "--mount"];
+  return ["nsenter", "--target", String(holder), ...namespaces, "--"];
+}
+
+/**
+ * Mounts a file system of at most this many bytes at a folder, in memory and in a mount namespace of its own. A process holds it until it is
+ * disposed, or this process ends. Where that isn't possible, it stays the folder on disk, and `problem` says why.
+ */
+export async function openWorkspace(folder: string, bytes: number): Promise<OpenWorkspace> {
+  const path = realpathSync(folder);
+  const onDisk = (problem: string): OpenWorkspace => ({
+    ...{ path, holder: null, problem },
+    [Symbol.asyncDispose]: async () => {},
+  });
+  // Less than the machine's in a container or a unit with a limit.
+  const free = Math.min(process.availableMemory(), process.constrainedMemory() || Number.POSITIVE_INFINITY);
+  if (free < reserve * bytes) {
+    const mib = (size: number) => `${Math.floor(size / 1024 ** 2)} MiB`;
+    return onDisk(`${mib(free)} of memory are free, less than ${reserve} times its size of ${mib(bytes)}`);
+  }
+  const [bwrap, nsenter] = [Bun.which("bwrap"), Bun.which("nsenter")];
+  if (!bwrap || !nsenter) return onDisk(`${bwrap ? "nsenter" : "bubblewrap"} is not installed`);
+  const [uid, gid] = [process.getuid?.() ?? 0, process.getgid?.() ?? 0];
+  const own = uid === 0 ? [] : ["--unshare-user", "--uid", `${uid}`, "--gid", `${gid}`];
+  const mounted = ["--dev-bind", "/", "/", "--size", `${bytes}`, "--perms", "0700", "--tmpfs", path];
+  // Ends when this process does, because its input is closed then.
+  const held = ["sh", "-c", "echo $$; exec cat >/dev/null"];
+  const child = Bun.spawn([bwrap, ...own, ...mounted, "--die-with-parent", "--", ...held], {
+    ...{ cwd: "/", env: { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" } },
+    stdio: ["pipe", "pipe", "pipe"],
+  });
+  const { value } = await child.stdout.getReader().read();
+  const holder = Number(Buffer.from(value ?? []).toString());
+  const close = async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  if (!(holder > 0)) {
+    await close();
+    return onDisk(await firstLine(child.stderr));
+  }
+  const probe = Bun.spawn([...enter({ path, holder }), "true"], { cwd: "/", stdio: ["ignore", "ignore", "pipe"] });
+  if ((await probe.exited) !== 0) {
+    await close();
+    return onDisk(await firstLine(probe.stderr));
+  }
+  return { path, holder, problem: null, [Symbol.asyncDispose]: close };
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  const [line = ""] = (await new Response(stream).text()).trim().split("\n");
+  return line || "the namespace could not be created";
+}
+
+/** Finds out how a workspace of this size is limited here. Resolves to null if by a file system, or to the reason why not. */
+export async function testWorkspace(bytes: number): Promise<string | null> {
+  const folder = mkdtempSync(join(tmpdir(), "evald-workspace-"));
+  try {
+    await using workspace = await openWorkspace(folder, bytes);
+    return workspace.problem;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs the work of an agent with its workspace opened, if it has one. */
+export async function inWorkspace<T>(
+  { limits }: Task,
+  context: AgentContext,
+  work: (context: AgentContext) => Promise<T>,
+): Promise<T> {
+  const { means } = context;
+  if (!means || !("workspace" in means.sandbox)) return await work(context);
+  await using workspace = await openWorkspace(means.sandbox.workspace.path, limits.workspaceBytes);
+  return await work({ ...context, means: { ...means, sandbox: { ...means.sandbox, workspace } } });
+}
+
+/** Bytes in use, the number of files, and whether no more bytes fit. Only of a mounted workspace; nothing once it is closed. */
+export function usageOf(workspace: Workspace): { bytes: number; files: number; isFull: boolean } {
+  try {
+    const { blocks, bavail, bsize, files, ffree } = statfsSync(pathOf(workspace));
+    return { bytes: (blocks - bavail) * bsize, files: files - ffree, isFull: bavail === 0 };
+  } catch {
+    // A cancelled run closes it before its last process has exited.
+    return { bytes: 0, files: 0, isFull: false };
+  }
+}

@@ -1,0 +1,26 @@
+import { invalidField } from "../errors.ts";
+
+/** Passwords that take fewer than 10^8 guesses are rejected. */
+const leastScore = 3;
+/** The time to estimate grows with the square of the length. */
+const maxLength = 100;
+
+let estimator: Promise<(password: string, own: string[]) => number> | undefined;
+
+/** Loaded lazily: the dictionaries take longer to load than all pages together. */
+async function loadEstimator() {
+  const [{ zxcvbn, zxcvbnOptions }, { dictionary, adjacencyGraphs }] = await Promise.all([
+    import("@zxcvbn-ts/core"),
+    import("@zxcvbn-ts/language-common"),
+  ]);
+  zxcvbnOptions.setOptions({ dictionary, graphs: adjacencyGraphs });
+  return (password: string, own: string[]) => zxcvbn(password.slice(0, maxLength), own).score;
+}
+
+/** Throws bad_request for a password that is easy to guess: a common one, a sequence or a repetition. */
+export async function checkStrength(password: string): Promise<void> {
+  estimator ??= loadEstimator();
+  const scoreOf = await estimator;
+  if (scoreOf(password, ["evald"]) < leastScore)
+    throw invalidField("password", "it is easy to guess; use a phrase of several unrelated words");
+}

@@ -1,0 +1,32 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, keyScopes, operation } from "../http/operation.ts";
+import { Nullable, OneOf } from "../schema.ts";
+import type { Caller } from "./gate.ts";
+import type { createOrgs } from "./orgs.ts";
+
+const Whoami = Type.Object({
+  organization: Type.Object({ id: Type.String({ format: "uuid" }), name: Type.String(), timeZone: Type.String() }),
+  key: Type.Object({
+    id: Type.String({ format: "uuid" }),
+    name: Type.String(),
+    scopes: Nullable(Type.Array(OneOf(keyScopes), { description: "Scopes of the key; null: all" })),
+  }),
+});
+
+/** The organization and API key of a request. */
+export const whoamiRoutes = (orgs: ReturnType<typeof createOrgs>, callerOf: (request: Request) => Caller) =>
+  new Elysia({ name: "whoami" }).get(
+    "/api/v1/whoami",
+    ({ request }) => {
+      const { org, keyId, name: keyName, scopes } = callerOf(request);
+      const { id, name, timeZone } = orgs.getOrg(org);
+      return { organization: { id, name, timeZone }, key: { id: keyId, name: keyName, scopes } };
+    },
+    {
+      ...operation("System", "whoami", "Get the organization and API key of the request", {
+        200: Whoami,
+        ...errors(),
+      }),
+    },
+  );

@@ -1,0 +1,163 @@
+import { Argument, type Command, type Option } from "commander";
+import { print } from "./terminal.ts";
+
+const shells = ["bash", "zsh", "fish"] as const;
+type Shell = (typeof shells)[number];
+
+const setUp: Record<Shell, string> = {
+  bash: "source <(evald completion bash)   # in ~/.bashrc",
+  zsh: "source <(evald completion zsh)    # in ~/.zshrc, after compinit",
+  fish: "evald completion fish > ~/.config/fish/completions/evald.fish",
+};
+
+/** Adds `completion`: prints a completion script, made from the commands of `program`. */
+export function addCompletion(program: Command): void {
+  program
+    .command("completion")
+    .addArgument(new Argument("<shell>", "Shell").choices(shells))
+    .description("Print a completion script for bash, zsh or fish")
+    .addHelpText(
+      "after",
+      `\nTo set it up:\n  ${Object.values(setUp).join("\n  ")}\n\nExample:\n  evald completion bash`,
+    )
+    .action((shell: Shell) => print(scripts[shell](toPlaces(program)).trimEnd()));
+}
+
+type Word = { word: string; description: string };
+type Choice = Word & { takesValue: boolean; choices: string[] };
+/** What may follow a command: `path` is its name without the program's, `""` for the program itself. */
+type PlaceOfTree = { path: string; commands: Word[]; options: Choice[]; choices: string[] };
+
+/** Every command with what may follow it, the program first. */
+function toPlaces(command: Command, path = "", inherited: readonly Option[] = []): PlaceOfTree[] {
+  const help = command.createHelp();
+  const options = [...help.visibleOptions(command), ...inherited];
+  const below = command.commands.filter((each) => each.name() !== "help");
+  return [
+    {
+      path,
+      commands: below.map((each) => ({ word: each.name(), description: each.description() })),
+      options: options.flatMap((each) =>
+        each.long
+          ? [
+              {
+                word: each.long,
+                description: each.description,
+                takesValue: each.required || each.optional,
+                choices: [...(each.argChoices ?? [])],
+              },
+            ]
+          : [],
+      ),
+      choices: command.registeredArguments.flatMap((each) => each.argChoices ?? []),
+    },
+    ...below.flatMap((each) =>
+      toPlaces(each, `${path} ${each.name()}`.trim(), path === "" ? command.options : inherited).map((place) => ({
+        ...place,
+        options: place.options.filter(({ word }, i, all) => all.findIndex((other) => other.word === word) === i),
+      })),
+    ),
+  ];
+}
+
+/** A text in single quotes. */
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The part of bash and zsh scripts that finds the command: sets `at` to its path. */
+const findCommand = (places: PlaceOfTree[], words: string): string => `  local at="" word
+  for word in ${words}; do
+    case "$at $word" in
+      ${places
+        .filter(({ path }) => path !== "")
+        .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
+        .join(" | ")}) at="\${at:+$at }$word" ;;
+    esac
+  done`;
+
+/** The values after an option, as branches of a case statement over the command and the option. */
+const values = (places: PlaceOfTree[], answer: (choices: string[]) => string): string =>
+  places
+    .flatMap(({ path, options }) =>
+      options
+        .filter(({ takesValue }) => takesValue)
+        .map(({ word, choices }) => `    ${quote(`${path} ${word}`)}) ${answer(choices)}; return ;;`),
+    )
+    .join("\n");
+
+/** The names of options after a dash, otherwise of commands and values: a case statement over the command and the current word. */
+const names = (places: PlaceOfTree[], toNames: (words: Word[]) => string): string => `  case "$at:$current" in
+${places
+  .flatMap(({ path, commands, options, choices }) => {
+    const others = [...commands, ...choices.map((word) => ({ word, description: "" }))];
+    return [
+      `    ${quote(`${path}:-`)}*) names=${toNames(options)} ;;`,
+      `    ${quote(`${path}:`)}*) names=${toNames(others)} ;;`,
+    ];
+  })
+  .join("\n")}
+  esac`;
+
+const scripts: Record<Shell, (places: PlaceOfTree[]) => string> = {
+  bash: (places) => `# bash completion of evald
+_evald() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD - 1]}" names=""
+${findCommand(places, `"\${COMP_WORDS[@]:1:COMP_CWORD-1}"`)}
+  case "$at $previous" in
+${values(places, (choices) => (choices.length === 0 ? "COMPREPLY=()" : `COMPREPLY=($(compgen -W ${quote(choices.join(" "))} -- "$current"))`))}
+  esac
+${names(places, (words) => quote(words.map(({ word }) => word).join(" ")))}
+  COMPREPLY=($(compgen -W "$names" -- "$current"))
+}
+complete -o default -F _evald evald
+`,
+  zsh: (places) => `#compdef evald
+# zsh completion of evald
+_evald() {
+  local current="\${words[CURRENT]}" previous="\${words[CURRENT - 1]}"
+  local -a names
+${findCommand(places, `"\${(@)words[2,CURRENT-1]}"`)}
+  case "$at $previous" in
+${values(places, (choices) => (choices.length === 0 ? "_files" : `names=(${choices.map(quote).join(" ")}); _describe value names`))}
+  esac
+${names(places, (words) => `(${words.map(described).join(" ")})`)}
+  if (( \${#names} )); then _describe command names; else _files; fi
+}
+compdef _evald evald
+`,
+  fish: (places) => `# fish completion of evald
+function __evald_at
+${findCommandInFish(places)}
+  test "$at" = "$argv[1]"
+end
+complete -c evald -f
+${places
+  .flatMap(({ path, commands, options, choices }) => {
+    const when = `complete -c evald -n ${quote(`__evald_at ${quote(path)}`)}`;
+    return [
+      ...commands.map(({ word, description }) => `${when} -a ${word} -d ${quote(description)}`),
+      ...(choices.length > 0 ? [`${when} -a ${quote(choices.join(" "))}`] : []),
+      ...(path !== "" && commands.length === 0 && choices.length === 0 ? [`${when} -F`] : []),
+      ...options.map(({ word, description, takesValue, choices: of }) => {
+        const value = of.length > 0 ? ` -x -a ${quote(of.join(" "))}` : takesValue ? " -r" : "";
+        return `${when} -l ${word.slice(2)}${value} -d ${quote(description)}`;
+      }),
+    ];
+  })
+  .join("\n")}
+`,
+};
+
+/** A word with its description, as \`_describe\` reads it. */
+const described = ({ word, description }: Word): string =>
+  quote(description === "" ? word : `${word}:${description.replaceAll(":", "\\:")}`);
+
+const findCommandInFish = (places: PlaceOfTree[]): string => `  set -l at ""
+  for word in (commandline -opc)[2..]
+    switch "$at $word"
+      case ${places
+        .filter(({ path }) => path !== "")
+        .map(({ path }) => quote(path.includes(" ") ? path : ` ${path}`))
+        .join(" ")}
+        set at (string trim "$at $word")
+    end
+  end`;

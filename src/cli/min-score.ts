@@ -1,0 +1,38 @@
+import { type Command, Option } from "commander";
+import type { Scope } from "../grading/grade.ts";
+import { scopes } from "../grading/kinds.ts";
+import { scoreSummary } from "../reports/labels.ts";
+import type { RunReport } from "../reports/schema.ts";
+import { exits, sayError, score } from "./terminal.ts";
+
+/** A minimum score, and the scope that it applies to. */
+export type MinScore = { minScore?: number; scope: Scope };
+
+/** Adds the options of a minimum score. */
+export const addMinScore = (command: Command): Command =>
+  command
+    .option("--min-score <n>", "Exit with 1 if the score is lower, and with 3 if it has another scope", score)
+    .addOption(
+      new Option("--scope <scope>", "Scope of the score that --min-score checks").choices(scopes).default("goal"),
+    );
+
+type Scored = Pick<RunReport, "score" | "grade" | "scope" | "coverage" | "nullNotice">;
+
+/** The exit code: passed from the minimum up or without one, failed below it, error if there is no score of this scope. */
+export function checkMinScore(report: Scored, { minScore, scope }: MinScore): number {
+  if (minScore === undefined) return exits.passed;
+  const { score: found, nullNotice } = report;
+  if (found === null) {
+    sayError(`No score: ${nullNotice}`);
+    return exits.error;
+  }
+  if (report.scope !== scope) {
+    sayError(
+      `Cannot check --min-score: it applies to scores of scope ${scope}, and this report has scope ${report.scope} (${scoreSummary(report)}). Pass --scope ${report.scope} to accept it.`,
+    );
+    return exits.error;
+  }
+  if (found >= minScore) return exits.passed;
+  sayError(`The score ${found} is below the minimum of ${minScore}.`);
+  return exits.failed;
+}

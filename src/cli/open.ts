@@ -1,0 +1,62 @@
+import type { Command } from "commander";
+import type { Config } from "../config/config.ts";
+import { AppError, unavailable } from "../errors.ts";
+import { type Api, findPromptId, isId } from "./api.ts";
+import { addPlace, type Place, toBase, toServiceUrl, type UseApi } from "./connection.ts";
+import { findRunning } from "./running.ts";
+import { print, say } from "./terminal.ts";
+
+type Parts = { configOf: () => Config; env: Record<string, string | undefined>; hasData: () => boolean };
+
+/** Adds `open`: opens a page of the service in the browser. */
+export function addOpen(program: Command, parts: Parts, useApi: UseApi): void {
+  const command = program
+    .command("open [what]")
+    .description("Open the service, or a report, run, gate or prompt, in the browser, and print the URL to stdout")
+    .option("--print", "Only print the URL")
+    .option("--json", "Print the URL as JSON");
+  addPlace(command)
+    .addHelpText("after", "\nExamples:\n  evald open\n  evald open first-query-7f3a91c2")
+    .action(async (what: string | undefined, options: Place & { print?: boolean; json?: boolean }) => {
+      const { print: printsOnly, json, ...place } = options;
+      const config = parts.configOf();
+      const url = toServiceUrl(place, parts);
+      const base = url === null ? findRunning(config.dataDir) : toBase(url);
+      if (base === null)
+        throw unavailable("No service is running on the data directory. Start it with evald serve, or pass --url.");
+      const path = what === undefined ? "/" : await useApi(place, (api) => findPath(api, what));
+      const page = base + path;
+      print(json ? JSON.stringify({ url: page }) : page);
+      if (!printsOnly && !show(page)) say("No browser was found. Open the URL yourself.");
+    });
+}
+
+/** The path of the page with this slug, ID or title. Throws bad_request. */
+async function findPath(api: Api, what: string): Promise<string> {
+  const pages: [path: string, get: (id: string) => Promise<unknown>][] = [
+    ["runs", api.getRun],
+    ["gates", api.getGate],
+    ["prompts", api.getPrompt],
+  ];
+  for (const [path, get] of isId(what) ? pages : [["reports", api.getReport] as const])
+    if (await exists(() => get(what))) return `/${path}/${encodeURIComponent(what)}`;
+  return `/prompts/${await findPromptId(api, what, { archived: true })}`;
+}
+
+async function exists(get: () => Promise<unknown>): Promise<boolean> {
+  try {
+    await get();
+    return true;
+  } catch (error) {
+    if (error instanceof AppError && error.code === "not_found") return false;
+    throw error;
+  }
+}
+
+/** Opens a URL in the default browser; false if there is no program for that. */
+function show(url: string): boolean {
+  const program = process.platform === "darwin" ? "open" : "xdg-open";
+  if (!Bun.which(program, { PATH: process.env.PATH ?? "" })) return false;
+  Bun.spawn([program, url], { stdin: "ignore", stdout: "ignore", stderr: "ignore" }).unref();
+  return true;
+}

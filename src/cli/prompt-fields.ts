@@ -1,0 +1,115 @@
+import { Value } from "@sinclair/typebox/value";
+import { type Command, InvalidArgumentError } from "commander";
+import { Limits, limitNames } from "../config/limits.ts";
+import type { PromptAgent, SuccessBar } from "../db/tables.ts";
+import { badRequest } from "../errors.ts";
+import { untestedScopes } from "../prompts/schema.ts";
+import { invalidInput } from "../schema.ts";
+import { wholeNumber } from "./terminal.ts";
+
+/** The options for the fields of a prompt. */
+export type FieldOptions = {
+  text?: string;
+  title?: string;
+  goal?: string;
+  wording?: string[];
+  provider?: string;
+  startUrl?: string[];
+  agent?: PromptAgent[];
+  model?: string;
+  frequency?: string;
+  runs?: number;
+  limit?: Limits;
+  tag?: string[];
+  workerLabel?: string[];
+  successBar?: SuccessBar;
+  supersede?: boolean;
+  resultsPage?: boolean;
+};
+
+const added = (value: string, previous: string[] = []): string[] => [...previous, value];
+
+/** Adds the options for the fields of a prompt. */
+export const addFields = (command: Command): Command =>
+  command
+    .option("--title <title>", "Title shown in lists and reports")
+    .option("--goal <goal>", "What must be true when the agent is done")
+    .option(
+      "--wording <text>",
+      "Another wording of the goal (repeatable). The explorer compares what each wording finds",
+      added,
+    )
+    .option("--provider <id>", "ID of the provider under test; list IDs with evald provider list")
+    .option("--start-url <url>", "Start URL (repeatable)", added)
+    .option("--tag <tag>", "Tag to group prompts by (repeatable)", added)
+    .option("--worker-label <label>", "Label that workers must have to run it (repeatable)", added)
+    .option(
+      "--agent <id[=model]>",
+      "Agent, such as codex or codex=openai/gpt-5; list coding agents with evald agent list. Repeat it to evaluate several",
+      toAgents,
+    )
+    .option("--model <id>", "Model of the agent, such as openai/gpt-5; for several agents, use --agent ID=MODEL")
+    .option("--frequency <when>", "Schedule: hourly, daily, weekly, monthly or a five-field cron expression")
+    .option("--runs <n>", "Runs per evaluation", wholeNumber(1, 50))
+    .option("--limit <name=number>", `Run limit (repeatable): ${limitNames.join(", ")}`, toLimits)
+    .option(
+      "--success-bar <scope=score>",
+      `Score with which a run succeeds whose goal was not tested: ${untestedScopes.join(" or ")}, such as docs_only=80`,
+      toSuccessBar,
+    )
+    .option("--supersede", "Let a run over the API supersede unfinished runs of the same preview")
+    .option("--no-supersede", "Let it supersede them only on request (default)")
+    .option("--results-page", "List the prompt on the public results page of the organization")
+    .option("--no-results-page", "Don't list it there (default)");
+
+/** The fields of a prompt that were given. Throws bad_request. */
+export const toFields = (given: FieldOptions) => ({
+  title: given.title,
+  endGoal: given.goal,
+  wordings: given.wording,
+  targetProviderId: given.provider,
+  additionalUrls: given.startUrl?.map((url) => ({ url })),
+  ...agentsOf(given.agent, given.model),
+  frequency: given.frequency,
+  runsPerEval: given.runs,
+  limits: given.limit,
+  tags: given.tag,
+  workerLabels: given.workerLabel,
+  successBar: given.successBar,
+  supersedesByDefault: given.supersede,
+  isOnResultsPage: given.resultsPage,
+});
+
+/** Parses `codex=openai/gpt-5` and adds it to the agents given before. */
+function toAgents(text: string, previous: PromptAgent[] = []): PromptAgent[] {
+  const [agent = "", ...model] = text.split("=");
+  if (agent === "") throw new InvalidArgumentError("Must be ID or ID=MODEL, such as codex=openai/gpt-5.");
+  return [...previous, { agent, model: model.join("=") || null }];
+}
+
+function agentsOf(agents: PromptAgent[] = [], model: string | undefined) {
+  const [first] = agents;
+  if (agents.length < 2) return { agent: first?.agent, model: model ?? first?.model };
+  if (model !== undefined) throw badRequest("--model applies to one agent. With several, use --agent ID=MODEL.");
+  return { agents };
+}
+
+/** Parses `docs_only=80`. */
+function toSuccessBar(text: string): SuccessBar {
+  const [, name = "", score = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  const scope = untestedScopes.find((each) => each === name);
+  if (!scope || Number(score) > 100)
+    throw new InvalidArgumentError(`Must be SCOPE=SCORE, such as docs_only=80. Scopes: ${untestedScopes.join(", ")}.`);
+  return { scope, minScore: Number(score) };
+}
+
+/** Parses `toolCalls=80` and adds it to the limits given before. */
+function toLimits(text: string, previous: Limits = {}): Limits {
+  const [, name = "", number = ""] = /^(\w+)=(\d+(?:\.\d+)?)$/.exec(text) ?? [];
+  if (!limitNames.some((known) => known === name))
+    throw new InvalidArgumentError(`Must be NAME=NUMBER, such as toolCalls=80. Limits: ${limitNames.join(", ")}.`);
+  const limits = { ...previous, [name]: Number(number) };
+  const error = Value.Errors(Limits, limits).First();
+  if (error) throw new InvalidArgumentError(`${name} ${invalidInput(error, "limit").problem}.`);
+  return limits;
+}

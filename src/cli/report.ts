@@ -1,0 +1,21 @@
+import type { Command } from "commander";
+import { reportMarkdown } from "../reports/markdown.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { print } from "./terminal.ts";
+
+/** Adds `report`: prints a report. */
+export function addReport(program: Command, useApi: UseApi): void {
+  const command = program
+    .command("report <slug>")
+    .description("Print a report as Markdown")
+    .option("--json", "Print the report as JSON");
+  addPlace(command)
+    .addHelpText("after", "\nExample:\n  evald report first-query-7f3a91c2")
+    .action(
+      async (slug: string, { json, ...place }: Place & { json?: boolean }) =>
+        await useApi(place, async (api) => {
+          const report = await api.getReport(slug);
+          print(json ? JSON.stringify(report, null, 2) : reportMarkdown(report).trimEnd());
+        }),
+    );
+}

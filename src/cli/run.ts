@@ -1,0 +1,88 @@
+import type { Command } from "commander";
+import { reportMarkdown } from "../reports/markdown.ts";
+import type { Run } from "../runs/schema.ts";
+import { type Api, findPromptId } from "./api.ts";
+import { addPlace, type Place, type UseApi } from "./connection.ts";
+import { addMinScore, checkMinScore, type MinScore } from "./min-score.ts";
+import { exits, pair, print, say, sayError } from "./terminal.ts";
+
+type RunOptions = Place &
+  MinScore & {
+    urlMap?: Record<string, string>;
+    arg?: Record<string, string>;
+    agent?: string;
+    model?: string;
+    supersede?: boolean;
+    wait?: boolean;
+    json?: boolean;
+  };
+
+/** Adds `run`: runs a prompt, and with `--wait` follows it to its report. */
+export function addRun(program: Command, useApi: UseApi): void {
+  const command = program
+    .command("run <prompt>")
+    .description("Run a prompt, by ID or title, and print the run ID to stdout; with --wait, print the report instead")
+    .option("--url-map <host=url>", "Host to replace with a preview URL (repeatable)", pair)
+    .option("--arg <name=value>", "Value of a template variable (repeatable)", pair)
+    .option("--agent <id>", "Agent to use instead of the prompt's")
+    .option("--model <id>", "Model to use instead of the prompt's")
+    .option("--supersede", "End unfinished runs of this prompt whose --url-map replaces the same hosts")
+    .option("--wait", "Wait for the report and print it");
+  addPlace(addMinScore(command))
+    .option("--json", "Print the runs as JSON")
+    .addHelpText(
+      "after",
+      '\n--min-score implies --wait.\n\nExit codes: 0 accepted or passed, 1 below --min-score, 2 usage error, 3 no verdict (the run failed, or the server could not be reached).\n\nExamples:\n  evald run "First query"\n  evald run "First query" --url-map docs.acme.example=https://preview-42.acme.example --min-score 80 --url https://evals.acme.example',
+    )
+    .action(async (prompt: string, options: RunOptions) => {
+      process.exitCode = await run(useApi, prompt, options);
+    });
+}
+
+async function run(useApi: UseApi, prompt: string, options: RunOptions): Promise<number> {
+  const { url, org, urlMap = {}, arg: templateArgs, agent, model, supersede, json, minScore } = options;
+  const waits = options.wait || minScore !== undefined;
+  const work = async (api: Api): Promise<number> => {
+    const promptId = await findPromptId(api, prompt);
+    const accepted = await api.runPrompt(promptId, { urlMap, templateArgs, agent, model, supersede });
+    const runIds = accepted.runs?.map(({ runId }) => runId) ?? [accepted.runId];
+    const runs: Run[] = [];
+    for (const runId of runIds) {
+      const started = await api.getRun(runId);
+      say(`Run ${runId}: ${started.runUrl}`);
+      runs.push(started);
+    }
+    if (waits) for (const [i, runId] of runIds.entries()) runs[i] = await untilEnded(api, runId);
+    if (json) print(JSON.stringify({ runs }, null, 2));
+    else for (const each of runs) print(waits ? await toText(api, each) : each.runId);
+    return waits ? worst(runs.map((each) => check(each, options))) : exits.passed;
+  };
+  return await useApi({ url, org }, work, waits ? { execute: { allowUrls: Object.values(urlMap) } } : {});
+}
+
+/** Polls a run until it has ended, and says when its status changes. */
+async function untilEnded(api: Api, runId: string): Promise<Run> {
+  let previous = "";
+  for (;;) {
+    const run = await api.getRun(runId);
+    const state = run.waitingFor ? `waiting for a ${run.waitingFor.what}` : run.status;
+    if (state !== previous) say(`Run ${runId}: ${state}`);
+    previous = state;
+    if (run.completedAt !== null) return run;
+    await Bun.sleep(500);
+  }
+}
+
+const toText = async (api: Api, { runId, report }: Run): Promise<string> =>
+  report === null ? runId : reportMarkdown(await api.getReport(report.slug));
+
+function check({ runId, status, report, failureReason }: Run, bar: MinScore): number {
+  if (report !== null) return checkMinScore(report, bar);
+  sayError(`Run ${runId}: ${failureReason ?? status}`);
+  return exits.error;
+}
+
+/** One run below the minimum decides, then one without a result. */
+function worst(codes: number[]): number {
+  return codes.find((code) => code === exits.failed) ?? codes.find((code) => code !== exits.passed) ?? exits.passed;
+}

@@ -1,0 +1,13 @@
+import { serveOrders, threadData } from "../jobs/thread.ts";
+
+/** A thread of the service: grades sessions or writes exports, as it was started. */
+export async function runThread(): Promise<void> {
+  const data = threadData<{ work: "grade"; file: string } | { work: "export"; file: string; baseUrl: string }>();
+  if (data.work === "grade") {
+    const { createGradingAnswers } = await import("../reports/grader.ts");
+    serveOrders(() => createGradingAnswers(data.file));
+  } else {
+    const { createExportAnswers } = await import("../exchange/export-thread.ts");
+    serveOrders(() => createExportAnswers(data, Date.now));
+  }
+}

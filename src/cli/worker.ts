@@ -1,0 +1,89 @@
+import type { Command } from "commander";
+import { version } from "../../package.json" with { type: "json" };
+import type { Config } from "../config/config.ts";
+import { redisSecrets } from "../config/worker-settings.ts";
+import { ConfigError } from "../errors.ts";
+import { createLog, flushed } from "../log.ts";
+import { createLocalPlace } from "../places/local.ts";
+import type { ServeParts } from "./serve.ts";
+import { say } from "./terminal.ts";
+
+type Options = { redis?: string; gateway?: string; slots?: string; labels?: string };
+
+/** Adds `worker`: runs agents for a service on another machine until SIGTERM or SIGINT. */
+export function addWorker(
+  program: Command,
+  configOf: (settings: Record<string, string>) => Config,
+  parts: ServeParts,
+): void {
+  program
+    .command("worker")
+    .description("Run agents for a service on another machine")
+    .option("--redis <url>", "Redis of the service (default: EVALD_REDIS_URL)")
+    .option("--gateway <url>", "Model gateway of the service (default: EVALD_GATEWAY_URL)")
+    .option("--labels <list>", "Labels that prompts can require, such as gpu,eu (default: EVALD_WORKER_LABELS)")
+    .option("--slots <number>", "Maximum concurrent sessions (default: EVALD_CONCURRENCY)")
+    .addHelpText(
+      "after",
+      "\nExample:\n  evald worker --redis rediss://:PASSWORD@redis.example.com:6379 --gateway https://evald.example.com/gateway",
+    )
+    .action(({ redis, gateway, slots, labels }: Options) =>
+      runWorker(
+        configOf({
+          ...(redis !== undefined && { EVALD_REDIS_URL: redis }),
+          ...(gateway !== undefined && { EVALD_GATEWAY_URL: gateway }),
+          ...(slots !== undefined && { EVALD_CONCURRENCY: slots }),
+          ...(labels !== undefined && { EVALD_WORKER_LABELS: labels }),
+        }),
+        parts,
+      ),
+    );
+}
+
+async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts): Promise<void> {
+  const { concurrency: slots, egressAllow: operatorHosts } = config;
+  const { redisUrl: url, gatewayUrl, labels } = config.workers;
+  if (url === null) throw new ConfigError("No Redis server is given. Set EVALD_REDIS_URL or use --redis.");
+  if (gatewayUrl === null)
+    throw new ConfigError(
+      "No model gateway is given. Set EVALD_GATEWAY_URL, or use --gateway, to the public URL of the service with /gateway.",
+    );
+  // Loaded only here: no other command needs Redis.
+  const { openWorker } = await import("../places/worker.ts");
+  const log = createLog(config, redisSecrets(config.workers));
+  const now = Date.now;
+  const place = createLocalPlace({ agents, now, folder: null, operatorHosts });
+  await place.sweep();
+  // What the first session would wait for.
+  standby?.start(place.openSocket);
+  place.prepare();
+  const newId = () => crypto.randomUUID();
+  const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, place, log, newId, goneMs });
+  let stopping = false;
+  const stop = async (drainMs: number, code: number) => {
+    // A second signal stops at once.
+    if (stopping) process.exit(130);
+    stopping = true;
+    await worker.stop(drainMs);
+    standby?.stop();
+    await place.close();
+    await flushed(log);
+    process.exit(code);
+  };
+  process.on("SIGTERM", () => stop(config.drainMs, 0));
+  process.on("SIGINT", () => stop(config.drainMs, 0));
+  worker.drained.then(async () => {
+    say("drained by the service: finishing the active sessions");
+    await worker.drain();
+    if (!stopping) await stop(0, 0);
+  });
+  worker.removed.then(() => {
+    say("removed by the service");
+    if (!stopping) stop(0, 0);
+  });
+  worker.refused.catch((error: Error) => {
+    say(`error: ${error.message}`);
+    stop(0, 2);
+  });
+  say(`worker ${worker.id} is waiting for sessions`);
+}

@@ -1,0 +1,125 @@
+import type { Changes, Statement } from "bun:sqlite";
+import { Column, getTableName, is, Param, Placeholder, type SQL, sql } from "drizzle-orm";
+
+/** Values of the placeholders of a query, by name. */
+type Values = Record<string, unknown>;
+
+type Methods = {
+  run(values?: Values): unknown;
+  all(values?: Values): unknown;
+  get(values?: Values): unknown;
+};
+
+/** What Drizzle knows about a prepared query. */
+type Prepared = {
+  stmt: Statement;
+  query: { params: unknown[] };
+  /** Missing for writes without `returning`. */
+  fields?: Field[];
+  /** Tables by name: false for those of a left join, which may have no row. */
+  joinsNotNullableMap?: Record<string, boolean>;
+};
+
+type Decoder = { mapFromDriverValue(value: unknown): unknown };
+type Field = { path: string[]; field: Column | { decoder: Decoder } | { sql: { decoder: Decoder } } };
+
+/**
+ * A prepared statement, built when it is first used. A service has hundreds, of which most processes use a few, and building them all
+ * would take longer than the rest of its start. It returns what Drizzle returns, but is compiled once: Drizzle looks at the types of
+ * parameters and fields each time, which takes longer than SQLite itself.
+ */
+export function prepared<T extends Methods>(query: { prepare(): T }): Pick<T, keyof Methods> {
+  let made: ReturnType<typeof compile> | undefined;
+  const statement = () => (made ??= compile(query.prepare() as unknown as Prepared));
+  const methods: Methods = {
+    run: (values) => statement().run(values),
+    all: (values) => statement().all(values),
+    get: (values) => statement().get(values),
+  };
+  return methods as Pick<T, keyof Methods>;
+}
+
+function compile({ stmt, query, fields, joinsNotNullableMap }: Prepared) {
+  const inputs = query.params.map(toInput);
+  const read = fields && toReader(fields, joinsNotNullableMap ?? {});
+  const bind = (values: Values = {}) => inputs.map((input) => input(values)) as never[];
+  return {
+    run: (values?: Values): Changes => stmt.run(...bind(values)),
+    all: (values?: Values): unknown[] => (read ? stmt.values(...bind(values)).map(read) : stmt.all(...bind(values))),
+    get(values?: Values): unknown {
+      const row = stmt.values(...bind(values))[0];
+      return row && read ? read(row) : row;
+    },
+  };
+}
+
+/** A parameter as a function of the values of placeholders. */
+function toInput(param: unknown): (values: Values) => unknown {
+  if (is(param, Placeholder)) return toValue(param.name);
+  if (!is(param, Param) || !is(param.value, Placeholder)) return () => param;
+  const { encoder } = param;
+  const value = toValue(param.value.name);
+  return (values) => encoder.mapToDriverValue(value(values));
+}
+
+const toValue = (name: string) => (values: Values) => {
+  if (!(name in values)) throw new Error(`the placeholder ${name} has no value`);
+  return values[name];
+};
+
+type Row = Record<string, unknown>;
+type Cell = { name: string; at: number; decode: ((value: unknown) => unknown) | null };
+/** A nested object. `mayLack`: it is null if its first field is. */
+type Group = { name: string; cells: Cell[]; mayLack: boolean };
+
+/** Reads rows into objects of the selected shape. `tables`: as in `Prepared`. */
+function toReader(fields: Field[], tables: Record<string, boolean>): (values: unknown[]) => Row {
+  const shape: (Cell | Group)[] = [];
+  for (const [at, { path, field }] of fields.entries()) {
+    const [name, inner, ...deeper] = path as [string, ...string[]];
+    if (deeper.length > 0) throw new Error(`the selected field ${path.join(".")} is nested too deep`);
+    const decode = toDecode(field);
+    if (inner === undefined) shape.push({ name, at, decode });
+    else {
+      const last = shape.at(-1);
+      const cell = { name: inner, at, decode };
+      if (last && "cells" in last && last.name === name) last.cells.push(cell);
+      else
+        shape.push({ name, cells: [cell], mayLack: is(field, Column) && tables[getTableName(field.table)] === false });
+    }
+  }
+  return (values) => {
+    const row: Row = {};
+    for (const part of shape) row[part.name] = "cells" in part ? readGroup(part, values) : readCell(part, values);
+    return row;
+  };
+}
+
+function readGroup({ cells, mayLack }: Group, values: unknown[]): Row | null {
+  if (mayLack && values[(cells[0] as Cell).at] === null) return null;
+  const row: Row = {};
+  for (const cell of cells) row[cell.name] = readCell(cell, values);
+  return row;
+}
+
+function readCell({ at, decode }: Cell, values: unknown[]): unknown {
+  const value = values[at];
+  return decode === null || value === null ? value : decode(value);
+}
+
+/** null: the value is used as it is. */
+function toDecode(field: Field["field"]): Cell["decode"] {
+  const decoder: Decoder = is(field, Column) ? field : "sql" in field ? field.sql.decoder : field.decoder;
+  if (is(decoder, Column) && decoder.mapFromDriverValue === Column.prototype.mapFromDriverValue) return null;
+  return (value) => decoder.mapFromDriverValue(value);
+}
+
+/**
+ * A parameter of a prepared query that joins tables or has a limit. SQLite considers the values of plain parameters there, so it plans the
+ * query again whenever they change, which takes longer than most queries.
+ */
+export const bound = (name: string): SQL & Placeholder =>
+  sql`(select ${sql.placeholder(name)})` as SQL as SQL & Placeholder;
+
+/** A number in the text of such a query: Drizzle makes a parameter of a plain one. */
+export const literal = (value: number): SQL & Placeholder => sql.raw(String(value)) as SQL as SQL & Placeholder;

@@ -1,0 +1,56 @@
+import type { Database } from "bun:sqlite";
+import { isBusy } from "./fault.ts";
+
+type Db = { $client: Database };
+
+/** How long a write waits for another process that is writing, in milliseconds. */
+export const maxWaitMs = 5_000;
+const retryMs = 20;
+/** How long this thread may be blocked at a time: a few tries, for a writer that often writes for a moment. */
+const blockMs = 10;
+
+/** Runs transactions that throw SQLITE_BUSY after 10 milliseconds, instead of blocking this thread while another process is writing. */
+export function withoutWaiting<T>({ $client }: Db, work: () => T): T {
+  $client.query(`pragma busy_timeout = ${blockMs}`).run();
+  try {
+    return work();
+  } finally {
+    $client.query(`pragma busy_timeout = ${maxWaitMs}`).run();
+  }
+}
+
+/** Whether another process is writing at this moment. */
+export function isLocked(db: Db): boolean {
+  const client = db.$client;
+  if (client.inTransaction) return false;
+  try {
+    withoutWaiting(db, () => client.query("begin immediate").run());
+    client.query("rollback").run();
+    return false;
+  } catch (error) {
+    // A full or failing disk: the write itself reports it.
+    return isBusy(error);
+  }
+}
+
+const waits = new WeakMap<Database, Promise<boolean>>();
+
+/** Resolves with true when no other process is writing, with false after 5 seconds. In the meantime, this thread does other work. */
+export function untilUnlocked(db: Db): Promise<boolean> {
+  const known = waits.get(db.$client);
+  if (known) return known;
+  if (!isLocked(db)) return Promise.resolve(true);
+  const wait = async () => {
+    const began = performance.now();
+    let isFree = false;
+    while (!isFree && performance.now() - began < maxWaitMs) {
+      await Bun.sleep(retryMs);
+      isFree = !isLocked(db);
+    }
+    waits.delete(db.$client);
+    return isFree;
+  };
+  const waiting = wait();
+  waits.set(db.$client, waiting);
+  return waiting;
+}

@@ -1,0 +1,121 @@
+import { openReader } from "../db/open.ts";
+import type { Deps } from "../deps.ts";
+import { createField } from "../field/field.ts";
+import { createDismissals } from "../friction/dismissals.ts";
+import { createFriction } from "../friction/friction.ts";
+import { createThread } from "../jobs/thread.ts";
+import { createBaselines } from "../reports/baseline.ts";
+import { reportMarkdown } from "../reports/markdown.ts";
+import { createReports } from "../reports/reports.ts";
+import { nextTurn } from "../turns.ts";
+import { createExportWriter, type ExportOrder, type WriteExport } from "./writer.ts";
+
+/** Size of a piece of a file, and the time after which a smaller one is returned. */
+const piece = { chars: 256 * 1024, ms: 100 };
+/** The same in the service's own thread: other requests have their turn in between. */
+const ownPiece = { chars: 64 * 1024, ms: 10 };
+/** A piece takes milliseconds; one with a large archive takes longer. */
+const timeoutMs = 120_000;
+
+type Step = { id: number; order?: ExportOrder; isClosed?: true };
+type Data = { work: "export"; file: string; baseUrl: string };
+
+/** A file that is read piece by piece: `next` resolves to null at its end, and `close` stops it early. */
+export type ExportPieces = { next(): Promise<Uint8Array | null>; close(): void };
+
+/**
+ * Exports in one thread with a database connection of its own, so that no export delays a request. Exports that are read at the same time take
+ * turns. A piece is made when the last one was taken, so a slow reader uses no memory. `program`: the file that the thread starts with; null:
+ * exports in the caller's thread.
+ */
+export function createExportStreams(
+  { db, baseUrl }: Pick<Deps, "db" | "baseUrl">,
+  { program, write }: { program: string | null; write: WriteExport },
+) {
+  const open = new Set<number>();
+  let lastId = 0;
+  let thread: ReturnType<typeof createThread<Step, Uint8Array | null>> | null = null;
+
+  function start(file: string) {
+    const data: Data = { work: "export", file: db.$client.filename, baseUrl: baseUrl() };
+    return createThread<Step, Uint8Array | null>({
+      ...{ program: file, data, timeoutMs },
+      what: "exporting",
+      isInUse: () => open.size > 0,
+    });
+  }
+
+  function inOwnThread(order: ExportOrder): ExportPieces {
+    const texts = write(order);
+    return {
+      async next() {
+        await nextTurn();
+        return readPiece(texts, ownPiece);
+      },
+      close: () => void texts.return(undefined),
+    };
+  }
+
+  function streamExport(order: ExportOrder): ExportPieces {
+    if (program === null) return inOwnThread(order);
+    thread ??= start(program);
+    const { ask } = thread;
+    const id = ++lastId;
+    let isStarted = false;
+    open.add(id);
+    return {
+      async next() {
+        const step = isStarted ? { id } : { id, order };
+        isStarted = true;
+        const next = await ask(step).catch((error: unknown) => {
+          open.delete(id);
+          throw error;
+        });
+        if (next === null) open.delete(id);
+        return next;
+      },
+      close() {
+        if (open.delete(id) && isStarted) ask({ id, isClosed: true }).catch(() => {});
+      },
+    };
+  }
+
+  return { streamExport, close: async () => thread?.end() };
+}
+
+/** The next part of a file, empty if it takes long to make; null at its end. */
+function readPiece(texts: Iterator<string>, { chars, ms }: typeof piece): Uint8Array | null {
+  let text = "";
+  const startedAt = performance.now();
+  while (text.length < chars && performance.now() - startedAt < ms) {
+    const next = texts.next();
+    if (next.done) return text === "" ? null : new TextEncoder().encode(text);
+    text += next.value;
+  }
+  return new TextEncoder().encode(text);
+}
+
+/** In the thread of exports: how it answers. */
+export function createExportAnswers({ file, baseUrl }: Data, now: () => number): (step: Step) => Uint8Array | null {
+  const deps = { db: openReader(file), now, newId: () => "", baseUrl: () => baseUrl };
+  const friction = createFriction(deps, { ...createDismissals(deps), ...createField(deps) });
+  // Nothing is published here, so nothing is counted or announced.
+  const nothing = { countReport: () => {}, announceReport: () => {} };
+  const reports = createReports(deps, { friction, baselines: createBaselines(deps), ...nothing });
+  const write = createExportWriter(deps, { reports, toMarkdown: reportMarkdown });
+  const open = new Map<number, Generator<string>>();
+
+  return ({ id, order, isClosed }) => {
+    if (order) open.set(id, write(order));
+    const texts = open.get(id);
+    if (!isClosed && !texts) throw new Error("the export was interrupted");
+    let next: Uint8Array | null = null;
+    try {
+      if (isClosed) texts?.return(undefined);
+      else if (texts) next = readPiece(texts, piece);
+    } finally {
+      if (next === null) open.delete(id);
+    }
+    return next;
+  };
+}

@@ -1,0 +1,120 @@
+import { type Static, Type } from "@sinclair/typebox";
+import { and, desc, eq, inArray, isNull } from "drizzle-orm";
+import { tx } from "../db/open.ts";
+import { dismissals, frictionPoints, prompts } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { conflict, notFound } from "../errors.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import { Id, Nullable, Time, toIso } from "../schema.ts";
+
+const print = Type.String({ pattern: "^[0-9a-f]{16}$" });
+
+export const DismissalInput = Type.Object(
+  {
+    fingerprints: Type.Array(print, { minItems: 1, maxItems: 50, description: "Fingerprints of friction points" }),
+    reason: Type.String({ minLength: 1, maxLength: 2000, pattern: "\\S", description: "Why it is not a problem" }),
+  },
+  {
+    title: "DismissalInput",
+    examples: [{ fingerprints: ["5f0c9d1e2b7a4c38"], reason: "The old URL redirects on purpose." }],
+  },
+);
+type DismissalInput = Static<typeof DismissalInput>;
+
+export const Dismissal = Type.Object(
+  {
+    id: Id,
+    fingerprints: Type.Array(Type.String()),
+    title: Type.String({ description: "Title of the first friction point when it was dismissed" }),
+    reason: Type.String(),
+    dismissedBy: Type.String(),
+    createdAt: Time,
+  },
+  { title: "Dismissal", description: "A decision that friction points are not a problem" },
+);
+export type Dismissal = Static<typeof Dismissal>;
+
+/** The dismissal of a friction point or recommended fix. */
+export const Dismissed = Nullable(
+  Type.Pick(Dismissal, ["id", "reason", "dismissedBy", "createdAt"], {
+    title: "Dismissed",
+    description: "null: not dismissed",
+  }),
+);
+
+type Row = typeof dismissals.$inferSelect;
+const toDismissal = ({ id, fingerprints, title, reason, dismissedBy, createdAt }: Row): Dismissal => ({
+  ...{ id, fingerprints, title, reason, dismissedBy },
+  createdAt: toIso(createdAt),
+});
+
+export type Dismissals = ReturnType<typeof createDismissals>;
+
+/** Decisions that friction points are not a problem. They apply to every report of the organization, old and new. */
+export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
+  const activeOf = (org: OrgId) =>
+    db
+      .select()
+      .from(dismissals)
+      .where(and(eq(dismissals.orgId, org), isNull(dismissals.withdrawnAt)))
+      .orderBy(desc(dismissals.id))
+      .all();
+
+  return {
+    /** The active dismissal of each dismissed fingerprint. */
+    activeByFingerprint: (org: OrgId): Map<string, Dismissal> =>
+      new Map(activeOf(org).flatMap((row) => row.fingerprints.map((each) => [each, toDismissal(row)] as const))),
+
+    /** Active dismissals, newest first. */
+    listDismissals(org: OrgId, { limit, offset }: Page): Paged<Dismissal> {
+      const rows = activeOf(org);
+      return { items: rows.slice(offset, offset + limit).map(toDismissal), total: rows.length };
+    },
+
+    /** Throws not_found for an unknown fingerprint, and conflict if all of them are dismissed already. */
+    dismiss(org: OrgId, { fingerprints, reason }: DismissalInput, by: string): Dismissal {
+      return tx(db, (t) => {
+        const wanted = [...new Set(fingerprints)];
+        const ofOrg = t.select({ id: prompts.id }).from(prompts).where(eq(prompts.orgId, org));
+        const own = and(
+          eq(frictionPoints.orgId, org),
+          inArray(frictionPoints.promptId, ofOrg),
+          inArray(frictionPoints.fingerprint, wanted),
+        );
+        const { fingerprint, title } = frictionPoints;
+        const known = t.selectDistinct({ fingerprint, title }).from(frictionPoints).where(own).all();
+        const titles = new Map(known.map((row) => [row.fingerprint, row.title]));
+        const unknown = wanted.find((each) => !titles.has(each));
+        if (unknown) throw notFound(`No friction point has the fingerprint ${unknown}.`);
+        const active = new Set(activeOf(org).flatMap((row) => row.fingerprints));
+        if (wanted.every((each) => active.has(each))) throw conflict("These friction points are already dismissed.");
+        const createdAt = now();
+        const row: Row = {
+          id: newId(createdAt),
+          orgId: org,
+          fingerprints: wanted,
+          title: titles.get(wanted[0] ?? "") ?? "",
+          reason: reason.trim(),
+          dismissedBy: by,
+          createdAt,
+          withdrawnBy: null,
+          withdrawnAt: null,
+        };
+        t.insert(dismissals).values(row).run();
+        return toDismissal(row);
+      });
+    },
+
+    /** Undoes a dismissal; repeating it changes nothing. Throws not_found. */
+    withdraw(org: OrgId, id: string, by: string): Dismissal {
+      const own = and(eq(dismissals.orgId, org), eq(dismissals.id, id));
+      return tx(db, (t) => {
+        const row = t.select().from(dismissals).where(own).get();
+        if (!row) throw notFound(`No dismissal has the ID ${id}.`);
+        if (row.withdrawnAt === null)
+          t.update(dismissals).set({ withdrawnAt: now(), withdrawnBy: by }).where(own).run();
+        return toDismissal(row);
+      });
+    },
+  };
+}

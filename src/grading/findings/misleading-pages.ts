@@ -1,0 +1,101 @@
+import { askedFor } from "../exposure.ts";
+import type { Facts } from "../facts.ts";
+import type { Evidence, EvidenceStep } from "../grade.ts";
+import { type Recovery, triedBy } from "../recoveries.ts";
+import { count, flat, indexOfName, line, lineOrNull, sentence, shortAddress } from "../text.ts";
+import { type Draft, inOrder, noCause, pageName } from "./finding.ts";
+
+type WrongPage = Evidence & { found: string; seq: number };
+
+/** The draft of every error caused by a page, by its recovery; null for the guesses that followed such an error. */
+export function misleadingPages(recoveries: Recovery[], facts: Facts): Map<Recovery, Draft | null> {
+  const wrongs = new Map(recoveries.map((recovery) => [recovery, wrongPage(recovery, facts)]));
+  const drafts = new Map<Recovery, Draft | null>();
+  for (const [recovery, wrong] of wrongs) {
+    if (wrong === null) continue;
+    const guesses = guessesAfter(recovery, recoveries, facts).filter((each) => wrongs.get(each) === null);
+    for (const guess of guesses) drafts.set(guess, null);
+    drafts.set(recovery, wrongDraft(recovery, wrong, guesses, facts));
+  }
+  return drafts;
+}
+
+/** Failed attempts between what the docs say and what worked, with another request or command than both. */
+function guessesAfter({ failure, fix }: Recovery, all: Recovery[], facts: Facts): Recovery[] {
+  if (fix === null) return [];
+  const right = namesOf(fix, facts);
+  return all.filter((each) => {
+    const isLater = each.fix === fix && each.failure.seqs[0]! > failure.seqs[0]!;
+    return isLater && !namesOf(each.call, facts).some((name) => right.includes(name));
+  });
+}
+
+/** The request or command of a call, as it appears in a docs page: the path, or a simple command. */
+function namesOf(call: Recovery["call"], facts: Facts): string[] {
+  if (call === null) return [];
+  const { requests, commands } = triedBy(call, facts);
+  const paths = requests.flatMap(({ url }) => URL.parse(url)?.pathname ?? []).filter((path) => path.length > 3);
+  const lines = commands.map(({ program, verb, targets }) => [program, verb, ...targets].filter(Boolean).join(" "));
+  return [...new Set([...paths, ...lines.filter((each) => each.includes(" "))])];
+}
+
+/** The page that contains what failed but not what worked instead, so it misleads its readers. */
+function wrongPage({ failure, call, fix }: Recovery, facts: Facts): WrongPage | null {
+  const right = namesOf(fix, facts);
+  const wrong = namesOf(call, facts).filter((name) => !right.includes(name));
+  if (wrong.length === 0 || right.length === 0) return null;
+  for (const { seq, tool, output } of facts.results) {
+    if (tool !== "fetch_page" || seq > failure.seqs[0]! || typeof output?.text !== "string") continue;
+    const lines = output.text.split("\n");
+    const at = lines.findIndex((each) => wrong.some((name) => indexOfName(flat(each), name) >= 0));
+    if (at < 0) continue;
+    const found = wrong.find((name) => indexOfName(flat(lines[at]!), name) >= 0)!;
+    const url = typeof output.url === "string" ? output.url : null;
+    const expected =
+      right.find((name) => !wrong.includes(name) && name.startsWith("/") === found.startsWith("/")) ?? null;
+    return { seq, url, line: at + 1, found, expected, text: lineOrNull(lines[at]), steps: [] };
+  }
+  return null;
+}
+
+/** What a call did, for a person: its request, or its command. */
+function stepOf(role: EvidenceStep["role"], call: Recovery["call"], otherwise: number, facts: Facts): EvidenceStep {
+  const http = call && facts.taskRequests.findLast(({ id }) => id === call.id);
+  if (http) {
+    const what = line(`${http.method.toUpperCase()} ${shortAddress(http.url)}`, 200);
+    return { role, event: http.seq, what, status: http.status };
+  }
+  const result = call && facts.results.find(({ id }) => id === call.id);
+  const command = typeof call?.input?.command === "string" ? call.input.command : (call?.tool ?? "");
+  return { role, event: result?.seq ?? call?.seq ?? otherwise, what: line(command, 200), status: null };
+}
+
+/** A page that misleads, with what the agent tried until something worked. */
+function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Recovery[], facts: Facts): Draft {
+  const { failure, fate, call, fix } = recovery;
+  const { url, found, expected } = page;
+  const failures = [failure, ...guesses.map((each) => each.failure)];
+  const steps: EvidenceStep[] = [
+    { role: "read", event: seq, what: url === null ? "" : pageName(facts, url), status: null },
+    stepOf("failed", call, failure.seqs[0]!, facts),
+    ...guesses.map((each) => stepOf("guessed", each.call, each.failure.seqs[0]!, facts)),
+    ...(fix ? [stepOf("worked", fix, fix.seq, facts)] : []),
+  ];
+  const tried = guesses.length === 0 ? "" : ` The agent guessed ${count(guesses.length, "time")} in between.`;
+  return {
+    severity: fate === "notAtAll" ? "high" : "medium",
+    phase: "execution",
+    category: "misleading_docs",
+    owner: "fixes",
+    subject: `wrong ${url} ${found}`,
+    title: `Wrong ${found.includes(" ") ? "command" : "path"} in the docs: ${found}`,
+    description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${tried}`,
+    url,
+    cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
+    events: inOrder([seq, ...failures.flatMap(({ seqs }) => seqs)]),
+    evidence: { ...page, steps },
+    grounds: [url === null ? "run" : askedFor(url)],
+    remedy: [`wrong ${url} ${found}`, expected === null ? `Correct ${found}` : `Replace ${found} with ${expected}`],
+    fix: expected === null ? null : `Replace ${found} with ${expected}.`,
+  };
+}

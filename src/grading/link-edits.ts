@@ -1,0 +1,51 @@
+import type { SessionEvent } from "../agents/agent.ts";
+import { type LinkEdit, linkEdits } from "../agents/link-edits.ts";
+import { numberOr, stringOrNull } from "./goal-found.ts";
+import type { Evidence } from "./grade.ts";
+import { line, lineOrNull, sameAddress } from "./text.ts";
+
+/** The corrections of dead links that the explorer reports, or those that the pages show that a model read. */
+export function linkEditsOf(events: SessionEvent[], isModel: boolean): LinkEdit[] {
+  if (!isModel) return events.flatMap(reportedEdits);
+  const read = events.flatMap((event) => {
+    if (event.type !== "tool_result" || event.tool !== "fetch_page" || !event.ok) return [];
+    const { url, answeredBy, title, text } = event.output ?? {};
+    const address = stringOrNull(answeredBy) ?? stringOrNull(url);
+    if (address === null || !URL.canParse(address) || typeof text !== "string") return [];
+    return [{ url: address, title: stringOrNull(title) ?? "", markdown: text }];
+  });
+  const dead = events.flatMap((event) => {
+    if (event.type !== "http" || event.foundOn === null || !URL.canParse(event.url)) return [];
+    return event.status === 404 || event.status === 410 ? [{ url: event.url, foundOn: event.foundOn }] : [];
+  });
+  return linkEdits(dead, read, []);
+}
+
+function reportedEdits(event: SessionEvent): LinkEdit[] {
+  if (event.type !== "milestone" || event.name !== "dead_links" || !Array.isArray(event.detail.edits)) return [];
+  return event.detail.edits.flatMap((each: Record<string, unknown>): LinkEdit[] => {
+    const [url, target, text, found, expected] = ["url", "target", "text", "found", "expected"].map((name) =>
+      stringOrNull(each?.[name]),
+    );
+    if (!url || !target || !text || !found || !expected) return [];
+    return [{ url, line: numberOr(each.line, 1), target, text, found, expected }];
+  });
+}
+
+/** Where to correct a dead link, and how; null if the session doesn't show it. */
+export function linkEvidence(
+  target: string,
+  page: string | null,
+  { linkEdits }: { linkEdits: LinkEdit[] },
+): Evidence | null {
+  if (page === null) return null;
+  const edit = linkEdits.find(
+    (each) => sameAddress(each.target) === sameAddress(target) && sameAddress(each.url) === sameAddress(page),
+  );
+  if (edit === undefined) return null;
+  const { url, line: at, text, found, expected } = edit;
+  return {
+    ...{ url: line(url, 2000), line: at, found: line(found, 2000), expected: line(expected, 2000) },
+    ...{ text: lineOrNull(text, 1000), steps: [] },
+  };
+}

@@ -1,0 +1,93 @@
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { createCors } from "./cors.ts";
+import { openApiPath } from "./openapi-routes.ts";
+
+const inThread = promisify(gzip);
+/** Smaller responses fit into one packet anyway. */
+const minBytes = 1400;
+
+export const acceptsGzip = ({ headers }: Request): boolean =>
+  headers
+    .get("accept-encoding")
+    ?.split(",")
+    .some((item) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(item)) ?? false;
+
+/** A weak ETag of a text. */
+export const etagOf = (text: string): string => `W/"${Bun.hash(text).toString(36)}"`;
+
+/** Whether the client has the version with this ETag. */
+export const isKnown = ({ headers }: Request, etag: string): boolean =>
+  headers
+    .get("if-none-match")
+    ?.split(",")
+    .some((item) => item.trim() === etag || item.trim() === "*" || `W/${item.trim()}` === etag) ?? false;
+
+const description = "/openapi.json";
+const reports = "/api/v1/reports/";
+
+/** Whether JSON responses at a path, without the base path, have an ETag. */
+export const isTagged = (path: string): boolean =>
+  path === description || path === openApiPath || path.startsWith(reports);
+
+/** The path of a request's URL, as the router reads it. */
+export function pathOf({ url }: Request): string {
+  const start = url.indexOf("/", 11);
+  const end = url.indexOf("?", start);
+  return end < 0 ? url.slice(start) : url.slice(start, end);
+}
+
+/** Whether responses at a path, without the base path, depend on Accept-Encoding. */
+export const isCompressible = (request: Request, path: string): boolean =>
+  request.method === "GET" && (path === description || path.startsWith("/api/"));
+
+/**
+ * Adds CORS headers and compression to responses of the API and openapi.json, and an ETag to reports and openapi.json. Other requests pass
+ * through unchanged.
+ */
+export function createDelivery({ corsOrigins, basePath }: { corsOrigins: readonly string[]; basePath: string }) {
+  const cors = createCors(corsOrigins);
+  const api = `${basePath}/api/`;
+
+  return (request: Request, next: (request: Request) => Response | Promise<Response>): Response | Promise<Response> => {
+    const path = pathOf(request);
+    const isDescription = path === basePath + description;
+    if (!isDescription && !path.startsWith(api)) return next(request);
+    const isGet = request.method === "GET";
+    const mayZip = isGet && acceptsGzip(request);
+    const mayTag = isGet && isTagged(path.slice(basePath.length));
+    const deliver = async () => {
+      const response = await next(request);
+      cors.allow(request, response);
+      if (isDescription) response.headers.set("cache-control", "public, max-age=300, must-revalidate");
+      return compressed(request, response, { mayZip, mayTag });
+    };
+    if (corsOrigins.length === 0 && !mayZip && !mayTag) return next(request);
+    return cors.preflight(request) ?? deliver();
+  };
+}
+
+/**
+ * Compresses a large JSON response in a separate thread with `mayZip`. With `mayTag`, adds an ETag, and returns 304 to a client that has this
+ * version.
+ */
+async function compressed(request: Request, response: Response, may: { mayZip: boolean; mayTag: boolean }) {
+  const { headers, status } = response;
+  if (!headers.get("content-type")?.startsWith("application/json")) return response;
+  const mayZip = may.mayZip && !headers.has("content-encoding");
+  const mayTag = may.mayTag && status === 200;
+  if (!mayZip && !mayTag) return response;
+  const text = await response.text();
+  if (mayTag) {
+    const etag = etagOf(text);
+    headers.set("etag", etag);
+    if (isKnown(request, etag)) {
+      headers.delete("content-type");
+      return new Response(null, { status: 304, headers });
+    }
+  }
+  if (!mayZip || text.length < minBytes) return new Response(text, { status, headers });
+  headers.set("content-encoding", "gzip");
+  headers.delete("content-length");
+  return new Response(await inThread(text), { status, headers });
+}

@@ -1,0 +1,26 @@
+import type { OrgId } from "../deps.ts";
+import { AppError } from "../errors.ts";
+
+/**
+ * Limits how many responses of a kind, such as "event streams", each organization has in progress. The result counts one more, and returns
+ * a function that ends it. It throws rate_limited at the limit.
+ */
+export function limitPerOrg(max: number, kind: string): (org: OrgId) => () => void {
+  const counts = new Map<OrgId, number>();
+  return (org) => {
+    const count = counts.get(org) ?? 0;
+    if (count >= max)
+      throw new AppError("rate_limited", `The organization already has ${max} open ${kind}. Close some.`, {
+        retryAfterSeconds: 60,
+      });
+    counts.set(org, count + 1);
+    let isOpen = true;
+    return () => {
+      if (!isOpen) return;
+      isOpen = false;
+      const left = (counts.get(org) ?? 1) - 1;
+      if (left > 0) counts.set(org, left);
+      else counts.delete(org);
+    };
+  };
+}

@@ -1,0 +1,16 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { operation } from "./operation.ts";
+
+/** Where clients of other services with this API expect the document. */
+export const openApiPath = "/api/openapi";
+
+const OpenApi = Type.Object({}, { additionalProperties: true, description: "An OpenAPI 3.1 document" });
+const described = (operationId: string, summary: string) =>
+  operation("System", operationId, summary, { 200: OpenApi }, { security: [] });
+
+/** The OpenAPI document, without an API key. */
+export const openApiRoutes = (openApi: () => object) =>
+  new Elysia({ name: "openapi" })
+    .get("/openapi.json", openApi, described("openapi", "Get the OpenAPI document"))
+    .get(openApiPath, openApi, described("openapiOfApi", "Get the OpenAPI document (the same as /openapi.json)"));

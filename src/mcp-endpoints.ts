@@ -1,0 +1,85 @@
+import { locked, toAppError } from "./app-error.ts";
+import { type Caller, isReporter } from "./auth/gate.ts";
+import { comparisonTools } from "./comparisons/tools.ts";
+import { untilUnlocked } from "./db/write-lock.ts";
+import { fieldTools } from "./field/tools.ts";
+import type { Endpoint, Surface } from "./mcp/endpoint.ts";
+import type { toSurface } from "./mcp/surface.ts";
+import type { Tool } from "./mcp/tool.ts";
+import { promptTools } from "./prompts/tools.ts";
+import { reportResources } from "./reports/resources.ts";
+import { reportTools } from "./reports/tools.ts";
+import { workPrompts } from "./reports/work-prompts.ts";
+import { runTools } from "./runs/tools.ts";
+import type { Service } from "./service.ts";
+import { trendTools } from "./trends/tools.ts";
+
+/** Every MCP tool. */
+export const toTools = (service: Service): Tool[] => [
+  ...reportTools(service),
+  ...comparisonTools(service.compare),
+  ...trendTools(service),
+  ...promptTools(service.prompts),
+  ...runTools(service),
+];
+
+type Offer = Parameters<typeof toSurface>[0];
+
+/** Everything that is available over MCP. */
+function offerOf(service: Service): Offer {
+  const resources = reportResources(service.reports);
+  return {
+    ...mcpFailures(service),
+    tools: toTools(service),
+    methods: { ...resources.handlers, ...workPrompts({ ...service, resources }) },
+  };
+}
+
+/** What is available over MCP with a key that can only report friction. */
+const reporterOfferOf = (service: Service): Offer => ({
+  ...mcpFailures(service),
+  ...{ tools: fieldTools(service.field), methods: {}, only: { scope: "report_friction", instructions: reporterNote } },
+});
+
+const reporterNote =
+  "Call report_friction when this product or its docs mislead you, fail without a clear error, or make you guess. The maintainers read it.";
+
+function mcpFailures(service: Service): Pick<Offer, "onChange" | "toAppError"> {
+  return {
+    async onChange(tool, { keyId }) {
+      service.deps.log.info({ tool, key: keyId }, "MCP tool called");
+      if (!(await untilUnlocked(service.deps.db))) throw locked();
+    },
+    toAppError(error) {
+      const answer = toAppError(error, service.onError(error), undefined);
+      if (answer.code === "internal") service.deps.log.error({ err: error }, "MCP request failed");
+      return answer;
+    },
+  };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+/** Loaded lazily: the SDKs take longer to load than everything else together, and many services never use MCP. */
+async function loadEndpoint(service: Service, offer: Offer, surface?: Surface): Promise<Endpoint> {
+  const { deps } = service;
+  const [{ createEndpoint }, { toSurface }] = await Promise.all([
+    import("./mcp/endpoint.ts"),
+    import("./mcp/surface.ts"),
+  ]);
+  return createEndpoint(surface ?? toSurface(offer), {
+    ownUrl: deps.baseUrl,
+    origins: deps.config.corsOrigins,
+    onError: (error) => deps.log.debug({ err: error }, "MCP request rejected"),
+  });
+}
+
+/** The MCP endpoint for a kind of key, created when one of them first uses it. `surface`: in place of the usual one. */
+export function createMcpEndpoints(service: Service, surface?: Surface): (caller: Caller) => Promise<Endpoint> {
+  const all = once(() => loadEndpoint(service, offerOf(service), surface));
+  const ofReporters = once(() => loadEndpoint(service, reporterOfferOf(service)));
+  return (caller) => (isReporter(caller) ? ofReporters() : all());
+}

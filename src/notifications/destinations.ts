@@ -1,0 +1,173 @@
+import { and, count, desc, eq, sql } from "drizzle-orm";
+import { type Tx, tx } from "../db/open.ts";
+import { attempts, deliveries, deliveryTries, destinations, type disableReasons, jobs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, conflict, invalidField, notFound } from "../errors.ts";
+import { toIso, toName } from "../schema.ts";
+import type { EventType } from "./events.ts";
+import { checkFields, checkHeaders, checkRecipients, checkUrl } from "./fields.ts";
+import type { Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
+import { createSecrets } from "./secrets.ts";
+import { newSecret } from "./signing.ts";
+
+const maxDestinations = 20;
+/** After a rotation, requests are signed with both secrets for this time. */
+const overlapMs = 24 * 3600_000;
+
+export type DestinationRow = typeof destinations.$inferSelect;
+export type Destinations = ReturnType<typeof createDestinations>;
+
+type Parts = {
+  /** Lowercase email addresses of the members of an organization. */
+  emailsOf: (org: OrgId) => string[];
+};
+
+/** Webhooks, Slack channels and inboxes of organizations. */
+export function createDestinations(
+  { db, config, now, newId }: Pick<Deps, "db" | "config" | "now" | "newId">,
+  { emailsOf }: Parts,
+) {
+  const { sealed, unsealed, mustUnseal } = createSecrets(config);
+  const own = (org: OrgId, id: string) => and(eq(destinations.orgId, org), eq(destinations.id, id.toLowerCase()));
+
+  /** Throws not_found. */
+  function getRow(org: OrgId, id: string): DestinationRow {
+    const row = db.select().from(destinations).where(own(org, id)).get();
+    if (!row) throw notFound(`No destination has the ID ${id}.`);
+    return row;
+  }
+
+  const toDestination = (row: DestinationRow) => describe(row, unsealed(row)?.headers ?? {}, now());
+
+  function newRow(org: OrgId, input: DestinationInput, id: string): { row: DestinationRow; secret: string | null } {
+    checkFields(input.kind, input);
+    const { kind, events, recipients = null } = input;
+    const row = { id, orgId: org, kind, url: null, sealed: null, recipients: null, events, createdAt: now() };
+    const unset = { disabledAt: null, disableReason: null, failingSince: null, overlapUntil: null };
+    if (kind === "email") {
+      if (!config.people.mail)
+        throw badRequest("Set EVALD_SMTP_URL and EVALD_MAIL_FROM before adding an email destination.");
+      const name = toName(input.name ?? "Email");
+      return { row: { ...row, ...unset, name, recipients: checkRecipients(emailsOf(org), recipients) }, secret: null };
+    }
+    if (input.url === undefined) throw invalidField("url", "is required for webhook and slack");
+    const url = checkUrl(config, input.url);
+    const name = toName(input.name ?? (kind === "slack" ? "Slack" : url.host));
+    if (kind === "slack")
+      return {
+        row: { ...row, ...unset, name, url: `${url.origin}/`, sealed: sealed(row, { url: url.href }) },
+        secret: null,
+      };
+    const secret = newSecret();
+    const content = { secret, headers: checkHeaders(input.headers ?? {}) };
+    return { row: { ...row, ...unset, name, url: url.href, sealed: sealed(row, content) }, secret };
+  }
+
+  return {
+    getRow,
+    unsealed,
+
+    /** Newest first. */
+    listDestinations: (org: OrgId): Destination[] =>
+      db
+        .select()
+        .from(destinations)
+        .where(eq(destinations.orgId, org))
+        .orderBy(desc(destinations.id))
+        .all()
+        .map(toDestination),
+
+    /** Throws not_found. */
+    getDestination: (org: OrgId, id: string): Destination => toDestination(getRow(org, id)),
+
+    /** The signing secret of a webhook is returned only here. Throws bad_request, and conflict at the limit of an organization. */
+    createDestination(org: OrgId, input: DestinationInput): NewDestination {
+      const { row, secret } = newRow(org, input, newId(now()));
+      tx(db, (t) => {
+        const all = t.select({ n: count() }).from(destinations).where(eq(destinations.orgId, org)).get()?.n ?? 0;
+        if (all >= maxDestinations)
+          throw conflict(`The organization has ${maxDestinations} destinations, the maximum. Delete one first.`);
+        t.insert(destinations).values(row).run();
+      });
+      return { ...toDestination(row), secret };
+    },
+
+    /** Omitted fields keep their values. Throws not_found and bad_request. */
+    updateDestination(org: OrgId, id: string, patch: DestinationPatch): Destination {
+      const row = getRow(org, id);
+      checkFields(row.kind, patch);
+      const change: Partial<DestinationRow> = {};
+      if (patch.name !== undefined) change.name = toName(patch.name);
+      if (patch.events) change.events = patch.events;
+      if (patch.recipients !== undefined) change.recipients = checkRecipients(emailsOf(org), patch.recipients);
+      const { url: given, headers, status } = patch;
+      const url = given === undefined ? undefined : checkUrl(config, given);
+      if (url) change.url = row.kind === "slack" ? `${url.origin}/` : url.href;
+      if ((url && row.kind === "slack") || headers)
+        change.sealed = sealed(row, {
+          ...mustUnseal(row),
+          ...(url && row.kind === "slack" ? { url: url.href } : {}),
+          ...(headers && { headers: checkHeaders(headers) }),
+        });
+      if (status === "active") Object.assign(change, { disabledAt: null, disableReason: null, failingSince: null });
+      if (status === "disabled" && row.disabledAt === null)
+        Object.assign(change, { disabledAt: now(), disableReason: "request" });
+      if (Object.keys(change).length > 0) db.update(destinations).set(change).where(own(org, id)).run();
+      return toDestination({ ...row, ...change });
+    },
+
+    /** Deletes a destination with its deliveries; those in progress end. Throws not_found. */
+    deleteDestination(org: OrgId, id: string): Destination {
+      const row = getRow(org, id);
+      const gone = toDestination(row);
+      tx(db, (t) => {
+        const mine = sql`select id from ${deliveries} where org_id = ${org} and destination_id = ${row.id}`;
+        const ofJobs = sql`select id from ${jobs} where kind = 'delivery' and subject in (${mine})`;
+        t.delete(attempts).where(sql`${attempts.jobId} in (${ofJobs})`).run();
+        t.delete(jobs).where(sql`${jobs.kind} = 'delivery' and ${jobs.subject} in (${mine})`).run();
+        t.delete(deliveryTries)
+          .where(sql`${deliveryTries.orgId} = ${org} and ${deliveryTries.deliveryId} in (${mine})`)
+          .run();
+        t.delete(deliveries)
+          .where(and(eq(deliveries.orgId, org), eq(deliveries.destinationId, row.id)))
+          .run();
+        t.delete(destinations).where(own(org, id)).run();
+      });
+      return gone;
+    },
+
+    /** Replaces the signing secret of a webhook. For 24 hours, requests are also signed with the old one. Throws not_found and bad_request. */
+    rotateSecret(org: OrgId, id: string): NewDestination {
+      const row = getRow(org, id);
+      if (row.kind !== "webhook") throw badRequest("Only webhooks have a signing secret.");
+      const { secret: previous, ...content } = mustUnseal(row);
+      const secret = newSecret();
+      const change = { sealed: sealed(row, { ...content, secret, previous }), overlapUntil: now() + overlapMs };
+      db.update(destinations).set(change).where(own(org, id)).run();
+      return { ...toDestination({ ...row, ...change }), secret };
+    },
+
+    /** Stops sending to a destination. */
+    disable(t: Tx, row: DestinationRow, disableReason: (typeof disableReasons)[number]): void {
+      t.update(destinations)
+        .set({ disabledAt: now(), disableReason })
+        .where(own(row.orgId as OrgId, row.id))
+        .run();
+    },
+  };
+}
+
+function describe(row: DestinationRow, headers: Record<string, string>, at: number): Destination {
+  const { id, kind, name, url, recipients, events } = row;
+  return {
+    ...{ id, kind, name, url, recipients },
+    headers: Object.keys(headers),
+    events: events as EventType[],
+    status: row.disabledAt === null ? "active" : "disabled",
+    disabledBecause: row.disableReason,
+    disabledAt: toIso(row.disabledAt),
+    failingSince: toIso(row.failingSince),
+    overlapUntil: row.overlapUntil !== null && row.overlapUntil > at ? toIso(row.overlapUntil) : null,
+    createdAt: toIso(row.createdAt),
+  };
+}

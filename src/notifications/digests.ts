@@ -1,0 +1,69 @@
+import { and, eq, isNull, sql } from "drizzle-orm";
+import type { Commit } from "../db/commit.ts";
+import { destinations, notifications, orgs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { nextSlot } from "../jobs/schedule.ts";
+import { createPoll } from "../poll.ts";
+import type { EventData } from "./events.ts";
+import type { Outbox } from "./outbox.ts";
+
+const pollMs = 5 * 60_000;
+const dayMs = 24 * 3600_000;
+/** A digest that is later than this is not sent. */
+const maxLateMs = 3 * dayMs;
+
+type Parts = {
+  outbox: Pick<Outbox, "emit" | "wantedSince">;
+  commit: Commit;
+  /** What happened in an organization between two times, epoch ms. */
+  digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
+  onError: (error: unknown) => void;
+};
+
+/** Sends each organization that wants it a digest on Mondays at 8:00 in its time zone, once. */
+export function createDigests({ db, now, log }: Deps, { outbox, commit, digestOf, onError }: Parts) {
+  /** Organizations that want the digest. */
+  const listOrgs = () =>
+    db
+      .selectDistinct({ id: orgs.id, timeZone: orgs.timeZone })
+      .from(destinations)
+      .innerJoin(orgs, eq(orgs.id, destinations.orgId))
+      .where(
+        and(
+          isNull(destinations.disabledAt),
+          sql`exists (select 1 from json_each(${destinations.events}) where value = 'digest.weekly')`,
+        ),
+      )
+      .all();
+
+  /** The last Monday at 8:00, epoch ms. */
+  function lastSlot(timeZone: string): number | null {
+    const schedule = { id: "", frequency: "0 8 * * 1", timeZone };
+    const first = nextSlot(schedule, now() - 8 * dayMs);
+    const next = first === null ? null : nextSlot(schedule, first);
+    return next !== null && next <= now() ? next : first !== null && first <= now() ? first : null;
+  }
+
+  async function tick(): Promise<void> {
+    for (const { id, timeZone } of listOrgs()) {
+      const until = lastSlot(timeZone);
+      const since = outbox.wantedSince(id, "digest.weekly");
+      if (until === null || since === null || until < since || now() - until > maxLateMs) continue;
+      const onceKey = `digest ${new Date(until).toISOString().slice(0, 10)}`;
+      const sent = and(eq(notifications.orgId, id), eq(notifications.onceKey, onceKey));
+      if (db.select({ id: notifications.id }).from(notifications).where(sent).get()) continue;
+      const data = digestOf(id as OrgId, until - 7 * dayMs, until);
+      await commit((t) => outbox.emit(t, id, "digest.weekly", () => data, onceKey));
+    }
+  }
+
+  const poll = createPoll({
+    check: () => tick().then(() => pollMs),
+    onError(error) {
+      onError(error);
+      log.error({ err: error }, "could not send digests");
+    },
+    retryMs: pollMs,
+  });
+  return { tick, start: poll.start, stop: poll.stop };
+}

@@ -1,0 +1,62 @@
+import type { Config } from "../config/config.ts";
+import type { destinationKinds } from "../db/tables.ts";
+import { invalidField } from "../errors.ts";
+import { objectionTo } from "../net/upstream.ts";
+import { checkHttpUrl } from "../schema.ts";
+import type { DestinationPatch } from "./schema.ts";
+
+const maxHeaders = 20;
+
+/** Set by this service or by HTTP itself. */
+const ownHeader =
+  /^(webhook-.*|content-.*|host|connection|transfer-encoding|te|upgrade|expect|accept-encoding|user-agent|proxy-.*)$/;
+
+/** Throws bad_request for a URL that deliveries could never reach. */
+export function checkUrl(config: Pick<Config, "allowPrivate">, url: string): URL {
+  checkHttpUrl("url", url);
+  const parsed = new URL(url);
+  const { protocol, hostname, username, password } = parsed;
+  if (username || password)
+    throw invalidField("url", "must not contain a user name or password; send an Authorization header instead");
+  const isListed = config.allowPrivate.some(({ host }) => host === hostname.replace(/^\[|\]$/g, ""));
+  if (protocol !== "https:" && !isListed) throw invalidField("url", "must be an https URL");
+  const objection = objectionTo(url, config.allowPrivate);
+  if (objection) throw invalidField("url", objection);
+  return parsed;
+}
+
+/** Throws bad_request for a field of another kind. */
+export function checkFields(
+  kind: (typeof destinationKinds)[number],
+  { url, headers, recipients }: DestinationPatch,
+): void {
+  if (url !== undefined && kind === "email") throw invalidField("url", "is not for email");
+  if (headers !== undefined && kind !== "webhook") throw invalidField("headers", "is only for webhook");
+  if (recipients !== undefined && kind !== "email") throw invalidField("recipients", "is only for email");
+}
+
+/** Throws bad_request for a header that can't be sent. */
+export function checkHeaders(headers: Record<string, string>): Record<string, string> {
+  const entries = Object.entries(headers);
+  if (entries.length > maxHeaders) throw invalidField("headers", `must be at most ${maxHeaders}`);
+  for (const [name, value] of entries) {
+    const problem = !/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/.test(name)
+      ? "is not a valid header name"
+      : ownHeader.test(name.toLowerCase())
+        ? "is set by evald and can't be changed"
+        : /^[\x20-\x7e\t]*$/.test(value)
+          ? null
+          : "must have a value of printable ASCII characters";
+    if (problem) throw invalidField("headers", `${JSON.stringify(name)} ${problem}`);
+  }
+  return headers;
+}
+
+/** Lowercase addresses. Throws bad_request for one that is not a member's. */
+export function checkRecipients(members: string[], recipients: string[] | null): string[] | null {
+  const addresses = recipients?.map((address) => address.trim().toLowerCase()) ?? null;
+  const stranger = addresses?.find((address) => !members.includes(address));
+  if (stranger !== undefined)
+    throw invalidField("recipients", `${stranger} is not a member of the organization; invite them first`);
+  return addresses;
+}

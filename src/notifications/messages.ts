@@ -1,0 +1,171 @@
+import type { EventData, EventType } from "./events.ts";
+
+/** A notification for people. */
+export type Message = {
+  title: string;
+  /** Page about it. */
+  url: string;
+  /** Paragraphs and lists below the title. */
+  parts: MessagePart[];
+};
+export type MessagePart = { heading?: string; lines: { text: string; url?: string }[] };
+
+type Prompt = { id: string; title: string | null };
+/** Formats times in the time zone of the organization. */
+type Context = { baseUrl: string; day: (iso: string) => string; time: (iso: string) => string } & {
+  title: (prompt: Prompt) => string;
+};
+type Words<T extends EventType> = (data: EventData<T>, context: Context) => Message;
+
+const dollars = (usd: number) => `$${usd.toFixed(2)}`;
+const signed = (value: number) => `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(1)}`;
+const plural = (n: number, one: string) => `${n} ${one}${n === 1 ? "" : "s"}`;
+const pointsOf = (delta: number) => `${signed(delta)} points`;
+
+const outcomeWords: Record<EventData<"run.completed">["report"]["outcome"], string> = {
+  succeeded: "reached the goal",
+  goal_not_met: "did not reach the goal",
+  not_judged: "completed",
+  no_creds: "stopped because credentials were missing",
+  excluded: "is not counted",
+  scoring_failed: "could not be scored",
+};
+
+const gateWords: Record<EventData<"gate.decided">["gate"]["status"], string> = {
+  passed: "passed",
+  failed: "failed",
+  error: "could not decide",
+};
+
+const scoreWords = ({ score, grade }: { score: number | null; grade: string | null }) =>
+  score === null ? "no score" : `score ${score.toFixed(1)}${grade === null ? "" : ` (${grade})`}`;
+
+const frictionWords =
+  (verb: string) =>
+  ({ friction, prompt, report }: EventData<"friction.opened">, { baseUrl, title }: Context): Message => ({
+    title: `${verb} (${friction.severity}): ${friction.title}`,
+    url: `${baseUrl}/friction/${friction.fingerprint}?promptId=${prompt.id}`,
+    parts: [
+      {
+        lines: [
+          { text: `Prompt: ${title(prompt)}`, url: `${baseUrl}/prompts/${prompt.id}` },
+          { text: "Latest report", url: report.url },
+          ...(friction.pageUrl === null ? [] : [{ text: `Page: ${friction.pageUrl}` }]),
+        ],
+      },
+    ],
+  });
+
+const listOf = (heading: string, lines: MessagePart["lines"]): MessagePart[] =>
+  lines.length === 0 ? [] : [{ heading, lines }];
+
+const words: { [T in EventType]: Words<T> } = {
+  "run.completed": ({ run, prompt, report, keyFinding }, { title }) => ({
+    title: `${title(prompt)}: the agent ${outcomeWords[report.outcome]}, ${scoreWords(report)}`,
+    url: report.url,
+    parts: [{ lines: [{ text: keyFinding ?? `Agent: ${run.agent}` }] }],
+  }),
+  "run.failed": ({ run, prompt, failure }, { title }) => ({
+    title: `${title(prompt)}: a run failed`,
+    url: run.url,
+    parts: [{ lines: [{ text: `${failure.cause}: ${failure.detail}` }] }],
+  }),
+  "gate.decided": ({ gate, prompts }, { title }) => ({
+    title: `Gate ${gateWords[gate.status]}: ${prompts.map(title).join(", ")}`,
+    url: gate.url,
+    parts: [{ lines: [{ text: gate.reason }] }],
+  }),
+  "evaluation.completed": ({ evaluation, prompt, reports }, { title }) => ({
+    title: `${title(prompt)}: evaluation ${evaluation.status}`,
+    url: evaluation.url,
+    parts: [
+      {
+        lines: [
+          { text: `${plural(evaluation.runs.completed, "run")} completed, ${evaluation.runs.failed} failed` },
+          ...reports.map((report) => ({ text: scoreWords(report), url: report.url })),
+        ],
+      },
+    ],
+  }),
+  "friction.opened": frictionWords("New friction point"),
+  "friction.regressed": frictionWords("Regressed friction point"),
+  "score.changed": ({ prompt, verdict, delta, before, after }, { title }) => ({
+    title: `${title(prompt)}: the score ${verdict} by ${Math.abs(delta).toFixed(1)} points`,
+    url: after.url,
+    parts: [
+      {
+        lines: [
+          { text: "Report before the change", url: before.url },
+          { text: "Report after it", url: after.url },
+        ],
+      },
+    ],
+  }),
+  "budget.reached": ({ spentUsd, maxUsdAMonth, until }, { baseUrl, day }) => ({
+    title: `The monthly model budget of ${dollars(maxUsdAMonth)} is spent`,
+    url: `${baseUrl}/settings`,
+    parts: [
+      {
+        lines: [
+          {
+            text: `Spent: ${dollars(spentUsd)}. Runs with a model fail until ${day(until)}, or until you raise the budget.`,
+          },
+        ],
+      },
+    ],
+  }),
+  "schedule.missed": ({ prompt, missed, from, until }, { baseUrl, title, time }) => ({
+    title: `${title(prompt)}: ${plural(missed, "scheduled evaluation")} did not run`,
+    url: `${baseUrl}/prompts/${prompt.id}`,
+    parts: [{ lines: [{ text: `The service was not running. Missed from ${time(from)} to ${time(until)}.` }] }],
+  }),
+  "digest.weekly": ({ from, until, runs, scores, regressed, fixFirst }, { baseUrl, title, day }) => ({
+    title: `Your week on evald, ${day(from)} to ${day(until)}`,
+    url: baseUrl,
+    parts: [
+      { lines: [{ text: `${plural(runs.completed, "run")} completed, ${runs.failed} failed.` }] },
+      ...listOf(
+        "Scores that changed",
+        scores.map(({ prompt, delta, after }) => ({ text: `${title(prompt)}: ${pointsOf(delta)}`, url: after.url })),
+      ),
+      ...listOf(
+        "What regressed",
+        regressed.map(({ fingerprint, severity, title }) => ({
+          text: `${severity}: ${title}`,
+          url: `${baseUrl}/friction/${fingerprint}`,
+        })),
+      ),
+      ...listOf(
+        "What to fix first",
+        fixFirst.map(({ title: what, action, report }) => ({ text: `${what}. ${action}`, url: report.url })),
+      ),
+      ...(scores.length + regressed.length + fixFirst.length === 0
+        ? [{ lines: [{ text: "No score changed, nothing regressed, and there is nothing to fix." }] }]
+        : []),
+    ],
+  }),
+  "destination.test": ({ destination }, { baseUrl }) => ({
+    title: `Test of “${destination.name}”`,
+    url: `${baseUrl}/settings/notifications`,
+    parts: [{ lines: [{ text: "This destination works." }] }],
+  }),
+};
+
+/** A notification in words, for Slack and email, with times in a time zone. */
+export function toMessage({ type, data }: { type: string; data: object }, baseUrl: string, timeZone: string): Message {
+  const title = ({ id, title }: Prompt) => title ?? `Prompt ${id}`;
+  const inZone = (iso: string) => Temporal.Instant.from(iso).toZonedDateTimeISO(timeZone);
+  const day = (iso: string) => inZone(iso).toPlainDate().toString();
+  const time = (iso: string) =>
+    `${day(iso)} ${inZone(iso).toPlainTime().toString({ smallestUnit: "minute" })} (${timeZone})`;
+  return (words[type as EventType] as Words<EventType>)(data as EventData, { baseUrl, title, day, time });
+}
+
+/** A message as the text of an email. */
+export const toText = ({ url, parts }: Message): string =>
+  [
+    ...parts.map(({ heading, lines }) =>
+      [...(heading ? [heading] : []), ...lines.map(({ text, url }) => (url ? `- ${text}\n  ${url}` : text))].join("\n"),
+    ),
+    url,
+  ].join("\n\n");

@@ -1,0 +1,87 @@
+import type { Commit } from "../db/commit.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { Lease, Queue } from "../jobs/queue.ts";
+import { createRunner } from "../jobs/runner.ts";
+import { createDeliveries } from "./deliveries.ts";
+import { createDestinations, type DestinationRow } from "./destinations.ts";
+import { createDigests } from "./digests.ts";
+import type { EventData } from "./events.ts";
+import { createDeliveryJob, maxRetryAfterMs, tryBackoffMs } from "./job.ts";
+import { toText } from "./messages.ts";
+import type { Outbox } from "./outbox.ts";
+import { createSend } from "./send.ts";
+
+/** Deliveries at once: in all, per organization, and per host. */
+const limits = { concurrency: 20, org: 5, host: 4 };
+
+/** What this needs of people. */
+type People = {
+  listMembers(org: OrgId): { email: string; role: string }[];
+  mailNotification(to: string[], subject: string, text: string, orgName: string, path: string): Promise<boolean>;
+  mailDisabled(to: string[], orgName: string, name: string, why: string, path: string): Promise<boolean>;
+};
+
+type Parts = {
+  queue: Queue;
+  outbox: Outbox;
+  commit: Commit;
+  people: People;
+  orgs: { getOrg(org: OrgId): { name: string } };
+  userAgent: string;
+  digestOf: (org: OrgId, from: number, until: number) => EventData<"digest.weekly">;
+  timeoutMs?: number;
+  leaseMs?: number;
+  /** Called after the end of an attempt is stored. */
+  onAttempt?: (lease: Lease) => void;
+  onError: (error: unknown) => void;
+};
+
+const settingsPath = "/settings/notifications";
+const reasons = {
+  gone: "it returned status 410, which means that it is gone.",
+  failing: "all tries of a delivery failed over three days, and no other delivery succeeded in that time.",
+};
+
+/** Sends what is in the outbox, with a runner of its own. */
+export function createNotifier(deps: Deps, { queue, outbox, commit, people, orgs, onError, ...options }: Parts) {
+  const { log, now } = deps;
+  const emailsOf = (org: OrgId) => people.listMembers(org).map(({ email }) => email.toLowerCase());
+  const ownersOf = (org: OrgId) =>
+    people
+      .listMembers(org)
+      .filter(({ role }) => role === "owner")
+      .map(({ email }) => email);
+  const destinations = createDestinations(deps, { emailsOf });
+  const deliveries = createDeliveries(deps, { destinations, outbox });
+  const send = createSend(deps, {
+    ...{ destinations, emailsOf, ownersOf, userAgent: options.userAgent },
+    ...(options.timeoutMs !== undefined && { timeoutMs: options.timeoutMs }),
+    mail: (org, to, message) =>
+      people.mailNotification(to, message.title, toText(message), orgs.getOrg(org).name, settingsPath),
+  });
+  const onDisabled = (org: OrgId, { id, name }: DestinationRow, reason: "gone" | "failing") => {
+    log.warn({ destination: id, reason }, "destination disabled");
+    const owners = ownersOf(org);
+    if (owners.length > 0)
+      void people.mailDisabled(owners, orgs.getOrg(org).name, name, reasons[reason], `${settingsPath}/${id}`);
+  };
+  const runner = createRunner({
+    ...{ log, now, queue, commit, onError, onAttempt: options.onAttempt, leaseMs: options.leaseMs },
+    handlers: { delivery: createDeliveryJob(deps, { destinations, queue, commit, send, onDisabled }) },
+    concurrency: () => limits.concurrency,
+    limits: { org: () => ({ atOnce: limits.org, aDay: null }), host: limits.host },
+    backoffMs: tryBackoffMs,
+    maxRetryAfterMs,
+  });
+  const digests = createDigests(deps, { outbox, commit, digestOf: options.digestOf, onError });
+  return {
+    ...{ destinations, deliveries, runner, digests },
+    async start(): Promise<void> {
+      await runner.start();
+      digests.start();
+    },
+    async stop(drainMs: number): Promise<void> {
+      await Promise.all([runner.stop(drainMs), digests.stop()]);
+    },
+  };
+}

@@ -1,0 +1,148 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { deliveryStatuses } from "../db/tables.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { OneOf, PathId } from "../schema.ts";
+import type { Deliveries } from "./deliveries.ts";
+import type { Destinations } from "./destinations.ts";
+import { Delivery, DeliveryDetail, Destination, DestinationInput, DestinationPatch, NewDestination } from "./schema.ts";
+
+const path = Type.Object({ destinationId: PathId("ID of the destination") });
+const deliveryPath = Type.Object({
+  destinationId: PathId("ID of the destination"),
+  deliveryId: PathId("ID of the delivery"),
+});
+
+type Parts = { destinations: Destinations; deliveries: Deliveries };
+
+export const notificationRoutes = ({ destinations, deliveries }: Parts, orgOf: OrgOf) =>
+  new Elysia({ name: "notifications" })
+    .get(
+      "/api/v1/destinations",
+      ({ request, query, set }) => {
+        const { limit, offset } = pageOf(query);
+        // An organization has few of them.
+        const all = destinations.listDestinations(orgOf(request));
+        return listAnswer(set, { items: all.slice(offset, offset + limit), total: all.length });
+      },
+      {
+        query: Type.Object(pageQuery),
+        ...operation("Notifications", "listDestinations", "List destinations, newest first", {
+          200: listOf(Destination, "Destinations, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/destinations",
+      ({ request, body, set }) => {
+        set.status = 201;
+        return destinations.createDestination(orgOf(request), body);
+      },
+      {
+        ...jsonBody(DestinationInput),
+        ...operation("Notifications", "createDestination", "Add a webhook, a Slack channel or an email digest", {
+          201: NewDestination,
+          ...errors(400, 409, 413),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/destinations/:destinationId",
+      ({ request, params }) => destinations.getDestination(orgOf(request), params.destinationId),
+      {
+        params: path,
+        ...operation("Notifications", "getDestination", "Get a destination", { 200: Destination, ...errors(404) }),
+      },
+    )
+    .patch(
+      "/api/v1/destinations/:destinationId",
+      ({ request, params, body }) => destinations.updateDestination(orgOf(request), params.destinationId, body),
+      {
+        params: path,
+        ...jsonBody(DestinationPatch),
+        ...operation("Notifications", "updateDestination", "Update, disable or enable a destination", {
+          200: Destination,
+          ...errors(400, 404, 409, 413),
+        }),
+      },
+    )
+    .delete(
+      "/api/v1/destinations/:destinationId",
+      ({ request, params }) => destinations.deleteDestination(orgOf(request), params.destinationId),
+      {
+        params: path,
+        ...operation("Notifications", "deleteDestination", "Delete a destination and its deliveries", {
+          200: Destination,
+          ...errors(404),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/destinations/:destinationId/rotate",
+      ({ request, params }) => destinations.rotateSecret(orgOf(request), params.destinationId),
+      {
+        params: path,
+        ...operation("Notifications", "rotateSecret", "Replace the signing secret of a webhook", {
+          200: NewDestination,
+          ...errors(400, 404, 409),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/destinations/:destinationId/test",
+      ({ request, params, set }) => {
+        set.status = 202;
+        return deliveries.testDestination(orgOf(request), params.destinationId);
+      },
+      {
+        params: path,
+        ...operation("Notifications", "testDestination", "Send a test event to a destination", {
+          202: DeliveryDetail,
+          ...errors(404, 409),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/destinations/:destinationId/deliveries",
+      ({ request, params, query, set }) =>
+        listAnswer(
+          set,
+          deliveries.listDeliveries(orgOf(request), params.destinationId, { status: query.status }, pageOf(query)),
+        ),
+      {
+        params: path,
+        query: Type.Object({ ...pageQuery, status: Type.Optional(OneOf(deliveryStatuses)) }),
+        ...operation("Notifications", "listDeliveries", "List deliveries to a destination, newest first", {
+          200: listOf(Delivery, "Deliveries, newest first"),
+          ...errors(400, 404),
+        }),
+      },
+    )
+    .get(
+      "/api/v1/destinations/:destinationId/deliveries/:deliveryId",
+      ({ request, params }) => deliveries.getDelivery(orgOf(request), params.destinationId, params.deliveryId),
+      {
+        params: deliveryPath,
+        ...operation("Notifications", "getDelivery", "Get a delivery with its payload and its tries", {
+          200: DeliveryDetail,
+          ...errors(404),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/destinations/:destinationId/deliveries/:deliveryId/replay",
+      ({ request, params, set }) => {
+        set.status = 202;
+        return deliveries.replayDelivery(orgOf(request), params.destinationId, params.deliveryId);
+      },
+      {
+        params: deliveryPath,
+        ...operation("Notifications", "replayDelivery", "Send a delivery again, with the same webhook-id", {
+          202: DeliveryDetail,
+          ...errors(404, 409),
+        }),
+      },
+    );

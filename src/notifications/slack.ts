@@ -1,0 +1,51 @@
+import { cut } from "./events.ts";
+import type { Message, MessagePart } from "./messages.ts";
+
+/** Limits of Slack: characters of a header and of a section, blocks, and characters of a whole message. */
+const limits = { header: 150, section: 3_000, blocks: 50, message: 13_000 };
+/** Characters of a line before escaping, which makes a character up to five times as long. */
+const maxLine = 300;
+
+const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+/** In a link, `|` ends the address. */
+const toLine = ({ text, url }: MessagePart["lines"][number]) => {
+  const words = escaped(cut(text.replace(/\s+/g, " "), maxLine));
+  return url ? `• <${encodeURI(decodeURI(url)).replaceAll("|", "%7C")}|${words}>` : words;
+};
+
+type Block =
+  | { type: "header"; text: { type: "plain_text"; text: string } }
+  | { type: "section"; text: { type: "mrkdwn"; text: string } };
+
+/** A message for an incoming webhook of Slack, cut to what Slack accepts. */
+export function toSlack({ title, url, parts }: Message): { text: string; blocks: Block[] } {
+  const section = (text: string): Block => ({ type: "section", text: { type: "mrkdwn", text } });
+  const heading = cut(title.replace(/\s+/g, " "), limits.header);
+  const last = section(`<${url}|Open in evald>`);
+  const more = section("…");
+  const blocks: Block[] = [{ type: "header", text: { type: "plain_text", text: heading } }];
+  let left = limits.message - 2 * heading.length - last.text.text.length - 1;
+  for (const text of parts.flatMap(sectionsOf)) {
+    if (blocks.length + 2 >= limits.blocks || text.length > left) {
+      blocks.push(more);
+      break;
+    }
+    blocks.push(section(text));
+    left -= text.length;
+  }
+  return { text: escaped(heading), blocks: [...blocks, last] };
+}
+
+/** The text of a part, split where a section would be too long. */
+function sectionsOf({ heading, lines }: MessagePart): string[] {
+  const sections: string[] = [];
+  let current = heading ? `*${escaped(heading)}*` : "";
+  for (const line of lines.map(toLine)) {
+    if (current !== "" && current.length + 1 + line.length > limits.section) {
+      sections.push(current);
+      current = line;
+    } else current = current === "" ? line : `${current}\n${line}`;
+  }
+  return current === "" ? sections : [...sections, current];
+}

@@ -1,0 +1,62 @@
+import type { AgentEvent, Means } from "../agents/agent.ts";
+import type { Task } from "../agents/task.ts";
+import type { AllowRule } from "../config/allow-rules.ts";
+
+/** Access to the gateway for one run. */
+type ModelGrant = Means["model"];
+
+/** One run of an agent: what it does and what it may use. Plain data. */
+export type PlaceOrder = {
+  /** Unique for each attempt of a run. */
+  id: string;
+  /** ID of the agent. */
+  agent: string;
+  task: Task;
+  /** Private addresses that the run may reach. */
+  allow: readonly AllowRule[];
+  userAgent: string;
+  /** Labels that the worker must have. */
+  labels: readonly string[];
+  /** null: an agent without a model, which gets no sandbox either. */
+  model: ModelGrant | null;
+  /** The archive that the workspace starts with. */
+  archive: Uint8Array | null;
+  /** The archive with its skills. */
+  skillsArchive: Uint8Array | null;
+};
+
+/** Why an agent has not started yet. */
+type WaitingFor = {
+  /** `worker`: no connected worker has what it needs; `slot`: all that have it are busy. */
+  what: "worker" | "slot";
+  agent: string;
+  /** Whether it needs a sandbox. */
+  sandbox: boolean;
+  labels: readonly string[];
+  /** How long it waits before it fails, in milliseconds from now; null: without limit. */
+  failsInMs: number | null;
+};
+
+/** The side of the run that gave the order. */
+export type PlaceLink = {
+  signal: AbortSignal;
+  /** Called with secrets that must not appear in anything that is stored, before an event can contain them. */
+  hide: (secrets: string[]) => void;
+  /** Called with the events of the network proxy. */
+  onEgress: (event: AgentEvent) => void;
+  /** Called when the agent must wait, whenever the reason changes. */
+  onWait: (reason: WaitingFor) => void;
+  /** Called when the agent starts, with its version there. */
+  onStart: (version: string) => void;
+  /** Called when the agent has ended. Cleaning up may take longer. */
+  onEnd: () => void;
+};
+
+/** Where the process of an agent runs. */
+export type Place = {
+  /**
+   * Runs an agent and yields its events, one after the other as they are taken. Ends after `end` or throws an AgentFailure; nothing of the run
+   * is left then.
+   */
+  run(order: PlaceOrder, link: PlaceLink): AsyncIterable<AgentEvent>;
+};

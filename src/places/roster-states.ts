@@ -1,0 +1,2 @@
+/** `refused`: it is of another version. */
+export const workerStates = ["ready", "draining", "refused"] as const;

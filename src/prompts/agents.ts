@@ -1,0 +1,27 @@
+import type { PromptAgent, prompts } from "../db/tables.ts";
+import { invalidField } from "../errors.ts";
+import type { PromptInput } from "./schema.ts";
+
+type Chosen = Pick<typeof prompts.$inferSelect, "agent" | "model" | "agents">;
+
+/**
+ * The agents of a prompt after a change. Several are kept as a list, of which `agent` and `model` are the first; one agent
+ * or a new `agent` or `model` alone replace the list. Throws bad_request that names the field.
+ */
+export function chosenAgents({ agents, agent, model }: Partial<PromptInput>, before: Chosen): Chosen {
+  const list = agents?.map((each): PromptAgent => ({ agent: each.agent, model: each.model ?? null }));
+  const [first] = list ?? [];
+  if (!list || !first) {
+    const isKept = agents === undefined && agent === undefined && model === undefined;
+    return {
+      agent: agent === undefined ? before.agent : agent,
+      model: model === undefined ? before.model : model,
+      agents: isKept ? before.agents : null,
+    };
+  }
+  if (agent !== undefined && agent !== first.agent)
+    throw invalidField("agents", `the first entry is ${first.agent}, but agent is ${agent}; omit agent`);
+  if (model !== undefined && model !== first.model)
+    throw invalidField("agents", `the first entry has the model ${first.model}, but model is ${model}; omit model`);
+  return { ...first, agents: list.length > 1 ? list : null };
+}

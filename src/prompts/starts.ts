@@ -1,0 +1,46 @@
+import { mcpUrlsOf } from "../agents/task.ts";
+import type { AdditionalUrl, prompts } from "../db/tables.ts";
+import { keysOf, type MappedPlace } from "../net/mapping.ts";
+import { fillTemplate } from "./template.ts";
+
+type Sources = {
+  mapped: MappedPlace[];
+  provider: { docsUrl: string | null; productUrl: string | null } | null;
+  additionalUrls: AdditionalUrl[] | null;
+  text: string;
+  /** URLs of the MCP servers of the workspace. */
+  mcpUrls: string[];
+};
+
+const inText = /https?:\/\/[^\s<>"'`\\{}|^]+/gi;
+
+/**
+ * The start URLs of a session: urlMap keys, the provider's docs, additionalUrls and URLs in the text, deduplicated, in that
+ * order. A urlMap key uses a matching URL from the later sources, else its root. Product URLs and MCP servers are not start URLs.
+ */
+export function startUrls({ mapped, provider, additionalUrls, text, mcpUrls }: Sources): string[] {
+  const known = [
+    ...(provider?.docsUrl ? [provider.docsUrl] : []),
+    ...(additionalUrls ?? []).filter(({ kind }) => kind !== "competitor" && kind !== "mcp").map(({ url }) => url),
+    // Trailing punctuation is not part of the URL.
+    ...[...text.matchAll(inText)].map(([url]) => url.replace(/[.,;:!?)\]]+$/, "")),
+  ].filter((url) => URL.canParse(url));
+  const ofKey = (key: string, urls: string[]) => urls.filter((url) => keysOf(new URL(url)).includes(key));
+  const first = mapped.flatMap(({ key, origin }) => {
+    const own = ofKey(key, known);
+    return own.length > 0 ? own : ofKey(key, mcpUrls).length > 0 ? [] : [`${origin}/`];
+  });
+  return [...new Set([...first, ...known].map((url) => new URL(url).href))];
+}
+
+type Named = Pick<typeof prompts.$inferSelect, "additionalUrls" | "text" | "templateDefaults" | "workspace">;
+
+/** The start URLs of a run of a prompt without a urlMap, with the default of each variable. */
+export const ownStarts = (row: Named, provider: Sources["provider"]): string[] =>
+  startUrls({
+    mapped: [],
+    provider,
+    additionalUrls: row.additionalUrls,
+    text: fillTemplate(row.text, row.templateDefaults ?? {}),
+    mcpUrls: mcpUrlsOf(row.workspace ?? undefined),
+  });

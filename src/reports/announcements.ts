@@ -1,0 +1,67 @@
+import { eq } from "drizzle-orm";
+import type { Tx } from "../db/open.ts";
+import { prompts, type reports, type runs } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import type { Counted, PointRow } from "../friction/lifecycle-rows.ts";
+import { cut } from "../notifications/events.ts";
+import type { Outbox } from "../notifications/outbox.ts";
+import { toIso } from "../schema.ts";
+import { reportUrl, runUrls } from "./links.ts";
+
+/** Characters of a text in an event, which receivers expect to be small. */
+const maxText = 500;
+/** Characters of an address in an event. */
+const maxUrl = 1_000;
+
+type RunRow = Pick<typeof runs.$inferSelect, "id" | "evalRequestId" | "agent" | "model" | "createdAt">;
+type ReportRow = Pick<typeof reports.$inferSelect, "slug" | "status" | "outcome" | "score" | "scope" | "grade">;
+
+export const toRunEvent = (baseUrl: string, { id, evalRequestId, agent, model, createdAt }: RunRow) => ({
+  ...{ id, url: runUrls(baseUrl, id).runUrl, evalRequestId, agent, model },
+  requestedAt: toIso(createdAt),
+});
+
+export const toReportEvent = (baseUrl: string, { slug, status, outcome, score, scope, grade }: ReportRow) => ({
+  ...{ slug, url: reportUrl(baseUrl, slug), status, outcome, score, scope, grade },
+});
+
+/** The prompt of an event. */
+export function toPromptEvent(t: Tx, id: string): { id: string; title: string | null } {
+  const row = t.select({ title: prompts.title }).from(prompts).where(eq(prompts.id, id)).get();
+  return { id, title: row?.title ?? null };
+}
+
+export type Announcements = ReturnType<typeof createAnnouncements>;
+
+/** Notifies destinations of reports and of friction points. */
+export function createAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { emit }: Pick<Outbox, "emit">) {
+  return {
+    announceReport(t: Tx, run: typeof runs.$inferSelect, report: ReportRow & { keyFinding: string | null }): void {
+      emit(t, run.orgId, "run.completed", () => ({
+        run: toRunEvent(baseUrl(), run),
+        prompt: toPromptEvent(t, run.promptId),
+        report: toReportEvent(baseUrl(), report),
+        keyFinding: report.keyFinding === null ? null : cut(report.keyFinding, maxText),
+      }));
+    },
+
+    /** Of the live docs only: on a preview, everything is new. */
+    announceFriction(
+      t: Tx,
+      type: "friction.opened" | "friction.regressed",
+      { report }: Counted,
+      point: PointRow,
+    ): void {
+      const { fingerprint, severity, category, title, url, lostPoints } = point;
+      emit(t, report.orgId, type, () => ({
+        friction: {
+          ...{ fingerprint, severity, category, lostPoints },
+          title: cut(title, maxText),
+          pageUrl: url === null ? null : cut(url, maxUrl),
+        },
+        prompt: toPromptEvent(t, report.promptId),
+        report: { slug: report.slug, url: reportUrl(baseUrl(), report.slug) },
+      }));
+    },
+  };
+}

@@ -1,0 +1,42 @@
+import type { Trace } from "./trace-schema.ts";
+
+type Event = Trace["events"][number];
+
+/** What an agent thought, did and saw in one step. */
+export type Turn = { events: Event[] };
+
+/** A message of a call is its output. */
+const isSpoken = (event: Event) => event.type === "thought" || (event.type === "message" && !("id" in event));
+
+/**
+ * Consecutive events as turns: thoughts and model usage, the calls that follow, and all that belongs to them. A turn
+ * ends where the agent thinks again, or calls a tool after its earlier calls have returned.
+ */
+export function turnsOf(events: Event[]): Turn[] {
+  const turns: Turn[] = [];
+  let turn: Turn | undefined;
+  let hasActed = false;
+  let open = 0;
+  for (const event of events) {
+    const { type } = event;
+    const begins =
+      turn === undefined ||
+      type === "end" ||
+      (hasActed && open <= 0 && (type === "tool_call" || type === "usage" || isSpoken(event)));
+    if (begins) {
+      turn = { events: [] };
+      turns.push(turn);
+      hasActed = false;
+      open = 0;
+    }
+    turn?.events.push(event);
+    if (type === "tool_call") {
+      hasActed = true;
+      open++;
+    } else if (type === "tool_result") {
+      hasActed = true;
+      open--;
+    }
+  }
+  return turns;
+}

@@ -1,0 +1,80 @@
+import { asc, eq } from "drizzle-orm";
+import type { EndCause } from "../agents/failure.ts";
+import type { Tx } from "../db/open.ts";
+import { evalRequests, reports, runs } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { cut } from "../notifications/events.ts";
+import type { Outbox } from "../notifications/outbox.ts";
+import { toPromptEvent, toReportEvent, toRunEvent } from "../reports/announcements.ts";
+import { toIso } from "../schema.ts";
+import type { Money } from "./spending.ts";
+
+const maxDetail = 1_000;
+/** If a run failed because of its budget, the monthly budget counts as spent even if this much is left, in USD. */
+const restUsd = 0.25;
+
+type Parts = {
+  outbox: Pick<Outbox, "emit" | "wants">;
+  money: Pick<Money, "getSpending">;
+  /** Called after an evaluation completed. */
+  onEvaluation: (t: Tx, org: string, promptId: string, evalRequestId: string) => void;
+};
+
+export type RunAnnouncements = ReturnType<typeof createRunAnnouncements>;
+
+/** Notifies destinations of ended runs and of what follows from them. */
+export function createRunAnnouncements({ baseUrl }: Pick<Deps, "baseUrl">, { outbox, money, onEvaluation }: Parts) {
+  function announceEvaluation(t: Tx, { orgId, promptId, evalRequestId }: typeof runs.$inferSelect): void {
+    if (!outbox.wants(orgId, "evaluation.completed") && !outbox.wants(orgId, "score.changed")) return;
+    const all = t
+      .select({ run: runs, report: reports })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(eq(runs.evalRequestId, evalRequestId))
+      .orderBy(asc(runs.id))
+      .all();
+    if (all.some(({ run }) => run.completedAt === null)) return;
+    const request = t.select().from(evalRequests).where(eq(evalRequests.id, evalRequestId)).get();
+    if (!request) return;
+    const count = (status: (typeof all)[number]["run"]["status"]) =>
+      all.filter(({ run }) => run.status === status).length;
+    const ended = { completed: count("completed"), failed: count("failed"), superseded: count("superseded") };
+    outbox.emit(t, orgId, "evaluation.completed", () => ({
+      evaluation: {
+        ...{ id: evalRequestId, url: `${baseUrl()}/evaluations/${evalRequestId}`, trigger: request.trigger },
+        status: ended.completed > 0 ? "completed" : ended.failed > 0 ? "failed" : "superseded",
+        ...{ requestedAt: toIso(request.createdAt), runs: ended },
+      },
+      prompt: toPromptEvent(t, promptId),
+      reports: all.flatMap(({ report }) => (report ? [toReportEvent(baseUrl(), report)] : [])),
+    }));
+    onEvaluation(t, orgId, promptId, evalRequestId);
+  }
+
+  /** Notifies of a budget once per month and amount. */
+  function announceBudget(t: Tx, orgId: string, isRefused: boolean): void {
+    if (!outbox.wants(orgId, "budget.reached")) return;
+    const { spentUsd, maxUsdAMonth, from, until } = money.getSpending(orgId as OrgId);
+    if (maxUsdAMonth === null || spentUsd < maxUsdAMonth - (isRefused ? restUsd : 0)) return;
+    const makeData = () => ({ spentUsd, maxUsdAMonth, from, until });
+    outbox.emit(t, orgId, "budget.reached", makeData, `budget ${from} ${maxUsdAMonth}`);
+  }
+
+  return {
+    /** A run has ended, in the same transaction. Its failure; null: it has a report or was superseded. */
+    announceEnd(t: Tx, runId: string, failure: { cause: EndCause; detail: string } | null): void {
+      const run = t.select().from(runs).where(eq(runs.id, runId)).get();
+      if (!run) return;
+      if (failure)
+        outbox.emit(t, run.orgId, "run.failed", () => ({
+          run: toRunEvent(baseUrl(), run),
+          prompt: toPromptEvent(t, run.promptId),
+          failure: { cause: failure.cause, detail: cut(failure.detail, maxDetail) },
+        }));
+      announceEvaluation(t, run);
+      announceBudget(t, run.orgId, failure?.cause === "budget");
+    },
+    /** Model calls outside of runs were paid for, in the same transaction. */
+    announceSpending: (t: Tx, orgId: string): void => announceBudget(t, orgId, false),
+  };
+}

@@ -1,0 +1,79 @@
+import { and, eq, sql } from "drizzle-orm";
+import type { Archives } from "../archives/archives.ts";
+import { bound, literal, prepared } from "../db/prepared.ts";
+import { type RunTask, sessionEvents } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import type { WorkspaceSetup } from "../prompts/workspace-schema.ts";
+import type { SessionId } from "../reports/session-events.ts";
+
+/** What a setup refers to by ID or name. null: none, or unknown. */
+type Resolved = {
+  /** SHA-256 of the archive. */
+  archiveDigest: string | null;
+  /** The commit that was checked out. */
+  commit: string | null;
+  /** The skills that were copied, each with the SHA-256 of its files. */
+  skills: { name: string; digest: string }[];
+};
+
+/**
+ * Digest of everything that an agent finds in its workspace when it starts, so that only runs with the same context are
+ * compared. Values of variables are excluded. null: an empty workspace.
+ */
+function contextDigest(setup: WorkspaceSetup | undefined, { archiveDigest, commit, skills }: Resolved): string | null {
+  if (setup === undefined) return null;
+  const { archive, repository, env = {}, mcpServers = {}, skills: _, ...rest } = setup;
+  const servers = Object.entries(mcpServers).map(([name, { env, ...server }]) => [
+    name,
+    { ...server, ...(env && { env: Object.keys(env).sort() }) },
+  ]);
+  const content = {
+    ...rest,
+    ...(skills.length > 0 && { skills: skills.map(({ name, digest }) => [name, digest]) }),
+    ...(servers.length > 0 && { mcpServers: Object.fromEntries(servers) }),
+    ...(archive !== undefined && { archive: archiveDigest ?? archive }),
+    ...(repository && { repository: { url: repository.url, commit: commit ?? repository.ref } }),
+    ...(Object.keys(env).length > 0 && { env: Object.keys(env).sort() }),
+  };
+  if (Object.keys(content).length === 0) return null;
+  return hashOf(content).slice(0, 16);
+}
+
+/** The context of finished sessions. */
+export function createContexts({ db }: Pick<Deps, "db">, { findDigest }: Pick<Archives, "findDigest">) {
+  const setup = prepared(
+    db
+      .select({
+        commit: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.repository.commit')`,
+        skills: sql<string | null>`json_extract(${sessionEvents.data}, '$.detail.skills')`,
+      })
+      .from(sessionEvents)
+      .where(
+        and(
+          eq(sessionEvents.runId, bound("runId")),
+          eq(sessionEvents.attempt, bound("attempt")),
+          sql`${sessionEvents.type} = 'milestone' and json_extract(${sessionEvents.data}, '$.name') = 'workspace_prepared'`,
+        ),
+      )
+      .limit(literal(1)),
+  );
+
+  return ({ orgId, runId, attempt }: SessionId, { workspace }: Pick<RunTask, "workspace">): string | null => {
+    const archive = workspace?.archive;
+    const { commit = null, skills = null } = setup.get({ runId, attempt }) ?? {};
+    return contextDigest(workspace, {
+      archiveDigest: archive === undefined ? null : findDigest(orgId as OrgId, archive),
+      commit,
+      skills: JSON.parse(skills ?? "[]"),
+    });
+  };
+}
+
+/** SHA-256 of a value in hex. The order of keys does not matter. */
+export const hashOf = (value: unknown): string =>
+  new Bun.CryptoHasher("sha256").update(JSON.stringify(value, sorted)).digest("hex");
+
+const sorted = (_: string, item: unknown): unknown =>
+  item && typeof item === "object" && !Array.isArray(item)
+    ? Object.fromEntries(Object.entries(item).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : item;

@@ -1,0 +1,117 @@
+import { and, asc, desc, eq, inArray, isNull, type SQL, sql } from "drizzle-orm";
+import type { Db } from "../db/open.ts";
+import { durationOf, evalRequests, type ReportStatus, type runStatuses, runs, type Trigger } from "../db/tables.ts";
+import type { OrgId } from "../deps.ts";
+import type { RunRow } from "./run-row.ts";
+
+type Status = (typeof runStatuses)[number];
+
+/** Filters of run lists. */
+export type RunFilter = {
+  promptId?: string;
+  status?: Status;
+  agent?: string;
+  trigger?: Trigger;
+  reportStatus?: ReportStatus;
+};
+
+/** Only the API lists filter by report status. */
+export type LineFilter = Omit<RunFilter, "reportStatus">;
+
+/** Maximum runs of an agent or trigger for which its index is used. */
+const few = 1000;
+
+/** A condition that matches the partial index of runs without a report. It must follow the single requested status, or SQLite sorts. */
+export const withoutReport = sql`${runs.status} in ('failed', 'superseded')`;
+
+/** The value of `durationOf`. */
+const durationIn = ({ completedAt, startedAt }: Pick<RunRow, "completedAt" | "startedAt">): number =>
+  startedAt !== null && completedAt !== null && completedAt > startedAt ? completedAt - startedAt : -1;
+
+/** `isDown`: in descending order. */
+export type KeysetPage = { limit: number; isDown: boolean };
+
+/** The conditions of run lists, written so that SQLite reads only the index of the most selective one. */
+export function createRunConditions(db: Db) {
+  /** Whether an agent has so few runs that scanning them all is cheap. */
+  const isRare = (org: OrgId, agent: string): boolean =>
+    db
+      .select({ id: runs.id })
+      .from(runs)
+      .where(and(eq(runs.orgId, org), eq(runs.agent, agent)))
+      .limit(1)
+      .offset(few)
+      .get() === undefined;
+
+  /** The most selective condition leads; a plus keeps SQLite from using another one's index. */
+  function conditions(org: OrgId, { promptId, status, agent, trigger }: LineFilter) {
+    const isOpen = status === "pending" || status === "running";
+    const isWithout = status === "failed" || status === "superseded";
+    const isFew = agent !== undefined && isRare(org, agent);
+    const byTrigger = trigger !== undefined && !isOpen && !isWithout && !isFew;
+    const leads =
+      isOpen || isWithout ? "status" : isFew ? "agent" : byTrigger ? "trigger" : promptId ? "prompt" : "agent";
+    const where = and(
+      byTrigger ? eq(evalRequests.orgId, org) : eq(runs.orgId, org),
+      isOpen ? isNull(runs.completedAt) : undefined,
+      status && (isWithout ? eq(runs.status, status) : sql`+${runs.status} = ${status}`),
+      isWithout ? withoutReport : undefined,
+      promptId && byTrigger ? eq(evalRequests.promptId, promptId.toLowerCase()) : undefined,
+      promptId && !byTrigger
+        ? sql`${leads === "prompt" ? sql`` : sql`+`}${runs.promptId} = ${promptId.toLowerCase()}`
+        : undefined,
+      // With a literal, SQLite uses the index of triggers even if its statistics contain only one value.
+      trigger &&
+        (byTrigger && !promptId
+          ? sql`unlikely(${evalRequests.trigger} = ${trigger})`
+          : sql`+${evalRequests.trigger} = ${trigger}`),
+      agent ? sql`${leads === "agent" ? sql`` : sql`+`}${runs.agent} = ${agent}` : undefined,
+    );
+    return { where, byTrigger };
+  }
+
+  const isRareTrigger = (org: OrgId, trigger: Trigger): boolean =>
+    db
+      .select({ id: evalRequests.id })
+      .from(evalRequests)
+      .where(and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger)))
+      .limit(1)
+      .offset(few)
+      .get() === undefined;
+
+  /** The IDs of a page by duration, from the index of durations unless a filter matches few runs. */
+  function idsByDuration(org: OrgId, filter: LineFilter, { last, limit, isDown }: KeysetPage & { last?: RunRow }) {
+    const { promptId, status, agent, trigger } = filter;
+    const isOpen = status === "pending" || status === "running";
+    const isOfFew = trigger !== undefined && isRareTrigger(org, trigger);
+    const duration = durationOf(runs);
+    const before = isDown ? sql.raw("<") : sql.raw(">");
+    const where = and(
+      eq(runs.orgId, org),
+      isOpen ? isNull(runs.completedAt) : undefined,
+      status === undefined ? undefined : eq(runs.status, status),
+      status === "failed" || status === "superseded" ? withoutReport : undefined,
+      promptId === undefined ? undefined : sql`+${runs.promptId} = ${promptId.toLowerCase()}`,
+      agent === undefined ? undefined : isRare(org, agent) ? eq(runs.agent, agent) : sql`+${runs.agent} = ${agent}`,
+      trigger && inTrigger(org, trigger, isOfFew),
+      last && sql`(${duration}, ${runs.id}) ${before} (${durationIn(last)}, ${last.id})`,
+    );
+    const order = isDown ? [desc(duration), desc(runs.id)] : [asc(duration), asc(runs.id)];
+    const rows = db.select({ id: runs.id }).from(runs).where(where);
+    return rows
+      .orderBy(...order)
+      .limit(limit)
+      .all()
+      .map(({ id }) => id);
+  }
+
+  /** Runs that this trigger requested: of few, their list; of many, a check of each run. */
+  function inTrigger(org: OrgId, trigger: Trigger, isOfFew: boolean): SQL {
+    const own = and(eq(evalRequests.orgId, org), eq(evalRequests.trigger, trigger));
+    const ids = db.select({ id: evalRequests.id }).from(evalRequests);
+    if (isOfFew) return inArray(runs.evalRequestId, ids.where(own));
+    return sql`+${runs.evalRequestId} in ${ids.where(and(own, eq(evalRequests.id, runs.evalRequestId)))}`;
+  }
+
+  return { conditions, idsByDuration };
+}

@@ -1,0 +1,86 @@
+import { statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { version } from "../../package.json" with { type: "json" };
+import { lastBackupAt } from "../db/backup-record.ts";
+import { jobPools } from "../db/tables.ts";
+import type { Deps } from "../deps.ts";
+import type { WorkerPlace } from "../places/worker-place.ts";
+import { countStored } from "./stored.ts";
+import { addWorkerGauges } from "./worker-gauges.ts";
+
+export type GaugeParts = Pick<Deps, "db" | "now"> & {
+  /** null: agents run on this machine. */
+  workers: Pick<WorkerPlace, "list" | "countWaiting"> | null;
+};
+
+/** Registers what is read from the database, the disk and the process with each scrape. Returns the function that reads it. */
+export function addGauges(registry: Registry, { db, now, workers }: GaugeParts): () => void {
+  const registers = [registry];
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers });
+  const counter = (name: string, help: string) => new Counter({ name, help, registers });
+
+  new Gauge({ name: "evald_build_info", help: "Version of evald", labelNames: ["version"], registers }).set(
+    { version },
+    1,
+  );
+  gauge("process_start_time_seconds", "Start of the process, in seconds since 1970").set(Math.round(now() / 1000));
+  const jobs = new Gauge({
+    name: "evald_jobs",
+    help: "Unfinished jobs by state: queued, delayed (to be retried later) or running",
+    labelNames: ["pool", "state"],
+    registers,
+  });
+  const oldest = new Gauge({
+    name: "evald_jobs_oldest_queued_seconds",
+    help: "Age of the oldest queued job; 0 if none is queued",
+    labelNames: ["pool"],
+    registers,
+  });
+  const spent = counter("evald_model_spend_usd_total", "Known cost of model calls, judges included, in USD");
+  const unpriced = counter("evald_model_unpriced_calls_total", "Model calls of unknown cost");
+  const database = gauge("evald_database_bytes", "Size of the database file");
+  const wal = gauge("evald_wal_bytes", "Size of the write-ahead log of the database");
+  const free = gauge("evald_disk_free_bytes", "Free space on the disk of the database");
+  const backup = gauge(
+    "evald_last_backup_timestamp_seconds",
+    "Time of the last evald backup, in seconds since 1970; 0: never",
+  );
+  const memory = gauge("process_resident_memory_bytes", "Resident memory of the process");
+  const cpu = counter("process_cpu_seconds_total", "CPU time of the process");
+
+  const { filename } = db.$client;
+  const stored = countStored(db, now);
+  const readWorkers = workers && addWorkerGauges(registry, workers);
+  const set = (total: Counter, value: number) => {
+    total.reset();
+    total.inc(value);
+  };
+
+  return () => {
+    readWorkers?.();
+    const { waiting, running, usd, calls } = stored();
+    for (const pool of jobPools) {
+      for (const state of ["queued", "delayed", "running"]) jobs.set({ pool, state }, 0);
+      oldest.set({ pool }, 0);
+    }
+    for (const { pool, queued, delayed, oldestAt } of waiting) {
+      jobs.set({ pool, state: "queued" }, queued);
+      jobs.set({ pool, state: "delayed" }, delayed);
+      if (oldestAt !== null) oldest.set({ pool }, Math.max(0, now() - oldestAt) / 1000);
+    }
+    for (const each of running) jobs.set({ pool: each.pool, state: "running" }, each.running);
+    set(spent, usd);
+    set(unpriced, calls);
+    database.set(sizeOf(filename));
+    wal.set(sizeOf(`${filename}-wal`));
+    const { bavail, bsize } = statfsSync(dirname(filename));
+    free.set(bavail * bsize);
+    backup.set(lastBackupAt(db) / 1000);
+    memory.set(process.memoryUsage.rss());
+    const { user, system } = process.cpuUsage();
+    set(cpu, (user + system) / 1e6);
+  };
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;

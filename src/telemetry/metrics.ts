@@ -1,0 +1,139 @@
+import { and, eq, sql } from "drizzle-orm";
+import { Counter, Histogram, Registry } from "prom-client";
+import { prepared } from "../db/prepared.ts";
+import { attempts, jobs, reports, runs } from "../db/tables.ts";
+import type { Lease } from "../jobs/queue.ts";
+import { addGauges, type GaugeParts } from "./gauges.ts";
+
+const responseBuckets = [0.005, 0.025, 0.1, 0.5, 2.5, 10];
+const jobBuckets = [0.1, 1, 5, 15, 60, 300, 900, 3600];
+const delayBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5];
+const delayEveryMs = 100;
+
+/** HTTP methods with their own label; a client can send any other. */
+const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
+
+export type Metrics = ReturnType<typeof createMetrics>;
+
+/** Counters and histograms, which count since the start of the process. */
+function addCounters(registry: Registry) {
+  const registers = [registry];
+  const counter = <L extends string>(name: string, help: string, labelNames: L[]) =>
+    new Counter({ name: `evald_${name}`, help, labelNames, registers });
+  const histogram = <L extends string>(name: string, help: string, labelNames: L[], buckets: number[]) =>
+    new Histogram({ name: `evald_${name}`, help, labelNames, buckets, registers });
+  return {
+    runs: counter("runs_total", "Ended runs by status, outcome of the report and cause of the failure", [
+      "status",
+      "outcome",
+      "cause",
+    ]),
+    waits: histogram("job_wait_seconds", "Time from the creation of a job to its first start", ["kind"], jobBuckets),
+    attempts: histogram("job_attempt_seconds", "Duration of attempts of jobs", ["kind", "outcome"], jobBuckets),
+    judgings: counter("judgings_total", "Sessions sent to a judge by result: judged or failed", ["result"]),
+    rejectedSpans: counter(
+      "otlp_rejected_spans_total",
+      "Spans that the collector rejected of traces that it accepted",
+      [],
+    ),
+    traces: counter("otlp_traces_total", "Traces by result: sent or dropped", ["result"]),
+    responses: counter("http_requests_total", "HTTP requests; the route is empty if none matched", [
+      "method",
+      "route",
+      "status",
+    ]),
+    seconds: histogram("http_request_duration_seconds", "Time to respond to HTTP requests", ["route"], responseBuckets),
+    delays: histogram("event_loop_delay_seconds", "Delay of a timer, measured 10 times a second", [], delayBuckets),
+  };
+}
+
+/** Metrics in the Prometheus text format. */
+export function createMetrics({ db, now, workers }: GaugeParts) {
+  const registry = new Registry();
+  const count = addCounters(registry);
+  const readGauges = addGauges(registry, { db, now, workers });
+
+  const attemptOf = prepared(
+    db
+      .select({
+        createdAt: jobs.createdAt,
+        startedAt: attempts.startedAt,
+        completedAt: attempts.completedAt,
+        outcome: attempts.outcome,
+      })
+      .from(attempts)
+      .innerJoin(jobs, eq(jobs.id, attempts.jobId))
+      .where(and(eq(attempts.jobId, sql.placeholder("job")), eq(attempts.attempt, sql.placeholder("attempt")))),
+  );
+  const endOf = prepared(
+    db
+      .select({
+        status: runs.status,
+        cause: runs.failureCause,
+        outcome: reports.outcome,
+        completedAt: runs.completedAt,
+      })
+      .from(runs)
+      .leftJoin(reports, eq(reports.runId, runs.id))
+      .where(eq(runs.id, sql.placeholder("run"))),
+  );
+
+  /** Counts runs whose end is on disk, and ignores unfinished ones. */
+  function countEnded(runIds: string[]): void {
+    for (const run of runIds) {
+      const { status, outcome, cause, completedAt } = endOf.get({ run }) ?? {};
+      if (status && completedAt) count.runs.inc({ status, outcome: outcome ?? "", cause: cause ?? "" });
+    }
+  }
+
+  /** Templates as in the OpenAPI document, by those of the router. */
+  const routes = new Map<string, string>();
+  let timer: ReturnType<typeof setInterval> | undefined;
+
+  return {
+    countEnded,
+
+    /** Counts an attempt whose end is on disk, and its run if that ended as well. */
+    countAttempt({ id, kind, subject, attempt }: Lease): void {
+      const row = attemptOf.get({ job: id, attempt });
+      if (!row?.outcome || row.completedAt === null) return;
+      count.attempts.observe({ kind, outcome: row.outcome }, secondsIn(row.completedAt - row.startedAt));
+      if (attempt === 1) count.waits.observe({ kind }, secondsIn(row.startedAt - row.createdAt));
+      if (kind === "run") countEnded([subject]);
+    },
+
+    countJudging: (isJudged: boolean): void => count.judgings.inc({ result: isJudged ? "judged" : "failed" }),
+
+    countRejectedSpans: (spans: number): void => count.rejectedSpans.inc(spans),
+    countTrace: (result: "sent" | "dropped"): void => count.traces.inc({ result }),
+
+    /** `path`: the router's template, such as `/runs/:runId`; empty if none matched. */
+    countResponse(method: string, path: string, status: number, ms: number): void {
+      const route = routes.get(path) ?? path.replace(/:(\w+)/g, "{$1}");
+      routes.set(path, route);
+      count.responses.inc({ method: methods.has(method) ? method : "other", route, status });
+      count.seconds.observe({ route }, ms / 1000);
+    },
+
+    /** Measures the delay of the event loop until `stop`. */
+    start(): void {
+      let due = performance.now() + delayEveryMs;
+      timer = setInterval(() => {
+        count.delays.observe(secondsIn(performance.now() - due));
+        due = performance.now() + delayEveryMs;
+      }, delayEveryMs);
+    },
+    stop: (): void => clearInterval(timer),
+
+    /** Responds to `GET /metrics`, and with 404 to everything else. */
+    async answer({ method, url }: Request): Promise<Response> {
+      const isScrape = new URL(url).pathname === "/metrics" && (method === "GET" || method === "HEAD");
+      if (!isScrape) return new Response("Not found. The metrics are at /metrics.\n", { status: 404 });
+      readGauges();
+      return new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
+    },
+  };
+}
+
+/** Never negative, as it would be after a correction of the clock. */
+const secondsIn = (ms: number): number => Math.max(0, ms) / 1000;

@@ -1,0 +1,187 @@
+import { version } from "../../package.json" with { type: "json" };
+import type { SessionEvent } from "../agents/agent.ts";
+import { parseModelId } from "../config/model-settings.ts";
+
+/** The release of the semantic conventions whose names are used. Those for GenAI are in development and change between releases. */
+const schemaUrl = "https://opentelemetry.io/schemas/1.41.0";
+
+/** Spans per request: with contents at their limit, about 6 MB. */
+const spansPerRequest = 200;
+/** Length of a content in UTF-16 code units; the rest is cut. */
+const maxContent = 16_384;
+const internal = 1;
+const client = 3;
+const errorCode = 2;
+
+type Value = { stringValue: string } | { intValue: string } | { doubleValue: number } | { boolValue: boolean };
+type Attribute = { key: string; value: Value };
+type Attributes = Record<string, string | number | boolean | bigint | null | undefined>;
+
+type Span = {
+  traceId: string;
+  spanId: string;
+  parentSpanId?: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: Attribute[];
+  events?: { timeUnixNano: string; name: string; attributes: Attribute[] }[];
+  status?: { code: number };
+};
+
+/** An ended run with its report and the session of its last attempt. */
+export type TracedRun = {
+  id: string;
+  orgId: string;
+  promptId: string;
+  agent: string;
+  agentVersion: string | null;
+  model: string | null;
+  status: string;
+  failureCause: string | null;
+  text: string;
+  attempt: number;
+  /** `score` null: there is none. */
+  report: { slug: string; outcome: string; scope: string; score: number | null; grade: string | null } | null;
+  events: SessionEvent[];
+};
+
+/**
+ * The requests of OTLP over HTTP with JSON that export a session as one trace by the GenAI conventions: `invoke_agent` with `chat` and
+ * `execute_tool` below it. IDs depend only on the session, so a repeated export is the same trace. `withContent`: tasks, arguments and
+ * results of tools, and final answers are included.
+ */
+export function toTraceRequests(run: TracedRun, withContent: boolean): object[] {
+  const spans = toSpans(run, withContent);
+  const resource = { attributes: attributes({ "service.name": "evald", "service.version": version }) };
+  const count = Math.ceil(spans.length / spansPerRequest);
+  return Array.from({ length: count }, (_, i) => ({
+    resourceSpans: [
+      {
+        resource,
+        scopeSpans: [
+          {
+            scope: { name: "evald", version },
+            spans: spans.slice(i * spansPerRequest, (i + 1) * spansPerRequest),
+            schemaUrl,
+          },
+        ],
+        schemaUrl,
+      },
+    ],
+  }));
+}
+
+function toSpans(run: TracedRun, withContent: boolean): Span[] {
+  const { events } = run;
+  const traceId = run.id.replaceAll("-", "");
+  const spanId = (name: string | number) =>
+    new Bun.CryptoHasher("sha256").update(`${run.id} ${run.attempt} ${name}`).digest("hex").slice(0, 16);
+  const root = spanId("root");
+  const [startAt = 0, endAt = 0] = [events[0]?.at, events.at(-1)?.at];
+  const child = (seq: number, name: string, kind: number, from: number, to: number, own: Attributes): Span => ({
+    ...{ traceId, spanId: spanId(seq), parentSpanId: root, name, kind },
+    ...{ startTimeUnixNano: nano(from), endTimeUnixNano: nano(Math.max(from, to)), attributes: attributes(own) },
+  });
+  const spans: Span[] = [];
+  const results = new Map(events.flatMap((event) => (event.type === "tool_result" ? [[event.id, event]] : [])));
+  /** The model of the judge, from the start of the judging on. */
+  let judge: string | null = null;
+  let before = startAt;
+  for (const event of events) {
+    if (event.type === "milestone" && event.name === "judging") judge = String(event.detail.model);
+    if (event.type === "tool_call") {
+      const result = results.get(event.id);
+      const span = child(event.seq, `execute_tool ${event.tool}`, internal, event.at, result?.at ?? endAt, {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.tool.name": event.tool,
+        "gen_ai.tool.type": "function",
+        "gen_ai.tool.call.id": event.id,
+        "error.type": result?.ok === false ? "tool_error" : null,
+        "gen_ai.tool.call.arguments": withContent ? contentOf(event.input) : null,
+        "gen_ai.tool.call.result": withContent && result ? contentOf(result.output) : null,
+      });
+      spans.push(result?.ok === false ? { ...span, status: { code: errorCode } } : span);
+    }
+    // A call is recorded when it ends, so it starts with the event before it at the earliest.
+    if (event.type === "usage")
+      spans.push(
+        child(event.seq, `chat ${event.model}`, client, before, event.at, {
+          "gen_ai.operation.name": "chat",
+          "gen_ai.provider.name": providerOf(judge ?? run.model),
+          "gen_ai.response.model": event.model,
+          "gen_ai.usage.input_tokens": BigInt(event.inputTokens),
+          "gen_ai.usage.output_tokens": BigInt(event.outputTokens),
+          "gen_ai.usage.cache_read.input_tokens": event.cachedTokens === undefined ? null : BigInt(event.cachedTokens),
+          "evald.cost_usd": event.costUsd,
+          "evald.judge": judge !== null,
+        }),
+      );
+    before = event.at;
+  }
+  return [rootSpan(run, { traceId, spanId: root, startAt, endAt }, withContent), ...spans];
+}
+
+type RootPlace = { traceId: string; spanId: string; startAt: number; endAt: number };
+
+function rootSpan(run: TracedRun, { traceId, spanId, startAt, endAt }: RootPlace, withContent: boolean): Span {
+  const { report, events } = run;
+  const end = events.findLast((event) => event.type === "end");
+  const message = (role: string, content: string, more = {}) =>
+    JSON.stringify([{ role, parts: [{ type: "text", content: cut(content) }], ...more }]);
+  return {
+    ...{ traceId, spanId, name: `invoke_agent ${run.agent}`, kind: internal },
+    ...{ startTimeUnixNano: nano(startAt), endTimeUnixNano: nano(endAt) },
+    attributes: attributes({
+      "gen_ai.operation.name": "invoke_agent",
+      "gen_ai.provider.name": providerOf(run.model),
+      "gen_ai.agent.name": run.agent,
+      "gen_ai.agent.version": run.agentVersion,
+      "gen_ai.request.model": run.model === null ? null : (parseModelId(run.model)?.name ?? run.model),
+      "gen_ai.conversation.id": run.id,
+      "error.type": run.failureCause,
+      "evald.organization.id": run.orgId,
+      "evald.prompt.id": run.promptId,
+      "evald.run.status": run.status,
+      "evald.report.slug": report?.slug,
+      "evald.report.outcome": report?.outcome,
+      "gen_ai.input.messages": withContent ? message("user", run.text) : null,
+      "gen_ai.output.messages": withContent && end ? message("assistant", end.reason, { finish_reason: "stop" }) : null,
+    }),
+    ...(report && {
+      events: [
+        {
+          timeUnixNano: nano(endAt),
+          name: "gen_ai.evaluation.result",
+          attributes: attributes({
+            "gen_ai.evaluation.name": `evald ${report.scope}`,
+            "gen_ai.evaluation.score.value": report.score,
+            "gen_ai.evaluation.score.label": report.grade ?? report.outcome,
+          }),
+        },
+      ],
+    }),
+    ...(run.failureCause !== null && { status: { code: errorCode } }),
+  };
+}
+
+/** The provider by its name in the conventions; `_OTHER` for compatible servers. */
+function providerOf(model: string | null): string {
+  const provider = model === null ? null : parseModelId(model)?.provider;
+  return provider === "google" ? "gcp.gemini" : provider === "anthropic" || provider === "openai" ? provider : "_OTHER";
+}
+
+const nano = (ms: number): string => `${Math.round(ms)}000000`;
+
+const cut = (text: string): string => (text.length > maxContent ? text.slice(0, maxContent).toWellFormed() : text);
+const contentOf = (value: unknown): string => cut(JSON.stringify(value));
+
+/** Numbers become doubles, bigints integers; entries without a value are left out. */
+const attributes = (values: Attributes): Attribute[] =>
+  Object.entries(values).flatMap(([key, value]): Attribute[] => {
+    if (value === null || value === undefined) return [];
+    if (typeof value === "string") return [{ key, value: { stringValue: value } }];
+    if (typeof value === "boolean") return [{ key, value: { boolValue: value } }];
+    return [{ key, value: typeof value === "bigint" ? { intValue: String(value) } : { doubleValue: value } }];
+  });

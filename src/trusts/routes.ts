@@ -1,0 +1,79 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { Caller } from "../auth/gate.ts";
+import { AppError } from "../errors.ts";
+import { jsonBody } from "../http/body.ts";
+import { errors, listOf, type OrgOf, operation } from "../http/operation.ts";
+import { listAnswer, pageOf, pageQuery } from "../http/paging.ts";
+import { PathId } from "../schema.ts";
+import { ExchangedKey, ExchangeInput, Trust, TrustInput } from "./schema.ts";
+import type { Trusts } from "./trusts.ts";
+
+export const exchangePath = "/api/v1/oidc/exchange";
+
+type Auth = {
+  callerOf: (request: Request) => Caller;
+  /** Throws forbidden for keys that may not change trusts. */
+  checkOwner: (request: Request) => void;
+};
+
+/** CI jobs that an organization trusts, and the exchange of their ID tokens. */
+export const trustRoutes = (trusts: Trusts, orgOf: OrgOf, { callerOf, checkOwner }: Auth) =>
+  new Elysia({ name: "trusts" })
+    .post(exchangePath, async ({ body }) => await trusts.exchange(body), {
+      ...jsonBody(ExchangeInput),
+      ...operation(
+        "OIDC",
+        "exchangeIdToken",
+        "Exchange the ID token of a CI job for an API key",
+        { 200: ExchangedKey, ...errors(400, 413) },
+        {
+          security: [],
+          description:
+            "Requires a trust for the repository of the job. Request the ID token for the base URL of this server as its audience. Each token works once.",
+        },
+      ),
+    })
+    .get(
+      "/api/v1/oidc/trusts",
+      ({ request, query, set }) => listAnswer(set, trusts.listTrusts(orgOf(request), pageOf(query))),
+      {
+        query: Type.Object(pageQuery),
+        ...operation("OIDC", "listTrusts", "List trusted CI jobs, newest first", {
+          200: listOf(Trust, "Trusts, newest first"),
+          ...errors(400),
+        }),
+      },
+    )
+    .post(
+      "/api/v1/oidc/trusts",
+      ({ request, body, set }) => {
+        const org = orgOf(request);
+        checkOwner(request);
+        const { scopes: held, createdBy } = callerOf(request);
+        const missing = held && (body.scopes ?? ["read", "run"]).find((scope) => !held.includes(scope));
+        if (missing)
+          throw new AppError("forbidden", `The API key lacks the scope ${missing}, so it can't give it to CI jobs.`);
+        set.status = 201;
+        return trusts.createTrust(org, body, createdBy);
+      },
+      {
+        ...jsonBody(TrustInput),
+        ...operation("OIDC", "createTrust", "Trust CI jobs of a repository", {
+          201: Trust,
+          ...errors(400, 409, 413),
+        }),
+      },
+    )
+    .delete(
+      "/api/v1/oidc/trusts/:trustId",
+      ({ request, params }) => {
+        const org = orgOf(request);
+        checkOwner(request);
+        return trusts.deleteTrust(org, params.trustId);
+      },
+      {
+        params: Type.Object({ trustId: PathId("ID of the trust") }),
+        ...operation("OIDC", "deleteTrust", "Remove a trust and revoke its API keys", { 200: Trust, ...errors(404) }),
+      },
+    );

@@ -1,0 +1,185 @@
+import { and, count, desc, eq, isNull, lt } from "drizzle-orm";
+import type { Keys } from "../auth/keys.ts";
+import type { createOrgs } from "../auth/orgs.ts";
+import { tx } from "../db/open.ts";
+import { trusts, usedTokens } from "../db/tables.ts";
+import type { Deps, OrgId } from "../deps.ts";
+import { badRequest, conflict, notFound } from "../errors.ts";
+import type { Scope } from "../http/operation.ts";
+import type { Page, Paged } from "../http/paging.ts";
+import type { Guard } from "../net/guarded.ts";
+import { checkHttpUrl, toIso } from "../schema.ts";
+import { type Claims, createIdTokens, issuerOf, refused } from "./id-token.ts";
+import { defaultIssuers, defaultMinutes, type ExchangedKey, type Trust, type TrustInput } from "./schema.ts";
+
+type Row = typeof trusts.$inferSelect;
+/** Where a job runs, by its token. */
+type Job = { repository: string | null; repositoryId: string | null; ref: string | null; environment: string | null };
+
+const maxTrusts = 100;
+/** Keys of jobs are listed this long after they expired. */
+const keptMs = 24 * 3600_000;
+const minuteMs = 60_000;
+
+const toTrust = ({ orgId: _, createdBy: __, createdAt, scopes, ...row }: Row): Trust => ({
+  ...row,
+  scopes: scopes as Scope[],
+  createdAt: toIso(createdAt),
+});
+
+const textOf = (claim: unknown): string | null => (typeof claim === "string" ? claim : null);
+/** GitLab sends IDs as strings or numbers, depending on its version. */
+const idOf = (claim: unknown): string | null => (Number.isSafeInteger(claim) ? String(claim) : textOf(claim) || null);
+
+const jobOf: Record<Row["provider"], (claims: Claims) => Job> = {
+  github: ({ repository, repository_id, ref, environment }) => ({
+    repository: textOf(repository),
+    repositoryId: idOf(repository_id),
+    ref: textOf(ref),
+    environment: textOf(environment),
+  }),
+  gitlab: ({ project_path, project_id, ref, environment }) => ({
+    repository: textOf(project_path),
+    repositoryId: idOf(project_id),
+    ref: textOf(ref),
+    environment: textOf(environment),
+  }),
+};
+
+/** Whether a trust covers a job. Repositories and environments are the same in any case; refs are not. */
+function covers(trust: Row, job: Job): boolean {
+  const same = (pinned: string, found: string | null) => pinned.toLowerCase() === found?.toLowerCase();
+  const { repository, ref, environment } = trust;
+  const isRef =
+    ref === null || (ref.endsWith("*") ? (job.ref?.startsWith(ref.slice(0, -1)) ?? false) : ref === job.ref);
+  return same(repository, job.repository) && isRef && (environment === null || same(environment, job.environment));
+}
+
+/** Whether a job is of the very repository: another one can take its name after it was renamed or deleted. */
+const isSame = ({ repositoryId }: Row, job: Job): boolean => repositoryId === null || repositoryId === job.repositoryId;
+
+export type Trusts = ReturnType<typeof createTrusts>;
+
+/** CI jobs that organizations trust, and the exchange of their ID tokens for API keys. */
+export function createTrusts(
+  deps: Deps,
+  { keys, orgs, guard }: { keys: Keys; orgs: ReturnType<typeof createOrgs>; guard: Guard },
+) {
+  const { db, now, newId, baseUrl } = deps;
+  const verify = createIdTokens({ guard, now });
+
+  const rowsOf = (org: OrgId) => db.select().from(trusts).where(eq(trusts.orgId, org)).orderBy(desc(trusts.id));
+
+  /** The organization of an exchange. It is named unless there is one: another one may trust the same repository. */
+  function orgOf(named: string | undefined): OrgId {
+    const all = orgs.listOrgs();
+    const found =
+      named === undefined ? all : all.filter(({ id, name }) => id === named.toLowerCase() || name === named);
+    const [only] = found;
+    if (only && found.length === 1) return only.id;
+    throw named === undefined
+      ? badRequest("Pass organization: this server has several organizations, or none.")
+      : refused(`No trust of an organization ${JSON.stringify(named)} matches the ID token.`);
+  }
+
+  return {
+    /** Newest first. */
+    listTrusts: (org: OrgId, { limit, offset }: Page): Paged<Trust> => ({
+      items: rowsOf(org).limit(limit).offset(offset).all().map(toTrust),
+      total: db.select({ n: count() }).from(trusts).where(eq(trusts.orgId, org)).get()?.n ?? 0,
+    }),
+
+    /** `createdBy`: ID of the person; null: the operator. Throws bad_request, and conflict at 100 trusts. */
+    createTrust(org: OrgId, input: TrustInput, createdBy: string | null): Trust {
+      const issuer = (input.issuer ?? defaultIssuers[input.provider]).replace(/\/+$/, "");
+      checkHttpUrl("issuer", issuer);
+      if (this.listTrusts(org, { limit: 1, offset: 0 }).total >= maxTrusts)
+        throw conflict(`An organization can have at most ${maxTrusts} trusts. Remove one first.`);
+      const createdAt = now();
+      const row: Row = {
+        id: newId(createdAt),
+        orgId: org,
+        provider: input.provider,
+        issuer,
+        repository: input.repository,
+        repositoryId: input.repositoryId ?? null,
+        ref: input.ref ?? null,
+        environment: input.environment ?? null,
+        scopes: input.scopes ?? ["read", "run"],
+        minutes: input.minutes ?? defaultMinutes,
+        createdAt,
+        createdBy,
+      };
+      db.insert(trusts).values(row).run();
+      return toTrust(row);
+    },
+
+    /** Deletes a trust and revokes its API keys. Throws not_found. */
+    deleteTrust(org: OrgId, id: string): Trust {
+      return tx(db, (t) => {
+        const own = and(eq(trusts.orgId, org), eq(trusts.id, id.toLowerCase()));
+        const row = t.delete(trusts).where(own).returning().get();
+        if (!row) throw notFound(`No trust has the ID ${id}.`);
+        keys.revokeKeysOf(org, row.id);
+        return toTrust(row);
+      });
+    },
+
+    /** An API key for the job with this ID token. Each token works once. Throws unauthorized, bad_request and unavailable. */
+    async exchange({ token, organization }: { token: string; organization?: string }): Promise<ExchangedKey> {
+      const issuer = issuerOf(token);
+      const org = orgOf(organization);
+      const trusted = rowsOf(org)
+        .all()
+        .filter((row) => row.issuer === issuer);
+      // Before any request: only an owner chooses which issuers evald asks for keys.
+      if (trusted.length === 0)
+        throw refused(`No trust has the issuer ${issuer}. An owner can add one in the settings.`);
+      const claims = await verify(token, { issuer, audience: baseUrl() });
+      const covering = trusted.filter((row) => covers(row, jobOf[row.provider](claims)));
+      const trust = covering.find((row) => isSame(row, jobOf[row.provider](claims)));
+      if (!trust) throw refused(reasonAgainst(covering[0], jobOf[trusted[0]?.provider ?? "github"](claims)));
+      return tx(db, (t) => {
+        const at = now();
+        t.delete(usedTokens)
+          .where(lt(usedTokens.expiresAt, at - minuteMs))
+          .run();
+        const used = { issuer, jti: claims.jti, expiresAt: claims.exp * 1000 };
+        if (t.insert(usedTokens).values(used).onConflictDoNothing().returning().all().length === 0)
+          throw refused("The ID token was used before. Request a new one for each exchange.");
+        const { repositoryId } = jobOf[trust.provider](claims);
+        if (trust.repositoryId === null && repositoryId !== null)
+          t.update(trusts)
+            .set({ repositoryId })
+            .where(and(eq(trusts.id, trust.id), isNull(trusts.repositoryId)))
+            .run();
+        keys.deleteExpiredKeysOfTrusts(org, at - keptMs);
+        const { key, apiKey } = keys.createKey(org, nameOf(trust, jobOf[trust.provider](claims)), {
+          lifeMs: trust.minutes * minuteMs,
+          scopes: trust.scopes,
+          createdBy: trust.createdBy ?? undefined,
+          trustId: trust.id,
+        });
+        const { id, name } = orgs.getOrg(org);
+        return {
+          key,
+          expiresAt: apiKey.expiresAt as string,
+          scopes: trust.scopes as Scope[],
+          organization: { id, name },
+        };
+      });
+    },
+  };
+}
+
+const nameOf = ({ repository }: Row, { ref }: Job): string =>
+  `CI of ${repository}${ref === null ? "" : ` at ${ref}`}`.replaceAll(/\p{Cc}/gu, " ").slice(0, 200);
+
+/** `named`: a trust that covers the name of the repository, but not its ID. */
+const reasonAgainst = (named: Row | undefined, job: Job): string =>
+  named === undefined
+    ? `No trust matches ${describe(job)}.`
+    : `The trusted repository ${named.repository} has the ID ${named.repositoryId}, but the ID token is of ${job.repository} with ${job.repositoryId === null ? "no ID" : `the ID ${job.repositoryId}`}. If the repository was created anew, an owner can remove the trust and add it again.`;
+
+const describe = ({ repository, ref, environment }: Job): string =>
+  `the repository ${repository}, the ref ${ref} and ${environment === null ? "no environment" : `the environment ${environment}`} of the ID token`;

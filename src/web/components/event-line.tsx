@@ -1,0 +1,117 @@
+import type { Artefact } from "../../agents/agent.ts";
+import { line } from "../../grading/text.ts";
+import { formatBytes, formatNumber, plain } from "../../reports/labels.ts";
+import type { Trace } from "../../reports/trace-schema.ts";
+import { Payload } from "./payload.tsx";
+
+type Event = Trace["events"][number];
+
+/** Payloads up to this many characters are part of the page. Longer ones load when opened. */
+export const inlineChars = 1200;
+
+export type LineProps = {
+  event: Event;
+  failed: boolean;
+  /** URL of the session page. */
+  here: string;
+  /** Labels of the friction points that this event supports, such as F1. */
+  names: string[];
+  report: string;
+  /** URL of the screenshots; null if the viewer may not see them. */
+  files: string | null;
+  isInline: boolean;
+};
+
+/** An event as a line that opens to show its fields, with its picture. */
+export function EventLine({ event, failed, here, names, report, files, isInline }: LineProps) {
+  const { seq, at: _, tMs: __, type, source, ...rest } = event;
+  const fields: Record<string, unknown> = rest;
+  const address = `${here}/${seq}`;
+  const { artefact } = fields as { artefact?: Artefact };
+  const file =
+    artefact && !artefact.missing && files ? { name: artefact.name, url: `${files}/${artefact.name}` } : null;
+  return (
+    <div class="line">
+      <details
+        id={`e${seq}`}
+        class={`event-${type}${failed ? " failed" : ""}`}
+        {...(isInline
+          ? {}
+          : { "hx-get": address, "hx-trigger": "toggle once", "hx-target": "find .whole", "hx-swap": "outerHTML" })}
+      >
+        <summary>
+          <span class="kind">
+            {plain(type)}
+            {source !== "agent" && <small> {source}</small>}
+          </span>{" "}
+          <span class="what">{summaryOf(type, fields)}</span>
+        </summary>
+        {isInline ? (
+          <Payload fields={fields} />
+        ) : (
+          <p class="whole">
+            <a href={address}>View full event</a> ({formatBytes(JSON.stringify(fields).length)})
+          </p>
+        )}
+      </details>
+      {names.map((name) => (
+        <a key={name} class="pill proves" href={`${report}#${name}`}>
+          {name}
+        </a>
+      ))}
+      {file && (
+        <a class="picture" href={file.url}>
+          {file.name.endsWith(".webp") ? (
+            <img src={file.url} alt={`Screenshot after event ${seq}`} loading="lazy" />
+          ) : (
+            file.name
+          )}
+        </a>
+      )}
+    </div>
+  );
+}
+
+/** One-line summary of an event. The fields come from the target or the agent and are not trusted. */
+export function summaryOf(type: Event["type"], fields: Record<string, unknown>): string {
+  const text = (name: string) =>
+    typeof fields[name] === "string" || typeof fields[name] === "number" ? String(fields[name]) : "";
+  const summaries: Record<Event["type"], () => string> = {
+    thought: () => text("text"),
+    message: () => text("text"),
+    tool_call: () => `${text("tool")}${text("ownName") && ` (${text("ownName")})`} · ${brief(fields.input)}`,
+    tool_result: () => `${text("tool")} ${fields.ok ? "succeeded" : "failed"} · ${brief(fields.output)}`,
+    http: () => `${text("method")} ${text("url")} → ${text("status") || "no response"}`,
+    usage: () => `${text("model")} · ${text("inputTokens")} input tokens, ${text("outputTokens")} output tokens`,
+    error: () => `${text("where")}: ${text("message")}`,
+    interruption: () => text("question"),
+    limit: () => `${plain(text("limit"))} limit ${fields.near === true ? "near" : "reached"}: ${amount(fields)}`,
+    milestone: () => `${plain(text("name"))} · ${brief(fields.detail)}`,
+    end: () => `${plain(text("outcome"))}: ${text("reason")}`,
+  };
+  return line(summaries[type](), 220).replace(/ ·$/, "") || "empty";
+}
+
+/** "300 s", "2 USD", "5,242,880 bytes". */
+function amount({ value, unit }: Record<string, unknown>): string {
+  if (typeof value !== "number") return "";
+  return unit === "ms" ? `${formatNumber(value / 1000)} s` : `${formatNumber(value)} ${unit ?? ""}`;
+}
+
+/** The first fields of a record as `name value`. */
+function brief(record: unknown): string {
+  const fields = record !== null && typeof record === "object" ? Object.entries(record) : [];
+  return fields
+    .filter(([, value]) => value !== "" && value !== null && value !== undefined)
+    .map(([name, value]) => `${name} ${(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 200)}`)
+    .join(" · ");
+}
+
+/** Whether an event reports a failure: an error, an interruption, a failed tool call or a failed request. */
+export function hasEventFailed(type: Event["type"], fields: Record<string, unknown>): boolean {
+  const { ok, status } = fields;
+  const { exitCode = 0, status: answered = 0 } = (fields.output ?? {}) as Record<string, unknown>;
+  if (type === "http") return typeof status !== "number" || status >= 400;
+  if (type === "tool_result") return ok === false || exitCode !== 0 || Number(answered) >= 400;
+  return type === "error" || type === "interruption";
+}

@@ -1,0 +1,55 @@
+import type { Site } from "../site.ts";
+
+/** What is left to set up. `promptId`: the first prompt, if there is one. */
+export type FirstSteps = {
+  promptId: string | null;
+  runs: boolean;
+  reports: boolean;
+  schedule: boolean;
+  keys: boolean;
+  people: boolean;
+};
+
+export const isComplete = ({ promptId, reports, schedule, keys, people }: FirstSteps): boolean =>
+  promptId !== null && reports && schedule && keys && people;
+
+type Step = { name: string; path: string; isDone: boolean };
+
+/** The setup checklist of an organization, until all steps are done or the list is hidden. */
+export function FirstStepsList({ site: { base }, steps }: { site: Site; steps: FirstSteps }) {
+  const { promptId } = steps;
+  const prompt = promptId === null ? "/" : `/prompts/${promptId}`;
+  const all: Step[] = [
+    { name: "Enter the URL of your docs", path: "/prompts/new", isDone: promptId !== null },
+    { name: "Get the first report", path: steps.runs ? "/runs" : prompt, isDone: steps.reports },
+    { name: "Schedule runs", path: promptId === null ? "/" : `${prompt}/edit#frequency`, isDone: steps.schedule },
+    { name: "Connect CI or an editor with an API key", path: "/settings/keys", isDone: steps.keys },
+    { name: "Invite your team", path: "/settings/members#invite", isDone: steps.people },
+  ];
+  const next = all.findIndex(({ isDone }) => !isDone);
+  return (
+    <section class="first-steps" aria-labelledby="steps">
+      <header class="toolbar">
+        <h2 id="steps">
+          First steps{" "}
+          <small>
+            {all.filter(({ isDone }) => isDone).length} of {all.length}
+          </small>
+        </h2>
+        {promptId !== null && (
+          <form method="post" action={`${base}/first-steps/hide`} class="end">
+            <button type="submit">Hide</button>
+          </form>
+        )}
+      </header>
+      <ol>
+        {all.map(({ name, path, isDone }, i) => (
+          <li key={name} class={isDone ? "done" : undefined} aria-current={i === next ? "step" : undefined}>
+            {isDone || (promptId === null && i < 3) ? name : <a href={base + path}>{name}</a>}
+            {isDone && <span class="unseen"> (done)</span>}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,263 @@
+import { diffOf, fileOf } from "../../reports/diff.ts";
+import type { Recommendation, Report } from "../../reports/schema.ts";
+import { Proof, toEventHref } from "./figures.tsx";
+import { Outside } from "./layout.tsx";
+import { Day } from "./when.tsx";
+
+/** What verifying a fix takes: number of runs, and their maximum total cost in USD; null: unknown, 0: no paid model. */
+export type Verification = { runs: number; maxUsd: number | null };
+
+type Props = {
+  report: Report;
+  names: Map<string, string>;
+  /** URL of the report, for the forms. */
+  path: string;
+  session: string | null;
+  /** By the ID of the recommended fix; null: the viewer may not start runs. */
+  verifications: ReadonlyMap<string, Verification> | null;
+  mayDismiss: boolean;
+};
+
+const statusLabels: Record<NonNullable<Recommendation["done"]>["status"], string> = {
+  running: "Verifying fix…",
+  verified: "Verified",
+  did_not_help: "Didn’t help",
+  undecided: "Inconclusive",
+  reopened: "Regressed",
+};
+
+/** Recommended fixes, best first, with the change, its location, the evidence and the actions. */
+export function Fixes(props: Props) {
+  const { recommendations } = props.report;
+  const open = recommendations.filter(({ dismissed }) => dismissed === null);
+  const dismissed = recommendations.filter((each) => each.dismissed !== null);
+  if (recommendations.length === 0) return null;
+  return (
+    <section class="fixes">
+      <h2 id="advice">
+        {open.length === 0 ? "Nothing to fix" : open.length === 1 ? "Fix this" : `Fix these ${open.length}`}
+      </h2>
+      <ol>
+        {open.map((fix) => (
+          <FixCard key={fix.id} fix={fix} {...props} />
+        ))}
+      </ol>
+      {dismissed.length > 0 && <DismissedFixes {...props} fixes={dismissed} />}
+    </section>
+  );
+}
+
+function FixCard({ fix, report, names, path, session, verifications, mayDismiss }: Props & { fix: Recommendation }) {
+  const { id, priority, title, action, url, frictionIds, evidence, done, lostPoints, expectedGain } = fix;
+  const frictions = report.frictionPoints.filter((each) => frictionIds.includes(each.id));
+  const gain = lostPoints ?? expectedGain;
+  const page = evidence?.url ?? url;
+  const verification = done?.status === "running" ? undefined : verifications?.get(id);
+  const isSaid = title.replace(/\.$/, "") === action.replace(/\.$/, "");
+  return (
+    <li id={`fix-${priority}`} class="fix">
+      <h3>
+        {priority} · {title} {gain !== null && gain > 0 && <span class="gain">+{gain} points</span>}
+        <Cost frictions={frictions} />
+      </h3>
+      <p class="where">
+        {page && (
+          <>
+            {fileOf(page)}
+            {evidence?.line && <>, line {evidence.line}</>} · <Outside url={page} />
+          </>
+        )}
+      </p>
+      {!isSaid && <p>{action}</p>}
+      <Diff id={`diff-${priority}`} evidence={evidence} />
+      <p class="meta">
+        {evidence && evidence.steps.length > 0 ? (
+          <Steps steps={evidence.steps} session={session} />
+        ) : (
+          <Proof
+            events={[...new Set(frictions.flatMap(({ events }) => events))].sort((a, b) => a - b)}
+            session={session}
+          />
+        )}
+        <span>
+          Friction{" "}
+          {frictions.map((friction) => (
+            <a key={friction.id} class="name" href={`#${names.get(friction.id)}`} title={friction.title}>
+              {names.get(friction.id)}
+            </a>
+          ))}
+        </span>
+      </p>
+      {done && (
+        <p class={`done done-${done.status}`}>
+          <span class="pill">{statusLabels[done.status]}</span> {done.reason}. Marked fixed by {done.doneBy}
+        </p>
+      )}
+      <div class="acts">
+        {diffOf(evidence) && (
+          <button type="button" data-copy={`#diff-${priority}`}>
+            Copy patch
+          </button>
+        )}
+        {verification && (
+          <Verify {...{ fix, path, verification }} print={frictions[0]?.fingerprint ?? ""} model={report.agent.model} />
+        )}
+        {mayDismiss && (
+          <details class="act">
+            <summary>Not a problem</summary>
+            <form method="post" action={`${path}/dismissals`}>
+              {frictions.map(({ fingerprint }) => (
+                <input key={fingerprint} type="hidden" name="fingerprint" value={fingerprint} />
+              ))}
+              <label>
+                Reason
+                <textarea name="reason" rows={2} maxLength={2000} required />
+              </label>
+              <p class="hint">Hides it from fixes and friction lists, in all reports. You can undo this.</p>
+              <button type="submit" aria-label={`Dismiss: ${title}`}>
+                Dismiss
+              </button>
+            </form>
+          </details>
+        )}
+      </div>
+    </li>
+  );
+}
+
+/** Severity, frequency and cost of the friction that a fix removes. */
+function Cost({ frictions }: { frictions: Report["frictionPoints"] }) {
+  const [worst] = frictions;
+  if (!worst) return null;
+  const { runs, of } = frictions.map(({ seenIn }) => seenIn).reduce((a, b) => (b.runs > a.runs ? b : a));
+  const sum = (values: (number | null)[]) => values.reduce<number>((all, each) => all + (each ?? 0), 0);
+  const [seconds, usd] = [sum(frictions.map((each) => each.lostSeconds)), sum(frictions.map((each) => each.lostUsd))];
+  const lost = [seconds >= 0.1 && `${Number(seconds.toFixed(1))} s`, usd >= 0.005 && `$${usd.toFixed(2)}`].filter(
+    Boolean,
+  );
+  return (
+    <span class={`pills severity-${worst.severity}`}>
+      <span class="pill severity">{worst.severity}</span>
+      <span class="pill">
+        {runs} of {of} {of === 1 ? "run" : "runs"}
+      </span>
+      {lost.length > 0 && <span class="pill">{lost.join(", ")} lost</span>}
+    </span>
+  );
+}
+
+/** The line before and after, or only the line if its replacement isn't known. */
+function Diff({ id, evidence }: { id: string; evidence: Recommendation["evidence"] }) {
+  const diff = diffOf(evidence);
+  if (diff)
+    return (
+      <pre class="diff" id={id}>
+        <del>- {diff.before}</del>
+        {"\n"}
+        <ins>+ {diff.after}</ins>
+      </pre>
+    );
+  return evidence?.text ? (
+    <pre class="diff">
+      <code>{evidence.text}</code>
+    </pre>
+  ) : null;
+}
+
+const stepLabels = { read: "read", failed: "tried", guessed: "guessed", worked: "worked" } as const;
+
+type Steps = NonNullable<Recommendation["evidence"]>["steps"];
+
+/** What was read, failed and worked, each linked to its event. Several guesses are one step. */
+function Steps({ steps, session }: { steps: Steps; session: string | null }) {
+  const shown = steps.filter(({ role }, i) => role !== "guessed" || steps[i - 1]?.role !== "guessed");
+  const guesses = steps.filter(({ role }) => role === "guessed").length;
+  return (
+    <span class="steps">
+      {shown.map(({ role, event, what, status }, i) => (
+        <span key={event} class={`step-of-${role}`}>
+          {i > 0 && " → "}
+          {session === null ? (
+            `event ${event}`
+          ) : (
+            <a class="name" href={toEventHref(session, event)}>
+              event {event}
+            </a>
+          )}{" "}
+          {role === "guessed" && guesses > 1 ? `guessed ${guesses} others` : `${stepLabels[role]} ${what}`}{" "}
+          {status !== null && !(role === "guessed" && guesses > 1) && <strong>{status}</strong>}
+        </span>
+      ))}
+    </span>
+  );
+}
+
+const usdText = (maxUsd: number | null): string =>
+  maxUsd === null ? "price unknown" : maxUsd === 0 ? "free" : `≤ $${maxUsd.toFixed(2)}`;
+
+type VerifyProps = {
+  fix: Recommendation;
+  path: string;
+  verification: Verification;
+  print: string;
+  model: string | null;
+};
+
+/** Shows the price, and asks for consent unless it is free. */
+function Verify({ fix, path, verification: { runs, maxUsd }, print, model }: VerifyProps) {
+  const what = `${runs} ${runs === 1 ? "run" : "runs"}, ${usdText(maxUsd)}`;
+  return (
+    <details class="act">
+      <summary>Mark fixed and verify ({what})</summary>
+      <form method="post" action={`${path}/done/${print}`}>
+        <p class="hint">
+          Starts {runs} {runs === 1 ? "run" : "runs"} to check that the friction is gone.
+        </p>
+        <label>
+          What did you change? (optional)
+          <textarea name="note" rows={2} maxLength={2000} />
+        </label>
+        {maxUsd !== 0 && (
+          <label class="check">
+            <input type="checkbox" name="agreed" required /> I agree to pay{" "}
+            {maxUsd === null ? "an unknown amount" : `up to $${maxUsd.toFixed(2)}`}
+            {model && ` for ${model}`}
+          </label>
+        )}
+        <button type="submit" class="main" aria-label={`Start verification: ${fix.title}`}>
+          Start verification
+        </button>
+      </form>
+    </details>
+  );
+}
+
+const DismissedFixes = ({ fixes, path, mayDismiss }: Props & { fixes: Recommendation[] }) => (
+  <details class="fold">
+    <summary>
+      <h3>
+        Not a problem <small>{fixes.length}</small>
+      </h3>
+    </summary>
+    <ul class="dismissed">
+      {fixes.map(({ id, title, dismissed }) => (
+        <li key={id}>
+          <span>
+            <strong>{title}</strong>
+            <small>
+              {dismissed?.reason} Dismissed by {dismissed?.dismissedBy} on{" "}
+              {dismissed && <Day at={dismissed.createdAt} />}
+            </small>
+          </span>
+          {mayDismiss && (
+            <form method="post" action={`${path}/dismissals/${dismissed?.id}/undo`}>
+              <button type="submit" aria-label={`Undo: ${title}`}>
+                Undo
+              </button>
+            </form>
+          )}
+        </li>
+      ))}
+    </ul>
+  </details>
+);

@@ -1,0 +1,31 @@
+/** The search as a dialog. Its results are loaded while typing; the arrow keys select one. */
+export const Palette = ({ base }: { base: string }) => (
+  <dialog id="palette" aria-label="Search">
+    <form method="get" action={`${base}/search`}>
+      <input
+        type="text"
+        role="combobox"
+        name="q"
+        maxLength={200}
+        autocomplete="off"
+        spellcheck={false}
+        aria-label="Search prompts, reports, runs and pages"
+        aria-controls="palette-hits"
+        aria-expanded="true"
+        aria-autocomplete="list"
+        placeholder="Go to a prompt, report, run, page or action"
+      />
+    </form>
+    <div id="palette-hits" role="listbox" aria-label="Results" />
+  </dialog>
+);
+
+/** Opens the search: a link to its page without JavaScript. */
+export const SearchLink = ({ base }: { base: string }) => (
+  <a class="search-link" href={`${base}/search`} data-palette>
+    Search{" "}
+    <span class="only-live" aria-hidden="true">
+      <kbd>/</kbd>
+    </span>
+  </a>
+);

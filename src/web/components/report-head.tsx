@@ -1,0 +1,62 @@
+import type { Latest } from "../../comparisons/latest.ts";
+import { percent } from "../../grading/text.ts";
+import { agentLabel, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
+import type { Report } from "../../reports/schema.ts";
+import type { EvalResult } from "../../stats/repeats.ts";
+import { BaselineSummary } from "./baseline.tsx";
+import { Sparkline } from "./charts.tsx";
+import { GradeMark } from "./figures.tsx";
+import { PreviewMark } from "./run-table.tsx";
+
+type Props = { report: Report; result: EvalResult | null; latest: Latest | null };
+
+/** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
+export function ReportHead({ report, result, latest }: Props) {
+  const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
+  const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
+  const runs = result?.n ?? 0;
+  return (
+    <header class="head graded">
+      <GradeMark grade={grade} big />
+      <div>
+        <p class="pills">
+          <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
+          {place && <span class="pill product">{place}</span>}
+          <span class="pill">{titleOf(report.task)}</span>
+          <span class="pill">{agentLabel(agent)}</span>
+          {runs > 0 && (
+            <span class="pill">
+              {runs} {runs === 1 ? "run" : "runs"}
+            </span>
+          )}
+          {Object.keys(run.urlMap).length > 0 && <PreviewMark />}
+          {status !== "published" && <span class="pill">{status}</span>}
+        </p>
+        <h1>{keyFinding}</h1>
+        <p class="score-line">
+          {score === null ? (
+            "No score"
+          ) : (
+            <>
+              {scope !== "goal" && `${scopeLabels[scope]} `}
+              <strong>{score}</strong> of 100
+            </>
+          )}
+          {scope !== "goal" && " · goal not tested"}
+          {coverage < 1 && ` · ${percent(coverage)} measured`}
+          <Trend latest={latest} />
+        </p>
+        {score !== null && <BaselineSummary report={report} result={result} />}
+        {nullNotice && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
+      </div>
+    </header>
+  );
+}
+
+/** The scores of the prompt's latest evaluations. */
+function Trend({ latest }: { latest: Latest | null }) {
+  if (latest === null || latest.points.length < 2) return null;
+  const scores = latest.points.map(({ score }) => score);
+  const list = scores.map((score) => score.toFixed(0)).join(", ");
+  return <Sparkline scores={scores} label={`Scores of the latest evaluations, oldest first: ${list}`} />;
+}

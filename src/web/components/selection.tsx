@@ -1,0 +1,34 @@
+import type { Viewer } from "../viewer.ts";
+import { forms } from "./layout.tsx";
+
+/** Most rows of a list to select. */
+export const maxSelected = 100;
+
+/** Something to do with the selected rows of a list. `isForm`: it changes something, and only people may. */
+export type BulkAction = { label: string; path: string; isForm?: boolean; least?: number; most?: number };
+
+type Props = { base: string; viewer: Viewer; actions: BulkAction[]; hint: string };
+
+/** Buttons over a list of rows with checkboxes. Use inside a form with the class `picking`. */
+export const BulkActions = ({ base, viewer, actions, hint }: Props) => (
+  <div class="toolbar picked">
+    {actions.some(({ isForm }) => isForm) && <input type="hidden" name={forms.madeFor} value={viewer.org} />}
+    {actions.map(({ label, path, isForm, least = 1, most = maxSelected }) => (
+      <button
+        key={path}
+        type="submit"
+        formaction={base + path}
+        formmethod={isForm ? "post" : "get"}
+        data-select={`${least}-${most}`}
+      >
+        {label}
+      </button>
+    ))}
+    <small class="muted">{hint}</small>
+  </div>
+);
+
+/** The checkbox of a row. `name`: ID of the row. */
+export const SelectRow = ({ name, label }: { name: string; label: string }) => (
+  <input type="checkbox" id={`select-${name}`} name={name} value="1" aria-label={`Select ${label}`} />
+);

@@ -1,0 +1,93 @@
+import type { Trace } from "../../reports/trace-schema.ts";
+import type { Turn } from "../../reports/turns.ts";
+import { EventLine, type LineProps } from "./event-line.tsx";
+import { toEventHref } from "./figures.tsx";
+import { useTime } from "./when.tsx";
+
+type Event = Trace["events"][number];
+type Shared = Pick<LineProps, "here" | "report" | "files">;
+
+type Props = Shared & {
+  turns: Turn[];
+  isInline: (event: Event) => boolean;
+  isFailed: (event: Event) => boolean;
+  /** Labels of the friction points that an event supports, such as F1. */
+  namesOf: (event: Event) => string[];
+  /** Milliseconds since the start of the session at which the event before an event happened. */
+  tMsBefore: (event: Event) => number;
+};
+
+/** Events that belong to a turn but seldom matter: model usage, successful requests, milestones. */
+const isQuiet = ({ type }: Event, failed: boolean) =>
+  !failed && (type === "usage" || type === "http" || type === "milestone");
+
+/** A session as turns: what the agent thought, called and got back, together. */
+export const Turns = ({ turns, ...props }: Props) => (
+  <ol class="turns">
+    {turns.map((turn) => (
+      <TurnItem key={turn.events[0]?.seq} turn={turn} {...props} />
+    ))}
+  </ol>
+);
+
+function TurnItem({
+  turn: { events },
+  isInline,
+  isFailed,
+  namesOf,
+  tMsBefore,
+  ...shared
+}: Omit<Props, "turns"> & { turn: Turn }) {
+  const [first, last] = [events[0] as Event, events.at(-1) as Event];
+  const failed = events.some(isFailed);
+  const costs = events.flatMap((event) =>
+    "costUsd" in event && typeof event.costUsd === "number" ? [event.costUsd] : [],
+  );
+  const tookMs = last.tMs - tMsBefore(first);
+  const line = (event: Event) => (
+    <EventLine
+      key={event.seq}
+      {...shared}
+      event={event}
+      isInline={isInline(event)}
+      failed={isFailed(event)}
+      names={namesOf(event)}
+    />
+  );
+  // A turn that has only such events shows them.
+  const areAllQuiet = events.every((event) => isQuiet(event, isFailed(event)) && namesOf(event).length === 0);
+  const quiet = areAllQuiet
+    ? []
+    : events.filter((event) => isQuiet(event, isFailed(event)) && namesOf(event).length === 0);
+  const hidden = new Set(quiet);
+  return (
+    <li class={failed ? "agent-turn failed" : "agent-turn"}>
+      <p class="turn-at">
+        <a href={toEventHref("", first.seq)}>{first.seq === last.seq ? first.seq : `${first.seq}–${last.seq}`}</a>
+        <span title={useTime()(first.at)}>{(first.tMs / 1000).toFixed(2)} s</span>
+        <span class={tookMs >= 1000 ? "slow" : undefined}>
+          {tookMs < 1000 ? `${tookMs} ms` : `${(tookMs / 1000).toFixed(1)} s`}
+        </span>
+        {costs.length > 0 && <span>${costs.reduce((sum, cost) => sum + cost, 0).toFixed(4)}</span>}
+      </p>
+      <div class="turn-events">
+        {events.filter((event) => !hidden.has(event)).map(line)}
+        {quiet.length > 0 && (
+          <details class="quiet">
+            <summary>{quietText(quiet)}</summary>
+            {quiet.map(line)}
+          </details>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function quietText(events: Event[]): string {
+  const names = { usage: "model call", http: "request", milestone: "milestone" } as const;
+  return Object.entries(names)
+    .map(([type, name]) => [name, events.filter((event) => event.type === type).length] as const)
+    .filter(([, n]) => n > 0)
+    .map(([name, n]) => `${n} ${name}${n === 1 ? "" : "s"}`)
+    .join(", ");
+}

@@ -1,0 +1,53 @@
+import { Layout } from "../components/layout.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+
+/** What a form would delete or spend. */
+export type Loss = {
+  /** As a question: "Remove Ada?" */
+  title: string;
+  /** What is lost or spent, one sentence each. */
+  loses: string[];
+  /** Label of the button. */
+  act: string;
+  /** Where Cancel leads, without the base. */
+  back: string;
+  /** false: it costs money or loses nothing. */
+  isDestructive?: boolean;
+};
+
+type Props = { site: Site; viewer: Viewer | undefined; path: string; form: URLSearchParams; loss: Loss };
+
+/** Hidden field that a confirmed form carries. */
+export const confirmedField = "confirmed";
+
+/** Asks for confirmation of a destructive or paid action. Resends the same form with the confirmation. */
+export const ConfirmPage = ({
+  site,
+  viewer,
+  path,
+  form,
+  loss: { title, loses, act, back, isDestructive = true },
+}: Props) => (
+  <Layout site={site} viewer={viewer} path={path} title={title}>
+    <div class="confirm">
+      <h1>{title}</h1>
+      <ul>
+        {loses.map((each) => (
+          <li key={each}>{each}</li>
+        ))}
+      </ul>
+      <form method="post" action={path} class="toolbar">
+        {[...form].map(([name, value]) => (
+          <input key={`${name} ${value}`} type="hidden" name={name} value={value} />
+        ))}
+        <button type="submit" class={isDestructive ? "bad main" : "main"} name={confirmedField} value="1">
+          {act}
+        </button>
+        <a class="button" href={site.base + back}>
+          Cancel
+        </a>
+      </form>
+    </div>
+  </Layout>
+);

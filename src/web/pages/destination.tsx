@@ -1,0 +1,201 @@
+import type { Paged } from "../../http/paging.ts";
+import { events } from "../../notifications/events.ts";
+import type { Delivery, DeliveryDetail, Destination } from "../../notifications/schema.ts";
+import { Heads, Wide } from "../components/figures.tsx";
+import { Time } from "../components/when.tsx";
+import { EventChoice, type Frame, kinds, OnlyAdmins, path, Status } from "./notifications.tsx";
+import { SettingsFrame } from "./settings.tsx";
+
+type DestinationProps = Frame & {
+  destination: Destination;
+  deliveries: Paged<Delivery>;
+  /** The signing secret that was just made. It is shown only once. */
+  secret?: string;
+};
+
+/** A destination with its events and its log. */
+export function DestinationPage({ destination, deliveries, secret, typed, mayChange, ...frame }: DestinationProps) {
+  const { base } = frame.site;
+  const { id, kind, name, url, headers, recipients, overlapUntil } = destination;
+  const here = `${base}${path}/${id}`;
+  const actions = [
+    ["test", "Send test event", destination.status === "active"],
+    ["disable", "Disable", destination.status === "active"],
+    ["enable", "Enable", destination.status === "disabled"],
+    ["rotate", "Rotate secret", kind === "webhook"],
+    ["delete", "Delete", true],
+  ] as const;
+  return (
+    <SettingsFrame {...frame} path={path}>
+      {secret && (
+        <section class="created-key" aria-labelledby="secret-title">
+          <h2 id="secret-title">Signing secret</h2>
+          <p>Copy it now. For security it won’t be shown again.</p>
+          <p class="copy">
+            <code id="new-secret">{secret}</code>
+            <button type="button" data-copy="#new-secret" class="only-live">
+              Copy
+            </button>
+          </p>
+        </section>
+      )}
+      <h2>{name}</h2>
+      <dl class="facts">
+        <div>
+          <dt>{kinds[kind]}</dt>
+          <dd>{url ?? recipients?.join(", ") ?? "All owners"}</dd>
+        </div>
+        {headers.length > 0 && (
+          <div>
+            <dt>Headers</dt>
+            <dd>{headers.join(", ")}</dd>
+          </div>
+        )}
+        <div>
+          <dt>Status</dt>
+          <dd>
+            <Status destination={destination} />
+          </dd>
+        </div>
+        {overlapUntil && (
+          <div>
+            <dt>Old secret signs until</dt>
+            <dd>
+              <Time at={overlapUntil} />
+            </dd>
+          </div>
+        )}
+      </dl>
+      {mayChange && (
+        <form method="post" action={`${here}/change`} class="acts">
+          {actions.map(
+            ([what, label, isShown]) =>
+              isShown && (
+                <button key={what} type="submit" name="do" value={what} class={what === "delete" ? "bad" : undefined}>
+                  {label}
+                </button>
+              ),
+          )}
+        </form>
+      )}
+      <h2>Deliveries</h2>
+      <Deliveries here={here} {...deliveries} />
+      {mayChange ? (
+        <form method="post" action={here}>
+          <h2>Settings</h2>
+          <p class="field">
+            <label>
+              Name <input name="name" required maxLength={200} value={typed?.get("name") ?? name} />
+            </label>
+          </p>
+          <EventChoice held={typed?.getAll("event") ?? destination.events} />
+          <button class="main" type="submit">
+            Save
+          </button>
+        </form>
+      ) : (
+        <OnlyAdmins />
+      )}
+    </SettingsFrame>
+  );
+}
+
+const resultOf = ({ status, lastStatus, failure, nextTryAt }: Delivery) => {
+  const last = lastStatus === null ? "" : ` (${lastStatus})`;
+  if (status === "delivered") return `Delivered${last}`;
+  if (status === "failed") return failure === "exhausted" ? `Failed${last}` : `Failed: ${failure}`;
+  return nextTryAt === null ? "Pending" : `Failed${last}, next try`;
+};
+
+function Deliveries({ here, items, total }: Paged<Delivery> & { here: string }) {
+  if (items.length === 0) return <p class="muted">Nothing has been sent yet.</p>;
+  return (
+    <>
+      <Wide label="Deliveries">
+        <table class="list">
+          <Heads labels={["Event", "Result"]} numbers={["Tries", "Duration", "Created"]} />
+          <tbody>
+            {items.map((delivery) => (
+              <tr key={delivery.id}>
+                <th scope="row">
+                  <a href={`${here}/deliveries/${delivery.id}`}>{delivery.type}</a>
+                </th>
+                <td>
+                  {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
+                </td>
+                <td class="number">{delivery.tries}</td>
+                <td class="number">{delivery.lastMs === null ? "" : `${delivery.lastMs} ms`}</td>
+                <td class="number">
+                  <Time at={delivery.createdAt} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      {total > items.length && (
+        <p class="muted">
+          The newest {items.length} of {total}. The REST API lists all.
+        </p>
+      )}
+    </>
+  );
+}
+
+type DeliveryProps = Frame & { destination: Destination; delivery: DeliveryDetail };
+
+/** A delivery with its payload and its tries. */
+export function DeliveryPage({ destination, delivery, mayChange, typed: _, ...frame }: DeliveryProps) {
+  const { base } = frame.site;
+  const here = `${base}${path}/${destination.id}`;
+  const { type, notificationId, log, payload } = delivery;
+  return (
+    <SettingsFrame {...frame} path={path}>
+      <p>
+        <a href={here}>{destination.name}</a>
+      </p>
+      <h2>
+        <code>{type}</code>
+      </h2>
+      <p class="muted">{events[type].description}.</p>
+      <dl class="facts">
+        <div>
+          <dt>Result</dt>
+          <dd>
+            {resultOf(delivery)} {delivery.nextTryAt && <Time at={delivery.nextTryAt} />}
+          </dd>
+        </div>
+        <div>
+          <dt>webhook-id</dt>
+          <dd>
+            <code>{notificationId}</code>
+          </dd>
+        </div>
+      </dl>
+      {mayChange && delivery.status !== "pending" && destination.status === "active" && (
+        <form method="post" action={`${here}/deliveries/${delivery.id}/replay`}>
+          <button type="submit">Replay</button>
+        </form>
+      )}
+      <h2>Tries</h2>
+      {log.length === 0 && <p class="muted">None yet.</p>}
+      {log.map(({ attempt, at, ms, status, body, error }) => (
+        <section key={attempt}>
+          <h3>
+            {attempt}. {status ?? "No response"} after {ms} ms, <Time at={at} />
+          </h3>
+          {error && <p>{error}</p>}
+          {body && (
+            <pre class="wrapped">
+              <code>{body}</code>
+            </pre>
+          )}
+        </section>
+      ))}
+      <h2>Payload</h2>
+      <pre class="wrapped">
+        <code>{JSON.stringify(payload, null, 2)}</code>
+      </pre>
+    </SettingsFrame>
+  );
+}

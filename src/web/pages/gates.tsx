@@ -1,0 +1,252 @@
+import { gateStatuses } from "../../db/tables.ts";
+import type { GateFilter } from "../../gates/gates.ts";
+import type { Gate } from "../../gates/schema.ts";
+import { count } from "../../grading/text.ts";
+import { capitalize, formatNumber, plain } from "../../reports/labels.ts";
+import { signedPoints } from "../components/baseline.tsx";
+import { Fact, Heads, toSorting, Wide } from "../components/figures.tsx";
+import { Choice, Filter, type PromptName, promptChoices } from "../components/filter.tsx";
+import { Layout, Outside } from "../components/layout.tsx";
+import { offsetLinks, Pager, toHref } from "../components/pager.tsx";
+import { VerdictCard, withMinus } from "../components/verdict.tsx";
+import { When } from "../components/when.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+
+const gateLabels: Record<Gate["status"], string> = {
+  running: "Running",
+  passed: "Passed",
+  failed: "Failed",
+  error: "Inconclusive",
+};
+
+const gateTitle = ({ prompts: [first, ...others] }: Gate): string => {
+  const title = first?.title ?? "Gate";
+  return others.length === 0 ? title : `${title} and ${count(others.length, "other prompt")}`;
+};
+
+/** Status of a gate: a dot and a label, in the colors of runs. */
+const GateStatus = ({ status }: { status: Gate["status"] }) => {
+  const tone = { running: "running", passed: "completed", failed: "failed", error: "superseded" }[status];
+  return (
+    <span class={`status-mark run-${tone}`} data-status={status}>
+      {gateLabels[status]}
+    </span>
+  );
+};
+
+type ListProps = {
+  site: Site;
+  viewer: Viewer;
+  gates: Gate[];
+  total: number;
+  query: GateFilter & { offset?: number | null };
+  prompts: PromptName[];
+  perPage: number;
+  now: number;
+};
+
+/** Gates of the organization, newest first. */
+export function GatesPage({ site, viewer, gates, total, query, prompts, perPage, now }: ListProps) {
+  const here = `${site.base}/gates`;
+  const { promptId, status, sort } = query;
+  const offset = query.offset ?? 0;
+  const toPage = (at: number) => toHref(here, { promptId, status, sort, offset: at });
+  return (
+    <Layout site={site} viewer={viewer} path="/gates" title="Gates">
+      <div class="toolbar">
+        <h1>Gates</h1>
+        <span class="muted">{formatNumber(total)}</span>
+      </div>
+      {((promptId ?? status) !== undefined || total > 0) && (
+        <Filter action={here} part="gates" sort={sort}>
+          <Choice name="promptId" label="Prompt" all="All prompts" value={promptId}>
+            {promptChoices(prompts)}
+          </Choice>
+          <Choice name="status" label="Status" all="All statuses" value={status}>
+            {gateStatuses.map((each) => [each, gateLabels[each]])}
+          </Choice>
+        </Filter>
+      )}
+      <div id="gates">
+        {gates.length === 0 && (promptId ?? status) !== undefined ? (
+          <p class="empty">
+            No gates match these filters. <a href={here}>Clear filters</a>
+          </p>
+        ) : gates.length === 0 ? (
+          <div class="empty">
+            <h2>No gates yet</h2>
+            <p>
+              A gate compares a preview with your live docs in CI and fails if agents do worse on it.{" "}
+              <a href={`${site.base}/docs/gates`}>Set up a gate</a>
+            </p>
+          </div>
+        ) : (
+          <Wide label="Gates">
+            <table class="list run-list">
+              <Heads
+                labels={["Status", "Prompts", "Reason"]}
+                numbers={[
+                  { label: "Change", sort: "change", largestFirst: false },
+                  { label: "Created", sort: "created" },
+                ]}
+                sorting={toSorting(here, query, "-created")}
+              />
+              <tbody>
+                {gates.map((gate) => (
+                  <tr key={gate.id} data-status={gate.status}>
+                    <td>
+                      <GateStatus status={gate.status} />
+                    </td>
+                    <td class="title">
+                      <a class="plain" href={`${here}/${gate.id}`}>
+                        {gateTitle(gate)}
+                      </a>
+                    </td>
+                    <td class="soft">{shortReason(gate)}</td>
+                    <td class="number">{deltaText(gate)}</td>
+                    <td class="number soft">
+                      <When at={gate.createdAt} now={now} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </Wide>
+        )}
+        <Pager links={offsetLinks({ offset, perPage, total, toPage })} />
+      </div>
+    </Layout>
+  );
+}
+
+/** Why a gate decided as it did: the cause, or else what the comparison found. */
+function shortReason(gate: Gate): string {
+  const { verdict, evidence } = gate.comparison ?? {};
+  const found = evidence && `${verdict ? plain(verdict) : "no verdict"}: ${evidence.reason}`;
+  return withMinus(capitalize(causeOf(gate) || found || ""));
+}
+
+/** The reason without the sentence of the verdict, which has a place of its own. Empty: there is no other reason. */
+function causeOf({ reason, comparison }: Gate): string | null {
+  const verdict = comparison && `${comparison.verdict ?? "no verdict"}: ${comparison.evidence.reason}`;
+  if (reason === null || verdict === null || !reason.endsWith(verdict)) return reason;
+  return reason.slice(0, -verdict.length).replace(/; $/, "");
+}
+
+function deltaText({ comparison }: Gate): string {
+  const delta = comparison?.evidence.delta ?? null;
+  return delta === null ? "–" : signedPoints(delta.value);
+}
+
+type Props = { site: Site; viewer: Viewer; gate: Gate; now: number };
+
+/** A gate: its verdict, both sides, and new and resolved friction. */
+export function GatePage({ site, site: { base }, viewer, gate, now }: Props) {
+  const { status, progress, comparison, spentUsd, minScore, urlMap, warnings, head } = gate;
+  const cause = causeOf(gate);
+  return (
+    <Layout
+      site={site}
+      viewer={viewer}
+      path={`/gates/${gate.id}`}
+      title={`Gate: ${gateTitle(gate)}`}
+      refreshSeconds={status === "running" ? 10 : undefined}
+      crumbs={[{ name: "Gates", path: "/gates" }, { name: gateTitle(gate) }]}
+    >
+      <header class="toolbar">
+        <h1>{gateTitle(gate)}</h1>
+        <GateStatus status={status} />
+      </header>
+      {cause !== "" && (
+        <p class={status === "failed" ? "notice bad" : status === "passed" ? "notice good" : "notice"}>
+          {cause === null ? `${progress.ended} of ${progress.of} runs finished.` : `${capitalize(cause)}.`}
+        </p>
+      )}
+      {warnings.map((warning) => (
+        <p key={warning} class="notice">
+          {warning}
+        </p>
+      ))}
+      {comparison && <VerdictCard verdict={comparison.verdict} evidence={comparison.evidence} />}
+      {comparison && <GateFriction comparison={comparison} base={base} />}
+      <h2>Prompts</h2>
+      <Wide label="Prompts">
+        <table class="list">
+          <Heads labels={["Prompt", "Head", "Base"]} />
+          <tbody>
+            {gate.prompts.map(({ id, title, headRequestId, baseRequestId }) => (
+              <tr key={id}>
+                <th scope="row">
+                  <a href={`${base}/prompts/${id}`}>{title ?? "Untitled prompt"}</a>
+                </th>
+                <td>
+                  <a href={`${base}/evals/${headRequestId}`}>Head evaluation</a>
+                </td>
+                <td>
+                  {baseRequestId === null ? "Baseline" : <a href={`${base}/evals/${baseRequestId}`}>Base evaluation</a>}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+      <h2>Details</h2>
+      <dl class="facts">
+        <Fact name="Created">
+          <When at={gate.createdAt} now={now} />
+        </Fact>
+        {gate.completedAt && (
+          <Fact name="Completed">
+            <When at={gate.completedAt} now={now} />
+          </Fact>
+        )}
+        <Fact name="Runs">
+          {progress.ended} of {progress.of} finished
+        </Fact>
+        <Fact name="Head score">{head.score === null ? "–" : head.score.mean}</Fact>
+        {minScore !== null && <Fact name="Minimum score">{minScore}</Fact>}
+        <Fact name="Cost">{spentUsd === null ? "Unknown" : `$${spentUsd.toFixed(2)}`}</Fact>
+        {Object.entries(urlMap).map(([from, to]) => (
+          <Fact key={from} name={from}>
+            <Outside url={to} />
+          </Fact>
+        ))}
+      </dl>
+    </Layout>
+  );
+}
+
+type Comparison = NonNullable<Gate["comparison"]>;
+
+const GateFriction = ({ comparison: { friction }, base }: { comparison: Comparison; base: string }) => (
+  <>
+    <FrictionChanges name="New friction" points={friction.new} side="after" base={base} />
+    <FrictionChanges name="Resolved friction" points={friction.gone} side="before" base={base} />
+  </>
+);
+
+type ChangesProps = { name: string; points: Comparison["friction"]["new"]; side: "before" | "after"; base: string };
+
+/** Friction that is on one side only. */
+const FrictionChanges = ({ name, points, side, base }: ChangesProps) =>
+  points.length === 0 ? null : (
+    <section data-friction={side}>
+      <h2>
+        {name} <small>{points.length}</small>
+      </h2>
+      <ul class="brief">
+        {points.map(({ fingerprint, severity, category, title, [side]: seen }) => (
+          <li key={fingerprint}>
+            <a class="plain" href={`${base}/friction/${fingerprint}`}>
+              {title}
+            </a>
+            <span class="soft">
+              <span class={`severity-${severity}`}>{capitalize(severity)}</span> · {plain(category)} · in {seen.runs} of{" "}
+              {count(seen.of, "run")}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );

@@ -1,0 +1,94 @@
+import { count } from "../../grading/text.ts";
+import { methodologyWords } from "../../reports/differences.ts";
+import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
+import type { Report } from "../../reports/schema.ts";
+import { Sparkline } from "../components/charts.tsx";
+import { GradeMark } from "../components/figures.tsx";
+import { Layout } from "../components/layout.tsx";
+import type { PublicScore } from "../public-score.ts";
+import type { Site } from "../site.ts";
+
+/** What strangers see of a prompt. `result` null: it has no published report. */
+export type PublicResult = {
+  title: string | null;
+  result: (Pick<Report, "agent" | "methodology"> & { current: PublicScore; scores: number[] }) | null;
+};
+
+type Props = { site: Site; path: string; orgName: string; results: PublicResult[] };
+
+/** The chosen prompts of an organization, with grade, trend and method, for everyone with the URL. */
+export const ResultsPage = ({ site, path, orgName, results }: Props) => (
+  <Layout site={site} path={path} title={`${orgName}: results`} description={`How well AI agents can use ${orgName}.`}>
+    <h1>{orgName}: results</h1>
+    <p>
+      How well AI agents can use the docs and product of {orgName}, measured with evald.{" "}
+      <a href={`${site.base}/docs/scoring`}>How scores are computed</a>
+    </p>
+    {results.length === 0 ? (
+      <p class="muted">No results yet.</p>
+    ) : (
+      <table class="list scores results">
+        <thead>
+          <tr>
+            <th scope="col">Task</th>
+            <th scope="col">Result</th>
+            <th scope="col">Trend</th>
+            <th scope="col">Evaluated</th>
+            <th scope="col">Method</th>
+          </tr>
+        </thead>
+        <tbody>
+          {results.map(({ title, result }, i) => (
+            <tr key={`${i} ${title}`}>
+              <th scope="row" class="title">
+                {title ?? "Untitled task"}
+              </th>
+              {result === null ? (
+                <td colSpan={4} class="muted">
+                  No result yet
+                </td>
+              ) : (
+                <Result title={title ?? "Untitled task"} {...result} />
+              )}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    )}
+  </Layout>
+);
+
+const Result = ({
+  title,
+  current: { score, grade, scope, outcome, runs, day, isStale, isSingle },
+  scores,
+  agent,
+  methodology,
+}: NonNullable<PublicResult["result"]> & { title: string }) => (
+  <>
+    <td>
+      <span class="result">
+        <GradeMark grade={grade} />
+        <span>{scoreText({ score, scope: grade === null ? scope : "goal" }) ?? outcomeLabels[outcome]}</span>
+      </span>
+      {score !== null && grade === null && <small class="soft">Goal not tested</small>}
+    </td>
+    <td>
+      {scores.length > 1 && (
+        <Sparkline
+          scores={scores}
+          label={`Scores of ${title}, oldest first: ${scores.map((each) => each.toFixed(0)).join(", ")}`}
+        />
+      )}
+    </td>
+    <td>
+      <time dateTime={day}>{day}</time>
+      {isStale && " (outdated)"}
+      <small class="soft">{isSingle ? "single run" : count(runs, "run")}</small>
+    </td>
+    <td class="how">
+      {agentLabel({ ...agent, contextDigest: null })}
+      <small class="soft">Methodology {methodologyWords(methodology)}</small>
+    </td>
+  </>
+);

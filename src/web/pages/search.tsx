@@ -1,0 +1,60 @@
+import { line } from "../../grading/text.ts";
+import { Layout } from "../components/layout.tsx";
+import { Day } from "../components/when.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+
+/** Something to go to. `path`: without the base. */
+export type Hit = {
+  kind: "Page" | "Action" | "Prompt" | "Report" | "Run" | "Docs";
+  title: string;
+  path: string;
+  at?: string;
+};
+
+type Props = { site: Site; hits: Hit[] };
+
+/** What a search found, as a list of links. */
+export const Hits = ({ site: { base }, hits }: Props) =>
+  hits.length === 0 ? (
+    <p class="empty" id="hits">
+      Nothing found. Try the title of a prompt, or the ID of a run or report.
+    </p>
+  ) : (
+    <ul class="hits" id="hits">
+      {hits.map(({ kind, title, path, at }) => (
+        <li key={kind + path}>
+          <a href={base + path}>
+            <span>{line(title, 100)}</span>{" "}
+            <small>
+              {kind}
+              {at && (
+                <>
+                  , <Day at={at} />
+                </>
+              )}
+            </small>
+          </a>
+        </li>
+      ))}
+    </ul>
+  );
+
+/** The search as a page of its own. With JavaScript it is a dialog on every page. */
+export const SearchPage = ({ viewer, text, ...found }: Props & { viewer: Viewer; text: string }) => (
+  <Layout site={found.site} viewer={viewer} path="/search" title="Search">
+    <h1>Search</h1>
+    <form method="get" action={`${found.site.base}/search`} class="toolbar filters">
+      <input
+        type="search"
+        name="q"
+        value={text}
+        maxLength={200}
+        aria-label="Search prompts, reports, runs and pages"
+        placeholder="Prompt, report, run or page"
+      />
+      <button type="submit">Search</button>
+    </form>
+    <Hits {...found} />
+  </Layout>
+);

@@ -1,0 +1,158 @@
+import { count } from "../../grading/text.ts";
+import type { Worker } from "../../workers/schema.ts";
+import { Heads, Wide } from "../components/figures.tsx";
+import { useTime } from "../components/when.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+import { SettingsFrame } from "./settings.tsx";
+
+export type WorkersShown = {
+  site: Site;
+  workers: Worker[];
+  /** false: agents run on the server itself. */
+  isUsed: boolean;
+  mayChange: boolean;
+  now: number;
+};
+
+type Props = WorkersShown & { viewer: Viewer; done?: string; wrong?: string };
+
+/** The machines that run agents. Updates live. */
+export function WorkersPage({ workers, isUsed, mayChange, now, ...frame }: Props) {
+  const { site, viewer } = frame;
+  const live = isUsed
+    ? { "hx-sse:connect": `${site.base}/settings/workers/live?org=${viewer.org}`, "hx-swap": "innerMorph" }
+    : {};
+  return (
+    <SettingsFrame {...frame} path="/settings/workers">
+      <div {...live}>
+        <WorkersPart {...{ site, workers, isUsed, mayChange, now }} />
+      </div>
+      {isUsed && !mayChange && <p class="muted">Only owners can drain and remove workers.</p>}
+    </SettingsFrame>
+  );
+}
+
+/** The part of the page that updates live. */
+export function WorkersPart({ site, workers, isUsed, mayChange, now }: WorkersShown) {
+  if (!isUsed) return <NoRedis base={site.base} />;
+  if (workers.length === 0) return <NoWorkers site={site} />;
+  return (
+    <Wide label="Workers">
+      <table class="list">
+        <Heads
+          labels={["Name", "State", "Version", "Agents", "Labels"]}
+          numbers={["Sessions", "Last seen", ...(mayChange ? ["Actions"] : [])]}
+        />
+        <tbody>
+          {workers.map((worker) => (
+            <WorkerRow key={worker.id} {...{ base: site.base, worker, mayChange, now }} />
+          ))}
+        </tbody>
+      </table>
+    </Wide>
+  );
+}
+
+type RowProps = { base: string; worker: Worker; mayChange: boolean; now: number };
+
+function WorkerRow({ base, worker, mayChange, now }: RowProps) {
+  const { id, name, state, version, slots, runIds, labels, agents, lastSeenAt } = worker;
+  const toTime = useTime();
+  return (
+    <tr id={`worker-${id}`}>
+      <th scope="row">
+        {name}
+        <span class="aside block" title={id}>
+          ID {id.slice(0, 8)}
+        </span>
+      </th>
+      <td>
+        <State state={state} />
+      </td>
+      <td>{version}</td>
+      <td>{agents.map((agent) => agent.id).join(", ")}</td>
+      <td>{labels.length === 0 ? <span class="muted">None</span> : labels.join(", ")}</td>
+      <td class="number">
+        {runIds.length} of {slots}
+      </td>
+      <td class="number">
+        <time dateTime={lastSeenAt} title={toTime(lastSeenAt)}>
+          {secondsAgo(lastSeenAt, now)}
+        </time>
+      </td>
+      {mayChange && (
+        <td class="number">
+          <form class="inline" method="post" action={`${base}/settings/workers/${id}`}>
+            {state === "ready" && (
+              <button type="submit" name="do" value="drain" aria-label={`Drain ${name}`}>
+                Drain
+              </button>
+            )}
+            <button type="submit" class="bad" name="do" value="remove" aria-label={`Remove ${name}`}>
+              Remove
+            </button>
+          </form>
+        </td>
+      )}
+    </tr>
+  );
+}
+
+/** A worker is gone after half a minute of silence. */
+const secondsAgo = (at: string, now: number): string =>
+  `${Math.max(0, Math.round((now - Date.parse(at)) / 1000))} s ago`;
+
+const stateLabels: Record<Worker["state"], string> = {
+  ready: "Ready",
+  draining: "Draining",
+  refused: "Refused: wrong version",
+};
+
+/** State of a worker: a dot and a label, in the colors of runs. */
+const State = ({ state }: { state: Worker["state"] }) => {
+  const tone = { ready: "completed", draining: "running", refused: "failed" }[state];
+  return (
+    <span class={`status-mark run-${tone}`} data-state={state}>
+      {stateLabels[state]}
+    </span>
+  );
+};
+
+const NoWorkers = ({ site: { base, baseUrl } }: { site: Site }) => (
+  <div class="empty">
+    <h2>No workers connected</h2>
+    <p>Agents run only on workers, so runs wait for one. Start a worker on each machine that should run agents:</p>
+    <pre class="wrapped">
+      <code>{`evald worker \\\n  --redis rediss://:PASSWORD@redis.example.com:6379 \\\n  --gateway ${baseUrl}/gateway`}</code>
+    </pre>
+    <p>
+      For <code>--redis</code>, use the value of <code>EVALD_REDIS_URL</code> of this service.{" "}
+      <a href={`${base}/docs/workers`}>Set up workers</a>
+    </p>
+  </div>
+);
+
+const NoRedis = ({ base }: { base: string }) => (
+  <div class="empty">
+    <h2>Agents run on this server</h2>
+    <p>
+      To run them on other machines, connect the service to Redis with <code>EVALD_REDIS_URL</code>, and start workers.{" "}
+      <a href={`${base}/docs/workers`}>Set up workers</a>
+    </p>
+  </div>
+);
+
+/** What draining or removing a worker does. */
+export function effectsOf({ runIds }: Worker, action: "drain" | "remove"): string[] {
+  const sessions = count(runIds.length, "session");
+  const restart = "To use the machine again, start the worker there.";
+  if (runIds.length === 0) return ["It has no sessions, so its process ends now.", restart];
+  if (action === "drain")
+    return ["It takes no new sessions.", `It finishes ${sessions}, and then its process ends.`, restart];
+  return [
+    `${sessions} ${runIds.length === 1 ? "starts" : "start"} again on another worker. Model costs so far are not refunded.`,
+    "Its process ends now.",
+    restart,
+  ];
+}

@@ -1,0 +1,12 @@
+/** Menu items: name, path and the key that opens it after `g`. */
+export const places = [
+  ["Home", "/", "h"],
+  ["Prompts", "/prompts", "p"],
+  ["Runs", "/runs", "u"],
+  ["Reports", "/reports", "r"],
+  ["Friction", "/friction", "f"],
+  ["Trends", "/trends", "t"],
+  ["Gates", "/gates", "a"],
+  ["Providers", "/providers", "d"],
+  ["Settings", "/settings", "s"],
+] as const;

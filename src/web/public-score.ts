@@ -1,0 +1,39 @@
+import type { Latest } from "../comparisons/latest.ts";
+import type { Scope } from "../grading/grade.ts";
+import { letterOf } from "../grading/methodology.ts";
+
+/** An older result says little about the current docs. */
+const staleMs = 30 * 24 * 3600_000;
+
+/** The score of a prompt as strangers see it: the mean of its newest evaluation. */
+export type PublicScore = {
+  /** null: there is none, and `outcome` says why. */
+  score: number | null;
+  /** Only if the goal was tested. */
+  grade: string | null;
+  scope: Scope;
+  outcome: Latest["outcome"];
+  runs: number;
+  /** `2026-11-21` */
+  day: string;
+  isStale: boolean;
+  /** From a single run of an agent whose runs differ. */
+  isSingle: boolean;
+};
+
+/** `isExact`: runs of its agent don't differ. `timeZone`: the organization's, for the day. */
+export function toPublicScore(latest: Latest, isExact: boolean, now: number, timeZone: string): PublicScore {
+  const point = latest.points.at(-1);
+  const at = point?.at ?? latest.at;
+  const { scope, outcome } = latest;
+  const seen = {
+    scope,
+    outcome,
+    day: Temporal.Instant.from(at).toZonedDateTimeISO(timeZone).toPlainDate().toString(),
+    isStale: now - Date.parse(at) > staleMs,
+  };
+  if (latest.score === null || !point) return { ...seen, score: null, grade: null, runs: 0, isSingle: false };
+  const score = Math.round(point.score * 10) / 10;
+  const grade = scope === "goal" ? letterOf(score) : null;
+  return { ...seen, score, grade, runs: point.runs, isSingle: point.runs === 1 && !isExact };
+}

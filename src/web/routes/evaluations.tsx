@@ -1,0 +1,61 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { findStep } from "../../comparisons/latest.ts";
+import { previewsAmong } from "../../runs/previews.ts";
+import type { EvalRequest } from "../../runs/schema.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { toPage, toPart } from "../components/layout.tsx";
+import { action, page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { EvalPage, EvalPart } from "../pages/evaluation.tsx";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
+
+const evalParams = Type.Object({ evalId: Type.String({ description: "ID of the evaluation" }) });
+
+/** Pages of evaluations. */
+export const evaluationPages = ({ deps, evals, gates, latest }: Service, pages: PageRequests) => {
+  const isPreview = (viewer: Viewer, { runs }: EvalRequest) =>
+    previewsAmong(
+      deps,
+      viewer.org,
+      runs.slice(0, 1).map(({ runId }) => runId),
+    ).size > 0;
+  const shownEval = (viewer: Viewer, site: Site, id: string, request = evals.getEvalRequest(viewer.org, id)) => ({
+    site,
+    request,
+    isPreview: isPreview(viewer, request),
+    step: findStep(latest.findLatest(viewer.org, request.prompt.id), id),
+    failures: evals.failuresOf(viewer.org, id),
+    gateId: gates.findOfEval(viewer.org, id),
+    now: deps.now(),
+  });
+
+  return new Elysia({ name: "evaluation pages" })
+    .get(
+      "/evals/:evalId",
+      ({ request, params }) =>
+        pages.show(request, (viewer, site) => {
+          const shown = shownEval(viewer, site, params.evalId);
+          return privateAnswer("html", toPage(<EvalPage {...{ viewer, ...shown }} />));
+        }),
+      {
+        params: evalParams,
+        ...page("evalPage", "Evaluation page", { misses: true, needsKey: true }),
+      },
+    )
+    .get(
+      "/evals/:evalId/live",
+      ({ request, params }) =>
+        pages.live(request, (viewer, site) => {
+          // Not found is an error of the request, not of its stream.
+          evals.getEvalRequest(viewer.org, params.evalId);
+          return () => toPart(<EvalPart {...shownEval(viewer, site, params.evalId)} />, viewer);
+        }),
+      {
+        params: evalParams,
+        ...action("followEval", "Live updates of the page of an evaluation", "stream"),
+      },
+    );
+};

@@ -1,0 +1,53 @@
+import { Type } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { Elysia } from "elysia";
+import { badRequest } from "../../errors.ts";
+import { FieldFrictionChange, fieldFilter } from "../../field/schema.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { toPage } from "../components/layout.tsx";
+import { action, page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { FieldFrictionDetailPage, FieldFrictionPage, fieldShown } from "../pages/field-friction.tsx";
+import { withoutBlanks } from "../query.ts";
+
+const query = Type.Object({
+  ...fieldFilter,
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: 100_000 })),
+});
+const params = Type.Object({ fieldId: Type.String() });
+const shown = { refuses: true, misses: true, needsKey: true };
+
+/** Friction that agents in the field reported. */
+export const fieldFrictionPages = ({ field }: Service, pages: PageRequests) =>
+  new Elysia({ name: "field friction pages" })
+    .get(
+      "/friction/field",
+      ({ request, query }) =>
+        pages.show(request, (viewer, site) => {
+          const { offset = 0, ...filter } = query;
+          const found = field.listField(viewer.org, filter, { limit: fieldShown, offset });
+          return privateAnswer("html", toPage(<FieldFrictionPage {...{ site, viewer, found, query }} />));
+        }),
+      { transform: withoutBlanks, query, ...page("fieldFrictionPage", "Friction from the field page", shown) },
+    )
+    .get(
+      "/friction/field/:fieldId",
+      ({ request, params }) =>
+        pages.show(request, (viewer, site) => {
+          const friction = field.getField(viewer.org, params.fieldId);
+          return privateAnswer("html", toPage(<FieldFrictionDetailPage {...{ site, viewer, friction }} />));
+        }),
+      { params, ...page("fieldFrictionDetailPage", "Friction from the field with its reports", shown) },
+    )
+    .post(
+      "/friction/field/:fieldId/state",
+      ({ request, params }) =>
+        pages.submit(request, "write", (viewer, form) => {
+          const change = { state: form.get("state"), reason: form.get("reason") };
+          if (!Value.Check(FieldFrictionChange, change)) throw badRequest("Choose open, resolved or dismissed.");
+          field.changeField(viewer.org, params.fieldId, change, viewer.person.name);
+          return pages.seeOther(`/friction/field/${params.fieldId}`);
+        }),
+      { params, ...action("changeFieldFrictionForm", "Resolve, dismiss or reopen field friction (form)") },
+    );

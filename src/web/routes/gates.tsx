@@ -1,0 +1,54 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { gateStatuses } from "../../db/tables.ts";
+import { gateColumns } from "../../gates/gates.ts";
+import { pageQuery } from "../../http/paging.ts";
+import { sortBy } from "../../http/sorting.ts";
+import { Id, OneOf } from "../../schema.ts";
+import type { Service } from "../../service.ts";
+import { page } from "../describe.ts";
+import { pageAnswer } from "../page-answers.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { GatePage, GatesPage } from "../pages/gates.tsx";
+import { withoutBlanks } from "../query.ts";
+
+const perPage = 50;
+
+/** Pages of gates. */
+export const gatePages = ({ deps, gates, prompts }: Service, pages: PageRequests) =>
+  new Elysia({ name: "gate pages" })
+    .get(
+      "/gates",
+      ({ request, query }) =>
+        pages.show(request, (viewer, site) => {
+          const promptId = query.promptId?.toLowerCase();
+          const page = { limit: perPage, offset: query.offset ?? 0 };
+          const { items, total } = gates.listGates(viewer.org, { ...query, promptId }, page);
+          const choices = prompts.listChoices(viewer.org);
+          const shown = { site, viewer, gates: items, total, query, prompts: choices, perPage, now: deps.now() };
+          return pageAnswer(<GatesPage {...shown} />);
+        }),
+      {
+        transform: withoutBlanks,
+        query: Type.Object({
+          promptId: Type.Optional(Id),
+          status: Type.Optional(OneOf(gateStatuses)),
+          sort: sortBy(gateColumns),
+          offset: pageQuery.offset,
+        }),
+        ...page("gatesPage", "Gates page", { refuses: true, needsKey: true }),
+      },
+    )
+    .get(
+      "/gates/:gateId",
+      ({ request, params }) =>
+        pages.show(request, (viewer, site) =>
+          pageAnswer(
+            <GatePage {...{ site, viewer, gate: gates.getGate(viewer.org, params.gateId), now: deps.now() }} />,
+          ),
+        ),
+      {
+        params: Type.Object({ gateId: Type.String({ description: "ID of the gate" }) }),
+        ...page("gatePage", "Gate page with its verdict", { misses: true, needsKey: true }),
+      },
+    );

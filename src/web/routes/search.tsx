@@ -1,0 +1,132 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import type { OrgId } from "../../deps.ts";
+import { scoreText, titleOf } from "../../reports/labels.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { toPart } from "../components/layout.tsx";
+import { page } from "../describe.ts";
+import { docs, toDocPath } from "../docs.ts";
+import { pageAnswer } from "../page-answers.ts";
+import type { PageRequests } from "../page-requests.tsx";
+import { type Hit, Hits, SearchPage } from "../pages/search.tsx";
+import { places } from "../places.ts";
+import { withoutBlanks } from "../query.ts";
+import { type Act, may, type Viewer } from "../viewer.ts";
+
+/** Most hits of each kind. */
+const most = { prompts: 6, withReports: 3, reports: 2, runs: 3, docs: 4 };
+
+const ownPages = [
+  ...places.map(([name, path]) => [name, path] as const),
+  ["Members", "/settings/members"],
+  ["API keys", "/settings/keys"],
+  ["Models", "/settings/models"],
+  ["Notifications", "/settings/notifications"],
+  ["Account", "/account"],
+] as const;
+
+const workersPage = ["Workers", "/settings/workers"] as const;
+
+const actions: [title: string, path: string, act: Act][] = [
+  ["New prompt", "/prompts/new", "write"],
+  ["Add a provider", "/providers", "providers"],
+  ["Invite a member", "/settings/members", "members"],
+  ["Create an API key", "/settings/keys", "keys"],
+  ["Add a webhook", "/settings/notifications", "notifications"],
+  ["Change the time zone and limits", "/settings", "organization"],
+];
+
+/** Search over what an organization has, and over pages and actions. */
+export const searchPages = ({ prompts, reports, runs }: Service, pages: PageRequests) => {
+  /** The newest reports and runs of the prompts that match, and those whose ID was given. */
+  function thingsOf(org: OrgId, text: string, mayRun: boolean): Hit[] {
+    const found = prompts.listLines(org, { search: text }, { limit: most.prompts, offset: 0 }).items;
+    const ofPrompts = found.slice(0, most.withReports).flatMap(({ id }): Hit[] => {
+      const newest = runs.listNewest(org, { promptId: id }, { limit: most.reports }).items;
+      const withReports = newest.flatMap(({ report, title, createdAt }) =>
+        report ? [toReportHit({ ...report, prompt: { title }, createdAt })] : [],
+      );
+      return [...withReports, ...newest.slice(0, 1).map(toRunHit)];
+    });
+    const isId = /^[0-9a-f-]{8,36}$/i.test(text);
+    return [
+      ...(isId ? runs.listByPrefix(org, text, most.runs).map(toRunHit) : []),
+      ...(text.includes("-") ? reports.listBySlug(org, text.toLowerCase(), most.reports).map(toReportHit) : []),
+      ...found.map((each): Hit => ({ kind: "Prompt", title: titleOf(each), path: `/prompts/${each.id}` })),
+      ...(mayRun
+        ? found.slice(0, most.withReports).map(
+            (each): Hit => ({
+              kind: "Action",
+              title: `Run ${titleOf(each)}`,
+              path: `/prompts/${each.id}#run-form`,
+            }),
+          )
+        : []),
+      ...ofPrompts,
+    ];
+  }
+
+  function hitsOf(viewer: Viewer, text: string): Hit[] {
+    const matches = (title: string) =>
+      text
+        .toLowerCase()
+        .split(/\s+/)
+        .every((word) => title.toLowerCase().includes(word));
+    const hits: Hit[] = [
+      ...(text === "" ? [] : thingsOf(viewer.org, text, may(viewer, "run"))),
+      ...[...ownPages, ...(viewer.hasWorkers ? [workersPage] : [])]
+        .filter(([title]) => matches(title))
+        .map(([title, path]): Hit => ({ kind: "Page", title, path })),
+      ...actions
+        .filter(([title, , act]) => may(viewer, act) && matches(title))
+        .map(([title, path]): Hit => ({ kind: "Action", title, path })),
+      ...(text === ""
+        ? []
+        : docs
+            .filter(({ title }) => matches(title))
+            .slice(0, most.docs)
+            .map(({ title, slug }): Hit => ({ kind: "Docs", title, path: toDocPath(slug) }))),
+    ];
+    return [...new Map(hits.map((hit) => [hit.kind + hit.path, hit])).values()];
+  }
+
+  return new Elysia({ name: "search pages" }).get(
+    "/search",
+    ({ request, query: { q = "" } }) =>
+      pages.show(request, (viewer, site) => {
+        const text = q.trim();
+        const hits = hitsOf(viewer, text);
+        if (request.headers.has("hx-request"))
+          return privateAnswer("html", toPart(<Hits {...{ site, hits }} />, viewer));
+        return pageAnswer(<SearchPage {...{ site, viewer, text, hits }} />);
+      }),
+    {
+      transform: withoutBlanks,
+      query: Type.Object({
+        q: Type.Optional(Type.String({ maxLength: 200, description: "Words of a title, or an ID" })),
+      }),
+      ...page("searchPage", "Search page", { refuses: true, needsKey: true }),
+    },
+  );
+};
+
+type ReportLine = Parameters<typeof scoreText>[0] & {
+  slug: string;
+  prompt: { title: string | null };
+  createdAt: string;
+};
+
+const toReportHit = (report: ReportLine): Hit => ({
+  kind: "Report",
+  title: `${report.prompt.title ?? report.slug}, ${scoreText(report) ?? "no score"}`,
+  at: report.createdAt,
+  path: `/reports/${report.slug}`,
+});
+
+const toRunHit = ({ runId, title, createdAt }: { runId: string; title: string; createdAt: string }): Hit => ({
+  kind: "Run",
+  title,
+  at: createdAt,
+  path: `/runs/${runId}`,
+});

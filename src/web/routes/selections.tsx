@@ -1,0 +1,189 @@
+import { Elysia } from "elysia";
+import type { OrgId } from "../../deps.ts";
+import { badRequest, conflict } from "../../errors.ts";
+import { count, dollars } from "../../grading/text.ts";
+import { titleOf } from "../../reports/labels.ts";
+import type { Estimate } from "../../runs/estimate-schema.ts";
+import type { Service } from "../../service.ts";
+import { privateAnswer } from "../answer.ts";
+import { maxSelected } from "../components/selection.tsx";
+import { archivedReports, askBefore } from "../confirmation.tsx";
+import { action, page } from "../describe.ts";
+import type { PageRequests } from "../page-requests.tsx";
+
+/** Field with an idempotency key, so that a form that is sent twice starts its runs once. */
+const keyField = "key";
+/** How the names of rows end: slugs of reports, and IDs. */
+const rowName = /-[0-9a-f]{8,12}$/i;
+
+/** What is selected in a form: each row has a field named after it. Throws bad_request. */
+function selectedIn(fields: Iterable<string>): string[] {
+  const selected = [...new Set(fields)].filter((name) => rowName.test(name));
+  if (selected.length === 0 || selected.length > maxSelected) throw badRequest(`select 1 to ${maxSelected} rows`);
+  return selected;
+}
+
+/** Runs to start: what they repeat, how many, and what they cost. */
+type Planned = { title: string; runs: number; estimate: Estimate; start: (key: string) => Promise<unknown> };
+
+const fieldsOf = (request: Request) => new URL(request.url).searchParams.keys();
+
+const file = (name: string, rows: unknown[]) =>
+  privateAnswer("json", `${JSON.stringify(rows, null, 2)}\n`, 200, {
+    "content-disposition": `attachment; filename="evald-${name}.json"`,
+  });
+
+/** Actions on the selected rows of a list. */
+export const selectionPages = (service: Service, pages: PageRequests) => {
+  const { reports, runs, prompts, estimates, requests } = service;
+
+  async function planRun(org: OrgId, runId: string): Promise<Planned> {
+    const { prompt } = runs.getRun(org, runId);
+    const { task } = runs.getTask(org, runId);
+    if (prompt.status === "archived")
+      throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect its runs`);
+    const estimate = await estimates.getEstimate(org, prompt.id, task.chosen);
+    const agents = 1 + estimate.others.length;
+    const start = (key: string) => requests.requestAgain(org, runId, "web", `${key}-${runId}`);
+    return { title: titleOf(task), runs: agents, estimate, start };
+  }
+
+  async function planPrompt(org: OrgId, promptId: string): Promise<Planned> {
+    const prompt = prompts.getPrompt(org, promptId);
+    if (prompt.templateVars) throw badRequest(`“${titleOf(prompt)}” has variables; run it from its page`);
+    if (prompt.status === "archived") throw conflict(`“${titleOf(prompt)}” is archived; unarchive it, or deselect it`);
+    const estimate = await estimates.getEstimate(org, promptId);
+    const input = { urlMap: {}, runs: null, trigger: "web" as const };
+    const start = (key: string) =>
+      requests.requestEval(org, promptId, { ...input, idempotencyKey: `${key}-${promptId}` });
+    return { title: titleOf(prompt), runs: estimate.runs * (1 + estimate.others.length), estimate, start };
+  }
+
+  /** Asks for consent to the price, then starts what was selected. */
+  const startSelected = (request: Request, back: string, plan: (org: OrgId, id: string) => Promise<Planned>) =>
+    pages.submit(request, "run", async (viewer, form) => {
+      const planned = await Promise.all(selectedIn(form.keys()).map((id) => plan(viewer.org, id)));
+      if (!form.has(keyField)) form.set(keyField, crypto.randomUUID());
+      const total = planned.reduce((sum, { runs }) => sum + runs, 0);
+      const asks = askBefore(
+        pages,
+        { request, viewer, form },
+        {
+          title: `Start ${count(total, "run")}?`,
+          loses: [...new Set(planned.map(({ title }) => title))].map((title) =>
+            priceText(
+              title,
+              planned.filter((each) => each.title === title),
+            ),
+          ),
+          act: `Start ${count(total, "run")}`,
+          back,
+          isDestructive: false,
+        },
+      );
+      if (asks) return asks;
+      for (const { start } of planned) await start(form.get(keyField) ?? "");
+      return pages.seeChanged("/runs", "runsStarted");
+    });
+
+  return new Elysia({ name: "selection pages" })
+    .get(
+      "/reports/selected/export",
+      ({ request }) =>
+        pages.show(request, ({ org }) =>
+          file(
+            "reports",
+            selectedIn(fieldsOf(request)).map((slug) => reports.getReport(org, slug)),
+          ),
+        ),
+      page("exportSelectedReports", "Selected reports as a JSON file", exported),
+    )
+    .get(
+      "/runs/selected/export",
+      ({ request }) =>
+        pages.show(request, ({ org }) =>
+          file(
+            "runs",
+            selectedIn(fieldsOf(request)).map((runId) => runs.getRun(org, runId)),
+          ),
+        ),
+      page("exportSelectedRuns", "Selected runs as a JSON file", exported),
+    )
+    .post("/runs/selected/rerun", ({ request }) => startSelected(request, "/runs", planRun), {
+      ...action("rerunSelectedRuns", "Run the selected runs again (form)"),
+    })
+    .post(
+      "/reports/selected/rerun",
+      ({ request }) =>
+        startSelected(request, "/reports", (org, slug) => planRun(org, reports.getReport(org, slug).run.runId)),
+      action("rerunSelectedReports", "Run the selected reports again (form)"),
+    )
+    .post("/prompts/selected/run", ({ request }) => startSelected(request, "/prompts", planPrompt), {
+      ...action("runSelectedPrompts", "Run the selected prompts (form)"),
+    })
+    .post(
+      "/reports/selected/archive",
+      ({ request }) =>
+        pages.submit(request, "publish", (viewer, form) => {
+          const selected = selectedIn(form.keys()).map((slug) => reports.getReport(viewer.org, slug));
+          const asks = askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Archive ${count(selected.length, "report")}?`,
+              loses: [archivedReports, ...selected.map(({ task, slug }) => `${titleOf(task)} (${slug})`)],
+              act: "Archive reports",
+              back: "/reports",
+            },
+          );
+          if (asks) return asks;
+          for (const { slug } of selected) reports.setStatus(viewer.org, slug, "archived");
+          return pages.seeChanged("/reports", "reportsArchived");
+        }),
+      action("archiveSelectedReports", "Archive the selected reports (form)"),
+    )
+    .post(
+      "/prompts/selected/archive",
+      ({ request }) =>
+        pages.submit(request, "archive", (viewer, form) => {
+          const selected = selectedIn(form.keys()).map((id) => prompts.getPrompt(viewer.org, id));
+          const asks = askBefore(
+            pages,
+            { request, viewer, form },
+            {
+              title: `Archive ${count(selected.length, "prompt")}?`,
+              loses: [
+                "They can no longer be run, and their schedules stop. Their runs and reports are kept. You can unarchive them later.",
+                ...selected.map(titleOf),
+              ],
+              act: "Archive prompts",
+              back: "/prompts",
+            },
+          );
+          if (asks) return asks;
+          for (const { id } of selected) prompts.updatePrompt(viewer.org, id, { status: "archived" });
+          return pages.seeChanged("/prompts", "promptsArchived");
+        }),
+      action("archiveSelectedPrompts", "Archive the selected prompts (form)"),
+    );
+};
+
+const exported = { types: ["application/json"], refuses: true, misses: true, needsKey: true };
+
+/** "Upload a file: 3 runs with anthropic/x, at most $0.42". */
+function priceText(title: string, planned: Planned[]): string {
+  const runs = planned.reduce((sum, each) => sum + each.runs, 0);
+  const agents = planned.flatMap(({ estimate: { others, ...first }, runs }) =>
+    [first, ...others].map((each) => ({ ...each, times: runs / (1 + others.length) })),
+  );
+  const paid = agents.filter(({ model }) => model !== null);
+  const costs = paid.map(({ costUsd, times }) => (costUsd === null ? null : costUsd.high * times));
+  const models = [...new Set(paid.map(({ model }) => model))].join(" and ");
+  const price =
+    paid.length === 0
+      ? "no model costs"
+      : costs.includes(null)
+        ? `with ${models}, at an unknown cost`
+        : `with ${models}, at most about ${dollars(costs.reduce((sum: number, each) => sum + (each ?? 0), 0))}`;
+  return `${title}: ${count(runs, "run")}, ${price}`;
+}

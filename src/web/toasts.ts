@@ -1,0 +1,46 @@
+/** Messages that forms show on the next page, by their code in a cookie. */
+const messages = {
+  promptCreated: "Prompt created.",
+  promptSaved: "Prompt saved.",
+  promptPaused: "Prompt paused.",
+  promptResumed: "Prompt resumed.",
+  promptArchived: "Prompt archived.",
+  promptUnarchived: "Prompt unarchived.",
+  promptsArchived: "Prompts archived.",
+  reportsArchived: "Reports archived.",
+  reportArchived: "Report archived.",
+  shareRevoked: "Share link revoked.",
+  runStarted: "Run started.",
+  runsStarted: "Runs started.",
+  runCancelled: "Run cancelled.",
+  providerAdded: "Provider added.",
+  providerSaved: "Provider saved.",
+  reportsNotSelected: "Select 2 to 10 reports to compare them.",
+} as const;
+export type ToastCode = keyof typeof messages;
+
+/** `undo`: the form that takes the change back. */
+export type Toast = { text: string; undo: { path: string; name: string; value: string } | null };
+
+const cookieName = "evald.toast";
+
+/** The cookie that shows a message on the next page. `id`: of what was changed, for Undo. */
+export const toastCookie = (base: string, code: ToastCode, id = ""): string =>
+  `${cookieName}=${code}.${id}; Path=${base}/; Max-Age=60; HttpOnly; SameSite=Lax`;
+
+export const clearToast = (base: string): string => `${cookieName}=; Path=${base}/; Max-Age=0; HttpOnly; SameSite=Lax`;
+
+const undoOf = (code: ToastCode, id: string): Toast["undo"] => {
+  if (code === "promptArchived") return { path: `/prompts/${id}/archive`, name: "back", value: "1" };
+  if (code === "promptPaused") return { path: `/prompts/${id}/status`, name: "status", value: "active" };
+  if (code === "promptResumed") return { path: `/prompts/${id}/status`, name: "status", value: "paused" };
+  return null;
+};
+
+/** The message that a request's cookie asks for; null if there is none. */
+export function findToast(request: Request): Toast | null {
+  const [, code = "", id = ""] =
+    /(?:^|;\s*)evald\.toast=(\w+)\.([0-9a-f-]{0,36})(?:;|$)/.exec(request.headers.get("cookie") ?? "") ?? [];
+  const text = Object.hasOwn(messages, code) ? messages[code as ToastCode] : undefined;
+  return text === undefined ? null : { text, undo: undoOf(code as ToastCode, id) };
+}

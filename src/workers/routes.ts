@@ -1,0 +1,69 @@
+import { Type } from "@sinclair/typebox";
+import { Elysia } from "elysia";
+import { errors, type OrgOf, operation } from "../http/operation.ts";
+import { PathId } from "../schema.ts";
+import { Worker } from "./schema.ts";
+import type { Workers } from "./workers.ts";
+
+const params = Type.Object({ workerId: PathId("ID of the worker") });
+
+/** The machines that run agents. `checkOwner`: throws forbidden for keys that may not change them. */
+export const workerRoutes = (workers: Workers, orgOf: OrgOf, checkOwner: (request: Request) => void) =>
+  new Elysia({ name: "workers" })
+    .get(
+      "/api/v1/workers",
+      ({ request }) => {
+        orgOf(request);
+        return workers.listWorkers();
+      },
+      operation(
+        "Workers",
+        "listWorkers",
+        "List workers by name",
+        { 200: Type.Array(Worker, { description: "Connected workers" }), ...errors() },
+        {
+          description:
+            "Empty if agents run on the server itself. Only on a server with a single organization; with several, use evald workers on the server.",
+        },
+      ),
+    )
+    .post(
+      "/api/v1/workers/:workerId/drain",
+      ({ request, params }) => {
+        orgOf(request);
+        checkOwner(request);
+        return workers.drainWorker(params.workerId);
+      },
+      {
+        params,
+        ...operation(
+          "Workers",
+          "drainWorker",
+          "Drain a worker",
+          { 200: Worker, ...errors(404) },
+          {
+            description: "It takes no new sessions, finishes those that it has, and ends.",
+          },
+        ),
+      },
+    )
+    .delete(
+      "/api/v1/workers/:workerId",
+      ({ request, params }) => {
+        orgOf(request);
+        checkOwner(request);
+        return workers.removeWorker(params.workerId);
+      },
+      {
+        params,
+        ...operation(
+          "Workers",
+          "removeWorker",
+          "Remove a worker",
+          { 200: Worker, ...errors(404) },
+          {
+            description: "Its sessions start again on other workers, and it ends.",
+          },
+        ),
+      },
+    );

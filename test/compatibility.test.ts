@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import type { Grade } from "../src/grading/grade.ts";
+import { testApp } from "./support/app.ts";
+import { fieldsOf } from "./support/form-fields.ts";
+import { signedIn } from "./support/people.ts";
+import { evaluation, niceGrade } from "./support/reports.ts";
+
+const preview = { urlMap: { "docs.example.com": "https://preview.example.com" } };
+
+function setUp() {
+  const app = testApp();
+  const newKey = (isCompatible: boolean) => app.service.keys.createKey(app.a.org, "ci", { isCompatible }).key;
+  const newPrompt = (more = {}) => app.service.prompts.createPrompt(app.a.org, { text: "x {{v}}", ...more }).id;
+  const using = (key: string) => async (method: string, path: string, body?: unknown) =>
+    await app.send(method, path, { body, headers: { authorization: `Bearer ${key}` } });
+  return { app, newKey, newPrompt, using };
+}
+
+describe("runs that supersede by default", () => {
+  test("do so for a prompt or a key that says so, unless the request says otherwise", async () => {
+    const { app, newKey, newPrompt, using } = setUp();
+    const [plain, compatible] = [using(newKey(false)), using(newKey(true))];
+    const args = { templateArgs: { v: "1" } };
+    const start = async (ask: typeof plain, id: string, more = {}): Promise<string> =>
+      (await ask("POST", `/api/v1/prompts/${id}/run`, { ...preview, ...args, ...more })).body.runId;
+    const statusOf = async (runId: string) => (await plain("GET", `/api/v1/runs/${runId}`)).body.status;
+    for (const [ask, id, superseded] of [
+      [plain, newPrompt(), false],
+      [plain, newPrompt({ supersedesByDefault: true }), true],
+      [compatible, newPrompt(), true],
+    ] as const) {
+      const first = await start(ask, id);
+      // Another preview and the live docs are others.
+      const others = [
+        await start(ask, id, { urlMap: { "api.example.com": "https://x.example.com" } }),
+        await start(ask, id, { urlMap: {} }),
+      ];
+      const second = await start(ask, id);
+      expect(await statusOf(first)).toBe(superseded ? "superseded" : "pending");
+      for (const other of [...others, second]) expect(await statusOf(other)).toBe("pending");
+      const third = await start(ask, id, { supersede: false });
+      expect([await statusOf(second), await statusOf(third)]).toEqual(["pending", "pending"]);
+    }
+    // Only runs that are requested over REST: an evaluation has several.
+    const id = newPrompt({ supersedesByDefault: true });
+    const { runIds } = await app.service.requests.requestEval(app.a.org, id, { ...preview, ...args, trigger: "mcp" });
+    await app.service.requests.requestEval(app.a.org, id, { ...preview, ...args, trigger: "schedule" });
+    expect(await statusOf(runIds[0] as string)).toBe("pending");
+  });
+
+  test("are the same request for an Idempotency-Key when the setting changed in between", async () => {
+    const { app, newPrompt } = setUp();
+    const id = newPrompt();
+    const start = async () =>
+      await app.send("POST", `/api/v1/prompts/${id}/run`, {
+        body: { ...preview, templateArgs: { v: "1" } },
+        headers: { "idempotency-key": "one" },
+      });
+    const first = await start();
+    app.service.prompts.updatePrompt(app.a.org, id, { supersedesByDefault: true });
+    expect((await start()).body).toEqual(first.body);
+  });
+});
+
+describe("errors", () => {
+  test("can be read without their detail with a key in compatibility mode; codes stay as they are for others", async () => {
+    const { newKey, newPrompt, using } = setUp();
+    const id = newPrompt();
+    for (const [path, body, code] of [
+      [`/api/v1/prompts/${id}/run`, preview, "missing_template_vars"],
+      [`/api/v1/prompts/${id}/run`, {}, "bad_request"],
+      [`/api/v1/prompts/${crypto.randomUUID()}/run`, preview, "not_found"],
+    ] as const) {
+      const { body: plain } = await using(newKey(false))("POST", path, body);
+      const { body: readable } = await using(newKey(true))("POST", path, body);
+      expect(plain).toEqual({ error: code, detail: expect.any(String) });
+      expect(readable).toEqual({ error: `${code}: ${plain.detail}`, detail: plain.detail });
+    }
+  });
+
+  test("of a key that was created on the settings page in compatibility mode", async () => {
+    const { app, using } = setUp();
+    const person = await signedIn(app);
+    const form = { ...fieldsOf((await person.get("/settings/keys")).body), name: "old CI", isCompatible: "on" };
+    const { body } = await person.post("/settings/keys", { ...form, scope: ["read", "run"], days: "0" });
+    const [key = ""] = /evals_[0-9A-Za-z]{36}/.exec(body) ?? [];
+    expect((await using(key)("GET", "/api/v1/runs/none")).body.error).toStartWith("not_found: ");
+  });
+});
+
+describe("the outcome of a run whose goal was not tested", () => {
+  const untested: Grade = { ...niceGrade, outcome: "not_judged", scope: "docs_only", grade: null, score: 80 };
+  const bar = { scope: "docs_only", minScore: 80 } as const;
+
+  test.each<[string, Partial<Grade>, typeof bar | null, string]>([
+    ["passes the bar", {}, bar, "succeeded"],
+    ["is below the bar", { score: 79.9 }, bar, "not_judged"],
+    ["has a score of another scope", { scope: "conduct_only" }, bar, "not_judged"],
+    ["has no score", { score: null, nullNotice: "none" }, bar, "not_judged"],
+    ["has no bar", {}, null, "not_judged"],
+    ["was missed", { outcome: "goal_not_met", scope: "goal" }, bar, "goal_not_met"],
+    ["could not be scored", { outcome: "scoring_failed", score: null, nullNotice: "none" }, bar, "scoring_failed"],
+    ["was excluded", { outcome: "excluded", score: null, nullNotice: "none" }, bar, "excluded"],
+    ["was met", { outcome: "succeeded", scope: "goal", score: 50 }, bar, "succeeded"],
+  ])("%s", async (_, grade, successBar, expected) => {
+    const { app } = setUp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "x", successBar });
+    const [run] = evaluation(app, id, [{ ...untested, ...grade }]);
+    const isByBar = expected === "succeeded" && grade.outcome === undefined;
+    const decided = { outcome: expected, passedBar: isByBar ? bar : null };
+    expect((await app.send("GET", `/api/v1/runs/${run?.runId}`)).body.report).toMatchObject(decided);
+    expect((await app.send("GET", `/api/v1/runs?promptId=${id}`)).body[0].report).toMatchObject(decided);
+    // The report itself says what was tested.
+    const { outcome } = (await app.send("GET", `/api/v1/reports/${run?.slug}`)).body;
+    expect(outcome).toBe(grade.outcome ?? "not_judged");
+    // Pages don't claim that the goal was met.
+    const { body } = await (await signedIn(app)).get(`/runs/${run?.runId}`);
+    expect(body.includes("Succeeded with a score of at least 80, goal not tested")).toBe(isByBar);
+  });
+
+  test("follows the bar when it changes, which must be valid", async () => {
+    const { app } = setUp();
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "x" });
+    const [run] = evaluation(app, id, [untested]);
+    const outcomeOf = async () => (await app.send("GET", `/api/v1/runs/${run?.runId}`)).body.report.outcome;
+    const change = async (successBar: unknown) =>
+      (await app.send("PATCH", `/api/v1/prompts/${id}`, { body: { successBar } })).status;
+    expect(await change(bar)).toBe(200);
+    expect(await outcomeOf()).toBe("succeeded");
+    for (const wrong of [
+      { scope: "goal", minScore: 80 },
+      { scope: "docs_only", minScore: 101 },
+      { scope: "docs_only" },
+      80,
+    ])
+      expect(await change(wrong)).toBe(400);
+    expect(await change(null)).toBe(200);
+    expect(await outcomeOf()).toBe("not_judged");
+  });
+});

@@ -1,0 +1,140 @@
+import { expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { browse, password, signedIn } from "./support/people.ts";
+import { evaluation, finishRuns, niceGrade } from "./support/reports.ts";
+
+const docs = "https://docs.example.com/";
+const countOf = (app: ReturnType<typeof testApp>) =>
+  app.service.prompts.listPrompts(app.a.org, { limit: 10, offset: 0, includeArchived: true }).total;
+
+test("a prompt without any URL is refused at its docs URL, and with one it is created and run", async () => {
+  const app = testApp();
+  const person = await signedIn(app);
+  for (const path of ["/", "/prompts/new"]) expect((await person.get(path)).body).toContain('name="docsUrl"');
+
+  const form = { text: "Follow the guide.", do: "run" };
+  const refused = await person.post("/prompts", form);
+  expect([refused.status, refused.body.includes('id="docsUrl-wrong"'), countOf(app)]).toEqual([400, true, 0]);
+  const { body } = await person.post("/prompts", { ...form, docsUrl: "docs.example.com" });
+  expect([body.includes('id="docsUrl-wrong"'), countOf(app)]).toEqual([true, 0]);
+  // The value of a variable may be a URL, and a provider may have one.
+  const provider = app.service.providers.createProvider(app.a.org, { name: "Acme", docsUrl: docs });
+  for (const [name, value] of [
+    ["text", "Read {{url}}."],
+    ["targetProviderId", provider.id],
+    ["text", `Read ${docs}`],
+  ] as const)
+    expect((await person.post("/prompts", { ...form, [name]: value, do: "" })).status).toBe(303);
+  const bare = app.service.providers.createProvider(app.a.org, { name: "Bare" });
+  expect((await person.post("/prompts", { ...form, targetProviderId: bare.id })).status).toBe(400);
+
+  const made = await person.post("/prompts", { ...form, docsUrl: docs });
+  expect(made.location).toStartWith("/runs/");
+  const [run] = app.service.runs.listNewest(app.a.org, {}, { limit: 2 }).items;
+  expect(app.service.runs.getTask(app.a.org, run?.runId ?? "").task.startUrls).toEqual([docs]);
+  const prompt = app.service.prompts.getPrompt(app.a.org, run?.promptId ?? "");
+  expect(prompt.additionalUrls as unknown).toEqual([{ url: docs, kind: "docs" }]);
+  // Values of variables are asked for on the page of the prompt.
+  expect((await person.post("/prompts", { ...form, docsUrl: docs, text: "{{a}}" })).location).toStartWith("/prompts/");
+});
+
+test("owners see the first steps, checked one by one, until they are done or hidden", async () => {
+  const app = testApp();
+  const { service, a } = app;
+  const owner = await signedIn(app);
+  const done = async () => (await owner.get("/")).body.match(/<li class="done"/g)?.length ?? 0;
+  expect(await done()).toBe(0);
+  const example = service.providers.createProvider(a.org, { name: "Example", docsUrl: `${app.baseUrl}/example` });
+  service.prompts.createPrompt(a.org, { text: "x", targetProviderId: example.id });
+  expect(await done()).toBe(0);
+  const { id } = service.prompts.createPrompt(a.org, { text: docs });
+  expect(await done()).toBe(1);
+  evaluation(app, id, [niceGrade]);
+  expect(await done()).toBe(2);
+  service.prompts.updatePrompt(a.org, id, { frequency: "daily" });
+  await app.send("GET", "/api/v1/whoami");
+  service.keys.flushLastUsed(true);
+  expect(await done()).toBe(4);
+  expect((await (await signedIn(app, { role: "admin", email: "b@example.com" })).get("/")).body).not.toContain(
+    'id="steps"',
+  );
+  // The other member completed the list.
+  expect((await owner.get("/")).body).not.toContain('id="steps"');
+
+  const other = await signedIn(app, { org: app.b.org, email: "c@example.com" });
+  service.prompts.createPrompt(app.b.org, { text: docs });
+  expect((await other.get("/")).body).toContain('id="steps"');
+  expect((await other.post("/first-steps/hide")).location).toBe("/");
+  expect((await other.get("/")).body).not.toContain('id="steps"');
+});
+
+test("home counts regressed prompts, failed and running runs, and includes level changes", async () => {
+  const app = testApp();
+  const { id } = app.service.prompts.createPrompt(app.a.org, { text: docs, title: "Upload" });
+  for (const score of [80, 80, 80, 80, 80, 80, 60, 60, 60, 60, 60, 60]) evaluation(app, id, [{ ...niceGrade, score }]);
+  evaluation(app, id, ["infrastructure: no network", "timeout: too long"]);
+  await app.service.requests.requestEval(app.a.org, id, { urlMap: {}, trigger: "api", runs: 3 });
+  const { body } = await (await signedIn(app)).get("/");
+  const figures = [...body.matchAll(/data-figure="(\w+)".*?<strong>(.*?)<\/strong>/gs)].map(([, name, value = ""]) => [
+    name,
+    value.replace(/<[^>]+>/g, ""),
+  ]);
+  expect(figures).toEqual([
+    ["regressed", "1"],
+    ["failed", "2"],
+    ["running", "3"],
+    ["next", "–"],
+  ]);
+  expect(body).toContain("change-regressed");
+  const change = app.service.latest.findLatest(app.a.org, id)?.change;
+  expect(change).toMatchObject({ verdict: "regressed", delta: -20 });
+  // Its two reports are the last before and the first after the change.
+  const scores = change?.slugs.map((slug) => app.service.reports.getReport(app.a.org, slug).score);
+  expect(scores).toEqual([80, 60]);
+  finishRuns(app, () => 60);
+});
+
+test("common passwords are refused, and phrases are not", async () => {
+  const app = testApp();
+  const path = app.service.people.setupPath(app.a.org);
+  const person = { name: "Ada", email: "ada@example.com" };
+  for (const weak of ["password1234", "123456789012", "aaaaaaaaaaaaa", "qwertyuiop12", "P@ssw0rd!2345"])
+    expect([weak, (await browse(app).post(path, { ...person, password: weak })).status]).toEqual([weak, 400]);
+  expect((await browse(app).post(path, { ...person, password })).status).toBe(303);
+});
+
+test("times are shown in the time zone of the organization, with its name", async () => {
+  const at = Date.parse("2026-11-21T23:30:00Z");
+  const app = testApp({ now: () => at });
+  const { org } = app.a;
+  app.service.orgs.updateOrg(org, { timeZone: "Asia/Tokyo" });
+  const { id } = app.service.prompts.createPrompt(org, { text: docs });
+  const [run, reported] = evaluation(app, id, ["timeout: too long", niceGrade]);
+  const person = await signedIn(app);
+  const report = `/reports/${reported?.slug}`;
+  const { body: sharing } = await person.post(`${report}/shares`, { days: "7" });
+  const [, link = ""] = /(\/shared\/[\w-]+)/.exec(sharing) ?? [];
+  const { body: shared } = await app.send("GET", link, { headers: { authorization: "" } });
+  expect(shared).toContain("2026-11-29 08:30 GMT+9");
+  expect((await person.get(report)).body).toContain("Expires <time");
+  for (const path of [
+    "/runs",
+    `/runs/${run?.runId}`,
+    report,
+    `${report}/session`,
+    "/settings/keys",
+    "/settings/members",
+    "/account",
+  ]) {
+    if (path === "/settings/keys") app.service.keys.createKey(org, "ci", { lifeMs: 3600_000 });
+    const { body } = await person.get(path);
+    expect([path, /2026-11-2\d \d\d:\d\d UTC|\d\d:\d\d:\d\d UTC/.test(body)]).toEqual([path, false]);
+    if (path !== "/account")
+      expect([
+        path,
+        body.includes("2026-11-22 08:30 GMT+9") ||
+          body.includes("2026-11-22 09:30 GMT+9") ||
+          body.includes("2026-11-22<"),
+      ]).toEqual([path, true]);
+  }
+});

@@ -1,0 +1,318 @@
+import { afterAll, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import { testApp } from "../support/app.ts";
+import { startCiIssuer } from "../support/ci-issuer.ts";
+import { startGitHub } from "../support/github.ts";
+import { serveSite } from "../support/site.ts";
+
+const root = join(import.meta.dir, "..", "..");
+type Step = { shell: string; run: string; env: Record<string, string> };
+const action = Bun.YAML.parse(readFileSync(join(root, "action.yml"), "utf8")) as {
+  inputs: Record<string, { default: string }>;
+  outputs: Record<string, { value: string }>;
+  runs: { using: string; steps: Step[] };
+};
+
+const sha = "4f2a91c0";
+const pull = { number: 7, sha, branch: "feature/new docs", owner: "acme" };
+const head = { sha, ref: pull.branch, repo: { full_name: "acme/docs" } };
+const ofPull = { pull_request: { number: 7, head } };
+const body =
+  '<html lang="en"><title>Acme</title><main><h1>Upload</h1><p>Upload a file.</p><a href="/b">B</a></main></html>';
+const live = serveSite({ "/": { body }, "/b": { body } });
+const same = serveSite({ "/": { body }, "/b": { body } });
+afterAll(() => {
+  live.stop();
+  same.stop();
+});
+const preview = { "docs-host": live.url, "preview-url": same.url };
+
+/** An evald server on loopback with the prompts `First` and `Second`, and GitHub. */
+async function setUp() {
+  let handle: (request: Request) => Response | Promise<Response> = () => new Response("", { status: 503 });
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => handle(request) });
+  const url = server.url.origin;
+  const ci = startCiIssuer();
+  const agent = createExplorer({ version: "test" });
+  const app = testApp({
+    agent,
+    env: { EVALD_BASE_URL: url, EVALD_ALLOW_PRIVATE: "127.0.0.1", EVALD_RUNS_PER_HOST: "8" },
+  });
+  handle = app.app.handle;
+  const github = startGitHub(pull);
+  await app.service.runner.start();
+  app.service.gates.start();
+  afterAll(async () => {
+    await Promise.all([app.service.runner.stop(0), app.service.gates.stop()]);
+    for (const each of [server, ci, github]) "close" in each ? each.close() : each.stop(true);
+  });
+  for (const title of ["First", "Second"])
+    app.service.prompts.createPrompt(app.a.org, { title, text: `Upload a file. ${live.url}/`, agent: "explorer" });
+
+  /** Runs the steps of the action as the runner does. */
+  async function run(inputs: Record<string, string>, event: unknown, more: Record<string, string> = {}) {
+    const folder = mkdtempSync(join(tmpdir(), "evald-action-"));
+    const file = (name: string, content = "") => {
+      writeFileSync(join(folder, name), content);
+      return join(folder, name);
+    };
+    mkdirSync(join(folder, "temp"));
+    const values = { url, "api-key": app.a.key, ...inputs } as Record<string, string>;
+    const fill = (text: string) =>
+      text
+        .replaceAll(/\$\{\{ inputs\.([\w-]+) \}\}/g, (_, name) => {
+          if (!(name in action.inputs)) throw new Error(`action.yml has no input ${name}`);
+          return values[name] ?? action.inputs[name]?.default ?? "";
+        })
+        .replaceAll(`\${{ github.token }}`, "github-token");
+    const [step] = action.runs.steps;
+    const [outputs, summary] = [file("output"), file("summary")];
+    const child = Bun.spawn(["bash", "--noprofile", "--norc", "-eo", "pipefail", file("step.sh", step?.run)], {
+      cwd: folder,
+      env: {
+        PATH: process.env.PATH ?? "",
+        EVALD_POLL_MS: "20",
+        GITHUB_ACTION_PATH: root,
+        GITHUB_API_URL: github.url,
+        GITHUB_SERVER_URL: "https://github.com",
+        GITHUB_REPOSITORY: "acme/docs",
+        GITHUB_RUN_ID: "42",
+        GITHUB_SHA: "merge",
+        GITHUB_REF_NAME: "7/merge",
+        GITHUB_EVENT_PATH: file("event.json", JSON.stringify(event)),
+        GITHUB_OUTPUT: outputs,
+        GITHUB_STEP_SUMMARY: summary,
+        RUNNER_TEMP: join(folder, "temp"),
+        ...Object.fromEntries(Object.entries(step?.env ?? {}).map(([name, value]) => [name, fill(value)])),
+        ...more,
+      },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [stdout, stderr, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    const found = readFileSync(outputs, "utf8").matchAll(/^([\w-]+)<<(\S+)\n([\s\S]*?)\n\2$/gm);
+    const output = Object.fromEntries([...found].map(([, name, , value]) => [name, value])) as Record<string, string>;
+    expect([stderr, Object.keys(output)]).toEqual(["", Object.keys(action.outputs).filter((name) => name in output)]);
+    return {
+      code,
+      stdout,
+      output,
+      summary: readFileSync(summary, "utf8"),
+      results: JSON.parse(output["results-json"] ?? "[]"),
+    };
+  }
+  return { app, url, ci, github, run };
+}
+
+test("several prompts get one comment, which the next call updates, a status, a summary and outputs", async () => {
+  const { app, url, github, run } = await setUp();
+  const inputs = { prompts: "First\nSecond\n", ...preview };
+  const first = await run(inputs, ofPull);
+  expect([first.code, first.output.verdict, first.output["exit-code"]]).toEqual([0, "passed", "0"]);
+  expect(first.results.map(({ title, verdict }: Record<string, string>) => [title, verdict])).toEqual([
+    ["First", "passed"],
+    ["Second", "passed"],
+  ]);
+  const [gate] = JSON.parse(readFileSync(first.output["result-path"] ?? "", "utf8"));
+  expect(gate.urlMap).toEqual({ [live.url]: same.url });
+  const { headRequestId } = gate.prompts[0];
+  expect((await app.send("GET", `/api/v1/eval-requests/${headRequestId}`)).status).toBe(200);
+  expect(github.comments.map(({ body }) => body)).toEqual([`<!-- evald:evald -->\n${first.summary.trimEnd()}`]);
+  expect(first.summary).toContain(`| [First](${url}/gates/${gate.id}) | ✅ Passed |`);
+  expect(github.statuses).toEqual([
+    { sha, state: "success", context: "evald", description: expect.any(String), target_url: `${url}/gates/${gate.id}` },
+  ]);
+  expect(first.output["comment-url"]).toBe("https://github.com/acme/docs/pull/7#issuecomment-1");
+
+  // One below the bar fails all, and the comment is updated.
+  const bar = { "min-score": "100", scope: "docs_only" };
+  const second = await run({ ...inputs, prompts: "First", ...bar }, ofPull);
+  expect([second.code, second.output.verdict, github.comments.length]).toEqual([1, "failed", 1]);
+  expect([github.comments[0]?.body.includes("❌ Failed"), github.statuses.at(-1)?.state]).toEqual([true, "failure"]);
+  // Another name has a comment of its own; a stranger's comment with the marker isn't taken for ours.
+  const user = { login: "mallory", type: "User" };
+  github.comments.push({ id: 2, body: "<!-- evald:other -->", user, author_association: "NONE" });
+  await run({ ...inputs, prompts: "First", name: "other" }, ofPull);
+  expect(github.comments.map(({ body }) => body.split("\n")[0])).toEqual([
+    "<!-- evald:evald -->",
+    "<!-- evald:other -->",
+    "<!-- evald:other -->",
+  ]);
+});
+
+test("not judged and no verdict are neutral and say why, unless they are to fail; usage errors have 2", async () => {
+  const { github, run, app } = await setUp();
+  const inputs = { prompts: "First", ...preview };
+  const scoped = await run({ ...inputs, "min-score": "1" }, ofPull);
+  expect([scoped.code, scoped.output.verdict, scoped.output["exit-code"]]).toEqual([0, "inconclusive", "3"]);
+  expect(github.statuses.at(-1)).toMatchObject({
+    state: "success",
+    description: expect.stringMatching(/^No verdict: /),
+  });
+  expect(scoped.stdout).toContain("::warning::");
+  const unjudged = await run({ ...inputs, mode: "run", "fail-without-verdict": "true" }, ofPull);
+  expect([unjudged.code, unjudged.output.verdict, unjudged.results[0].reason]).toEqual([
+    3,
+    "not_judged",
+    expect.stringContaining("goal"),
+  ]);
+  const ran = await run({ ...inputs, mode: "run", "min-score": "1", scope: "docs_only" }, ofPull);
+  expect([ran.code, ran.output.verdict]).toEqual([0, "passed"]);
+  const low = await run({ ...inputs, mode: "run", "min-score": "100", scope: "docs_only" }, ofPull);
+  expect([low.code, low.output.verdict]).toEqual([1, "failed"]);
+  const away = await run({ ...inputs, url: "http://127.0.0.1:1", "fail-without-verdict": "true" }, ofPull);
+  expect([away.code, away.output.verdict]).toEqual([3, "inconclusive"]);
+  expect(github.comments).toHaveLength(1);
+
+  const posted = github.comments[0]?.body;
+  const wrongs: Record<string, string>[] = [
+    { prompts: "Nothing" },
+    { prompts: "" },
+    { tag: "sdk" },
+    { "api-key": "" },
+    { "api-key": `evals_${"0".repeat(36)}` },
+    { "min-score": "many" },
+    { scope: "all" },
+    { mode: "eval" },
+    { url: "evals.acme.example" },
+    { "url-map": "docs.acme.example" },
+    { "preview-url": "" },
+    { "preview-url": "ftp://x" },
+    { "result-file": "/nowhere" },
+  ];
+  for (const wrong of wrongs) {
+    const { code, stdout } = await run({ ...inputs, ...wrong }, ofPull);
+    expect([wrong, code, stdout.includes("::error::")]).toEqual([wrong, 2, true]);
+  }
+  expect(github.comments[0]?.body).toBe(posted as string);
+  expect(app.service.gates.listGates(app.a.org, {}, { limit: 10, offset: 0 }).total).toBe(1);
+});
+
+test("the preview and the pull request come from the event of the workflow", async () => {
+  const { github, run } = await setUp();
+  const inputs = { prompts: "First", mode: "run", "docs-host": "docs.acme.example" };
+  const mapOf = async (more: Record<string, string>, event: unknown) => {
+    const before = github.comments.length + github.statuses.length;
+    const { output, summary } = await run({ ...inputs, ...more, "github-token": "github-token" }, event);
+    const [, url] = /Preview: `(.*)`/.exec(summary) ?? [];
+    return [url, output["comment-url"] !== "", github.comments.length + github.statuses.length > before];
+  };
+  const deployed = {
+    deployment: { sha, ref: "feature" },
+    deployment_status: { state: "success", environment_url: "https://abc.preview.example" },
+  };
+  expect(await mapOf({}, deployed)).toEqual(["https://abc.preview.example", true, true]);
+  const commented = { issue: { number: 7, pull_request: {} }, comment: { body: "/evald" } };
+  const template = { "preview-url": "https://{branch}-{sha}.preview.example" };
+  expect(await mapOf(template, commented)).toEqual([`https://feature-new-docs-${sha}.preview.example`, true, true]);
+  const fork = { ...pull, owner: "acme" };
+  const finished = {
+    workflow_run: { head_sha: sha, head_branch: fork.branch, head_repository: { owner: { login: fork.owner } } },
+  };
+  expect(await mapOf({ "preview-url": "https://pr-{number}.preview.example" }, finished)).toEqual([
+    "https://pr-7.preview.example",
+    true,
+    true,
+  ]);
+  // A push has no pull request: no comment, but a status.
+  expect(await mapOf({ "preview-url": "https://{sha}.preview.example" }, {})).toEqual([
+    "https://merge.preview.example",
+    false,
+    true,
+  ]);
+  const nobody = { workflow_run: { ...finished.workflow_run, head_branch: "other" } };
+  expect(await mapOf({ "preview-url": "https://pr-{number}.preview.example" }, nobody)).toEqual([
+    undefined,
+    false,
+    true,
+  ]);
+});
+
+test("the result of a fork is posted as text: no links, mentions or markup of its own, cut at GitHub's limit", async () => {
+  const { github, run, url } = await setUp();
+  const folder = mkdtempSync(join(tmpdir(), "evald-result-"));
+  const path = join(folder, "result.json");
+  const finished = {
+    workflow_run: { head_sha: sha, head_branch: pull.branch, head_repository: { owner: { login: pull.owner } } },
+  };
+  const post = async (content: unknown) => {
+    writeFileSync(path, JSON.stringify(content));
+    return await run({ "result-file": path, "api-key": "" }, finished);
+  };
+  const evil = {
+    prompts: [{ id: "x", title: "[click](https://evil.example) @acme/all #1 <img src=x> | `x`\n## Passed" }],
+    status: "failed",
+    reason: "see https://evil.example <!-- evald:other -->",
+    pageUrl: "https://evil.example/gates/1",
+    comparison: { friction: { new: [{ severity: "high", title: "**@everyone**" }] }, evidence: { sides: [] } },
+  };
+  const found = await post(evil);
+  const body = github.comments[0]?.body ?? "";
+  expect([found.code, found.output.verdict]).toEqual([1, "failed"]);
+  for (const active of [
+    "evil.example)",
+    "://evil",
+    "@acme",
+    "#1 ",
+    "<img",
+    "\n## Passed",
+    "<!-- evald:other",
+    "**",
+    "`x`",
+  ])
+    expect([active, body.includes(active)]).toEqual([active, false]);
+  // A link to our own server is one.
+  await post({ ...evil, pageUrl: `${url}/gates/1` });
+  expect(github.comments[0]?.body).toContain(`](${url}/gates/1)`);
+
+  const long = Array.from({ length: 90 }, () => ({ ...evil, reason: "word ".repeat(400) }));
+  const cut = await post(long);
+  const text = github.comments[0]?.body ?? "";
+  expect([cut.code, text.length <= 65_536, text.includes("/actions/runs/42)")]).toEqual([1, true, true]);
+  expect(cut.summary.length).toBeGreaterThan(text.length);
+  for (const wrong of [[], "x", [1], {}]) {
+    const { code, output } = await post(wrong);
+    expect([wrong, [2, 0].includes(code), output.verdict]).toEqual([wrong, true, "inconclusive"]);
+  }
+});
+
+test("without permission, and for a rejected comment, the verdict stays and a warning names the reason", async () => {
+  const { github, run } = await setUp();
+  const inputs = { prompts: "First", ...preview };
+  const [comments, statuses] = ["POST /issues/7/comments", `POST /statuses/${sha}`];
+  for (const kind of ["forbidden", "invalid"] as const) {
+    github.fail(comments, kind);
+    github.fail(statuses, kind);
+    const { code, stdout, output, summary } = await run(inputs, ofPull);
+    const status = kind === "forbidden" ? "403" : "422";
+    expect([code, output.verdict, output["comment-url"], summary !== ""]).toEqual([0, "passed", "", true]);
+    expect(stdout.match(new RegExp(`::warning::Could not .*status ${status}`, "g"))).toHaveLength(2);
+  }
+  expect([github.comments.length, github.statuses.length]).toEqual([0, 0]);
+  // The secondary rate limit says when to try again.
+  github.fail(comments, "limited");
+  expect((await run(inputs, ofPull)).output["comment-url"]).not.toBe("");
+});
+
+test("the job's ID token replaces the API key", async () => {
+  const { app, ci, run } = await setUp();
+  await app.send("POST", "/api/v1/oidc/trusts", {
+    body: { provider: "github", issuer: ci.issuer, repository: "acme/docs" },
+  });
+  const inputs = { prompts: "First", ...preview, "api-key": "", organization: "A" };
+  const job = {
+    ACTIONS_ID_TOKEN_REQUEST_URL: `${ci.issuer}/token?api-version=2`,
+    ACTIONS_ID_TOKEN_REQUEST_TOKEN: "runner",
+  };
+  const { code, stdout, output } = await run(inputs, ofPull, job);
+  expect([code, output.verdict]).toEqual([0, "passed"]);
+  expect(stdout).toMatch(/^::add-mask::evals_\w{36}$/m);
+  expect((await run({ ...inputs, organization: "B" }, ofPull, job)).code).toBe(2);
+});

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { chmodSync, chownSync, copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
+import { serveFakeModel } from "../support/fake-model.ts";
+import { treeOf } from "../support/memory.ts";
+import { call as use } from "../support/model-runs.ts";
+import { processFile } from "../support/processes.ts";
+import { until } from "../support/until.ts";
+
+const user = 65533;
+let fake: ReturnType<typeof serveFakeModel>;
+let folder = "";
+let program = "";
+
+beforeAll(async () => {
+  await buildExecutable();
+  // Where the user can read it, and a script that runs it as them.
+  folder = emptyFolder();
+  chmodSync(folder, 0o755);
+  copyFileSync(executable, join(folder, "evald"));
+  program = join(folder, "as-user");
+  const as = `setpriv --reuid ${user} --regid ${user} --clear-groups --`;
+  writeFileSync(program, `#!/bin/sh\nexec ${as} ${join(folder, "evald")} "$@"\n`, { mode: 0o755 });
+  const look = "echo made > note; head -c 9000000 /dev/zero > big; ls";
+  fake = serveFakeModel({
+    scenarios: {
+      held: {
+        turns: [
+          use("run_command", { command: look, seconds: 60 }),
+          { ...use("finish", { outcome: "succeeded", summary: "Done." }), hold: true },
+        ],
+      },
+    },
+  });
+}, 120_000);
+afterAll(async () => {
+  await fake.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test.if(process.getuid?.() === 0)(
+  "the process of an agent with a model sees no data directory and no other process, and starts sandboxes with limited workspaces",
+  async () => {
+    const cwd = emptyFolder();
+    chownSync(cwd, user, user);
+    const env = {
+      OPENAI_COMPATIBLE_API_KEY: "sk-test-key",
+      OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
+      EVALD_AGENT_MODEL: "openai-compatible/held",
+      EVALD_WORKSPACE_MB: "8",
+    };
+    const options = { cwd, env, file: program };
+    await call(["org", "create", "Acme"], options);
+    const key = (await call(["key", "create", "--name", "test"], options)).stdout.trim();
+    const found = JSON.parse((await call(["doctor", "--json"], options)).stdout);
+    const stateOf = (name: string) => found.find(({ what }: { what: string }) => what === name).state;
+    expect([stateOf("page sandbox"), stateOf("workspace")]).toEqual(["ok", "ok"]);
+
+    const service = await serve(options);
+    const ask = client(service.url, key);
+    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: "Read https://docs.test/.", agent: "llm" });
+    const asked = fake.requests.length;
+    const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+    await until("the model was asked for its second turn", () => fake.requests.length === asked + 2, 60_000);
+
+    const commandLine = `${join(folder, "evald")}\0__agent\0`;
+    const agents = treeOf(service.pid).filter((pid) => processFile(pid, "cmdline") === commandLine);
+    expect(agents.length).toBe(1);
+    const [agent = 0] = agents;
+    const status = readFileSync(`/proc/${agent}/status`, "latin1");
+    expect(status).toMatch(/^Seccomp:\t2$/m);
+    expect(status).toMatch(/^NoNewPrivs:\t1$/m);
+    expect(status).toMatch(/^CapEff:\t0+$/m);
+    const seen = (path: string) => readdirSync(`/proc/${agent}/root${path}`);
+    expect(seen(join(cwd, "data"))).toEqual(["workspaces"]);
+    expect(seen("/proc").filter((name) => /^\d+$/.test(name)).length).toBeLessThan(10);
+    const writable = readFileSync(`/proc/${agent}/mounts`, "latin1")
+      .trim()
+      .split("\n")
+      .flatMap((line) => (/ rw[, ]/.test(line) ? line.split(" ")[1] : []))
+      .filter((path) => !/^\/(proc|dev|tmp|sys\/fs\/cgroup)(\/|$)/.test(path as string));
+    expect(writable).toEqual([]);
+
+    fake.release("held");
+    const run = await untilRun(ask, body.runId, "completed", "failed");
+    expect([run.status, run.failureReason]).toEqual(["completed", null]);
+    const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`);
+    const result = trace.events.find(({ type }: { type: string }) => type === "tool_result");
+    expect(result.output).toMatchObject({ stdout: "big\nnote\n", stderr: expect.stringContaining("No space left") });
+    const { body: limits } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=limit`);
+    expect(limits.events.map(({ limit }: { limit: string }) => limit)).toContain("workspace_bytes");
+    expect(await service.stop()).toBe(0);
+  },
+  120_000,
+);

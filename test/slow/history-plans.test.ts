@@ -1,0 +1,73 @@
+import { Database } from "bun:sqlite";
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { seedHistory } from "../bench/history.ts";
+import { testApp } from "../support/app.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "evald-plans-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Tables that grow with the number of reports. */
+const large =
+  /\b(SCAN) (runs|reports|exposures|session_events|friction_points|friction_lifecycles|score_days|page_months|named_pages|eval_requests|fixes|recommendations)\b/;
+
+/** All statements prepared during `work`. */
+async function statementsOf(work: () => unknown): Promise<string[]> {
+  const seen = new Set<string>();
+  const { prepare } = Database.prototype;
+  Database.prototype.prepare = function (this: Database, sql: string, ...rest: never[]) {
+    seen.add(sql);
+    return prepare.call(this, sql, ...rest);
+  } as typeof prepare;
+  try {
+    await work();
+  } finally {
+    Database.prototype.prepare = prepare;
+  }
+  return [...seen].filter((sql) => /^\s*(select|with)\b/i.test(sql));
+}
+
+test("trends, friction, docs map and fixes scan no large table, with and without statistics", async () => {
+  // With statistics: in a table of a single organization, the planner may consider an index useless.
+  const { key, promptIds, providerId, slugs } = seedHistory(folder, 3000);
+  let app: ReturnType<typeof testApp> | undefined;
+  const statements = await statementsOf(async () => {
+    app = testApp({ dataDir: folder });
+    const get = async (path: string) => {
+      const answer = await app?.send("GET", `/api/v1/${path}`, { headers: { authorization: `Bearer ${key}` } });
+      expect([path, answer?.status]).toEqual([path, 200]);
+      return answer?.body;
+    };
+    const scopes = [`promptId=${promptIds[3]}`, `providerId=${providerId}`];
+    for (const scope of scopes) {
+      const things = await get(`friction?${scope}`);
+      expect(things.length).toBeGreaterThan(20);
+      await get(`friction/${things[0].fingerprint}?${scope}`);
+      await get(`friction?${scope}&state=open&severity=high`);
+    }
+    for (const of of ["", `promptId=${promptIds[3]}&`])
+      for (const interval of ["day", "week", "month", ...(of ? ["eval"] : [])])
+        expect((await get(`trends?${of}interval=${interval}`)).points.length).toBeGreaterThan(0);
+    expect((await get(`providers/${providerId}/docs-map`)).pages.length).toBe(100);
+    await get(`prompts/${promptIds[3]}/docs-map?agent=explorer&since=2026-01-01`);
+    await get(`recommendations/done?promptId=${promptIds[3]}`);
+    await get(`reports/${slugs[0]}`);
+  });
+  const read = statements.filter((sql) => /friction_lifecycles|score_days|page_months|named_pages/.test(sql));
+  expect(read.length).toBeGreaterThan(8);
+  const client = app?.db.$client as Database;
+  const scans = (sql: string) =>
+    client
+      .query<{ detail: string }, []>(`explain query plan ${sql}`)
+      .all()
+      .filter(({ detail }) => large.test(detail))
+      .map(({ detail }) => `${detail}: ${sql}`);
+  // Statements of the queue, the schedules and maintenance were prepared too; only those for the responses above count.
+  const own = statements.filter((sql) => !/"jobs"|"slots"|"attempts"|"next_slot_at"/.test(sql));
+  expect(own.flatMap(scans)).toEqual([]);
+  client.run("delete from sqlite_stat1");
+  client.run("analyze sqlite_schema");
+  expect(own.flatMap(scans)).toEqual([]);
+});

@@ -1,0 +1,52 @@
+import { expect, test } from "bun:test";
+import { readPage } from "../../src/agents/page.ts";
+import { scriptedAgent, testApp } from "../support/app.ts";
+import { cpuMsOf } from "../support/cpu.ts";
+
+test.each([
+  ["text/markdown", "[![a]("],
+  ["text/markdown", "[[a]"],
+  ["text/markdown", "<a <A "],
+  ["text/markdown", "``` "],
+  ["text/markdown", "> - "],
+  ["text/markdown", "# # "],
+  ["text/html", "<pre>"],
+  ["text/html", "<a href=x>"],
+  ["text/html", "<div class=x>"],
+  ["text/html", "<pre>   "],
+  ["text/html", "<td><a href=x>y</a>"],
+  ["text/html", "<p>x<a href=x>y</a>. "],
+  ["text/markdown", "<Card\n"],
+  ["text/markdown", '<Card href="/a">\n'],
+  ["text/markdown", "[a](b) "],
+  ["text/markdown", "<dt>"],
+])("a hostile page of type %s made of %j is read in linear time", async (type, piece) => {
+  expect(await cpuMsOf(() => readPage("https://docs.test/", type, piece.repeat(30_000)))).toBeLessThan(5000);
+});
+
+test("secrets are searched in hostile text in linear time", async () => {
+  const units = [
+    "a",
+    "a_",
+    "a=",
+    "password=",
+    'password="',
+    "cookie: a",
+    "bearer ",
+    "x://",
+    "eyJ.",
+    "sk-",
+    "\\n",
+    "1:AA",
+  ];
+  const agent = scriptedAgent(async function* () {
+    for (const unit of units) yield { type: "thought", text: unit.repeat(1_000_000 / unit.length), by: "rule" };
+    yield { type: "end", outcome: "not_judged", reason: "scripted" };
+  });
+  const { send, runJobs, db } = testApp({ agent });
+  const { id } = (await send("POST", "/api/v1/prompts", { body: { text: "See https://docs.test/" } })).body;
+  await send("POST", `/api/v1/prompts/${id}/run`, { body: { urlMap: {} } });
+  expect(await cpuMsOf(runJobs)).toBeLessThan(20_000);
+  const thoughts = "select count(*) n from session_events where type = 'thought'";
+  expect(db.$client.query<{ n: number }, []>(thoughts).get()).toEqual({ n: units.length });
+});

@@ -1,0 +1,201 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Egress, startEgress } from "../../src/agents/egress/egress.ts";
+import { inAgentSandbox, testAgentSandbox } from "../../src/agents/sandbox/agent-command.ts";
+import { compiledProgram, ownProgram } from "../../src/agents/sandbox/sandbox.ts";
+import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
+import { descendantsOf, isGone, isWaiting, processFile } from "../support/processes.ts";
+import { serveSite } from "../support/site.ts";
+import { until } from "../support/until.ts";
+
+const hasSandbox = (await testAgentSandbox({})) === null;
+const secret = "sk-test-secret-of-the-service";
+const folder = emptyFolder();
+const home = emptyFolder();
+const database = join(folder, "evald.db");
+const site = serveSite({ "/": { body: "for everybody" } });
+const forbidden = serveSite({ "/": { body: "only for the machine" } });
+const portOf = ({ url }: { url: string }) => Number(new URL(url).port);
+let egress: Egress;
+let token = "";
+
+beforeAll(async () => {
+  await buildExecutable();
+  writeFileSync(database, secret);
+  mkdirSync(join(home, "own"));
+  egress = await startEgress({ socketPath: join(home, "own", "socket"), operatorHosts: [], now: Date.now });
+  const hosts = { anyHost: true as const, addresses: [], docsAddresses: [], urlMap: {} };
+  const allowPrivate = [{ host: "127.0.0.1", port: portOf(site) }];
+  token = egress.open({ ...hosts, allowPrivate, onEvent: () => {} }).token;
+}, 120_000);
+afterAll(async () => {
+  await egress.close();
+  site.stop();
+  forbidden.stop();
+  for (const path of [folder, home]) rmSync(path, { recursive: true });
+});
+
+/** Runs as a process that a hostile page has taken over, and prints what it reached. */
+async function probe() {
+  const [fs, net, dns] = await Promise.all([import("node:fs"), import("node:net"), import("node:dns/promises")]);
+  const { socket, token, own, other, files } = JSON.parse(process.argv.at(-1) ?? "");
+  const attempt = async (work: () => unknown) => {
+    try {
+      return await work();
+    } catch (error) {
+      return (error as { code?: string }).code ?? String(error);
+    }
+  };
+  const connect = (host: string, port: number) =>
+    new Promise((resolve, reject) => {
+      const socket = net.connect({ host, port });
+      setTimeout(() => reject(new Error("no answer")), 3000);
+      socket.on("connect", () => resolve("connected"));
+      socket.on("error", reject);
+    });
+  /** The status line of the proxy's answer. */
+  const tunnel = (place: string, password: string) =>
+    new Promise((resolve, reject) => {
+      const outer = net.connect({ path: socket });
+      outer.on("error", reject);
+      outer.once("data", (data) => resolve(String(data).split("\r\n")[0]));
+      outer.write(`CONNECT ${place} HTTP/1.1\r\nHost: ${place}\r\nProxy-Authorization: Bearer ${password}\r\n\r\n`);
+    });
+  const found = {
+    loopback: await attempt(() => connect("127.0.0.1", other)),
+    metadata: await attempt(() => connect("169.254.169.254", 80)),
+    elsewhere: await attempt(() => connect("93.184.215.14", 80)),
+    lookup: await attempt(() => dns.lookup("example.com")),
+    files: await Promise.all(files.map((path: string) => attempt(() => fs.readFileSync(path, "utf8")))),
+    write: await attempt(() => fs.writeFileSync("/usr/bin/evil", "")),
+    sockets: fs.readdirSync(socket.replace(/\/[^/]+\/[^/]+$/, "")),
+    variables: Object.keys(process.env).sort(),
+    processes: fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length,
+    own: await attempt(() => tunnel(`127.0.0.1:${own}`, token)),
+    throughProxy: {
+      loopback: await attempt(() => tunnel(`127.0.0.1:${other}`, token)),
+      metadata: await attempt(() => tunnel("169.254.169.254:80", token)),
+      network: await attempt(() => tunnel("10.0.0.7:443", token)),
+      port: await attempt(() => tunnel("93.184.215.14:22", token)),
+      withoutToken: await attempt(() => tunnel(`127.0.0.1:${own}`, "guessed")),
+    },
+  };
+  console.log(JSON.stringify(found));
+  process.exit();
+}
+
+const programs = {
+  "from source": () => ({ ...ownProgram(), argv: ["/run/evald/bun"] }),
+  compiled: () => ({ ...compiledProgram(executable), argv: ["/usr/bin/env", "BUN_BE_BUN=1", "/run/evald/evald"] }),
+};
+
+test.if(hasSandbox).each(Object.keys(programs) as (keyof typeof programs)[])(
+  "in the place of the explorer's process, %s, nothing of the machine can be reached",
+  async (kind) => {
+    const socket = egress.socketPath;
+    const files = [database, `/proc/${process.pid}/environ`, "/etc/shadow", "/root", import.meta.path];
+    const input = JSON.stringify({ ...{ socket, token, files }, own: portOf(site), other: portOf(forbidden) });
+    const command = inAgentSandbox(["-e", `(${probe})()`, input], {}, socket, programs[kind]()) ?? [];
+    const child = Bun.spawn(command, {
+      cwd: "/",
+      env: { PATH: process.env.PATH ?? "" },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const [said, complaints] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
+    expect(complaints).toBe("");
+    const { files: read, lookup, write, variables, ...found } = JSON.parse(said);
+    // Bun's name for both is the second one in some cases.
+    const unreachable = expect.stringMatching(/^(ENETUNREACH|ECONNREFUSED)$/);
+    expect(found).toEqual({
+      loopback: "ECONNREFUSED",
+      metadata: unreachable,
+      elsewhere: unreachable,
+      sockets: ["own"],
+      processes: expect.any(Number),
+      own: "HTTP/1.1 200 Connection Established",
+      throughProxy: {
+        loopback: "HTTP/1.1 403 Forbidden",
+        metadata: "HTTP/1.1 403 Forbidden",
+        network: "HTTP/1.1 403 Forbidden",
+        port: "HTTP/1.1 403 Forbidden",
+        withoutToken: "HTTP/1.1 407 Proxy Authentication Required",
+      },
+    });
+    expect(found.processes).toBeLessThan(5);
+    expect(variables).toEqual(kind === "compiled" ? ["BUN_BE_BUN", "PWD"] : ["PWD"]);
+    expect(said).not.toContain(secret);
+    expect(read).toEqual(files.map(() => "ENOENT"));
+    expect(lookup).toMatch(/^(EAI_|ENOTFOUND|ECONNREFUSED|DNS_)/);
+    expect(write).toMatch(/^(EROFS|EACCES)$/);
+  },
+  60_000,
+);
+
+test.if(hasSandbox)(
+  "the explorer has no network, a redirect to a private address is refused by the service, and its process ends with the service",
+  async () => {
+    const held = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const docs = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      async fetch({ url }) {
+        const { pathname } = new URL(url);
+        if (pathname === "/private") return Response.redirect("http://169.254.169.254/latest/meta-data/");
+        if (pathname === "/robots.txt") return new Response("", { status: 404 });
+        if (pathname === "/held") {
+          asked.resolve();
+          await held.promise;
+        }
+        const links = '<a href="/private">Upload a file</a> <a href="/held">Upload</a>';
+        return new Response(`<title>Acme</title><h1>Acme</h1><p>${links}</p>`, {
+          headers: { "content-type": "text/html" },
+        });
+      },
+    });
+    const start = `http://127.0.0.1:${docs.port}/`;
+    const cwd = emptyFolder();
+    await call(["org", "create", "Acme"], { cwd });
+    const key = (await call(["key", "create", "--name", "test"], { cwd })).stdout.trim();
+    const env = {
+      EVALD_ALLOW_PRIVATE: `127.0.0.1:${docs.port}`,
+      EVALD_SECRET_KEY: Buffer.alloc(32).toString("base64"),
+    };
+    const service = await serve({ cwd, env });
+    const ask = client(service.url, key);
+    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: `Upload a file. See ${start}` });
+    const run = async () => (await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} })).body.runId;
+
+    const first = await run();
+    await asked.promise;
+    // From outside: bubblewrap itself is in the namespaces of the service, or above them.
+    const programOf = (pid: number) => processFile(pid, "cmdline");
+    const agents = descendantsOf(service.pid).filter((pid) => programOf(pid).startsWith("/run/evald/evald\0__agent"));
+    expect(agents.length).toBeGreaterThan(0);
+    for (const pid of agents) {
+      expect(readlinkSync(`/proc/${pid}/ns/net`)).not.toBe(readlinkSync(`/proc/${service.pid}/ns/net`));
+      expect(processFile(pid, "net/route").trim().split("\n").length).toBe(1);
+      expect(processFile(pid, "status")).toMatch(/^Seccomp:\t2$/m);
+    }
+    for (const pid of descendantsOf(service.pid)) expect(processFile(pid, "environ")).not.toContain("EVALD_SECRET_KEY");
+    held.resolve();
+    const done = await untilRun(ask, first, "completed", "failed");
+    expect([done.status, done.failureReason]).toEqual(["completed", null]);
+    const { body: trace } = await ask("GET", `/api/v1/reports/${done.report.slug}/trace?types=http&limit=500`);
+    const redirected = trace.events.find(({ url }: { url: string }) => url === `${start}private`);
+    expect(redirected).toMatchObject({ status: null, source: "agent", error: { kind: "refused" } });
+    expect(redirected.error.message).toContain("169.254.169.254");
+
+    await until("the next process waits", () => descendantsOf(service.pid).some(isWaiting), 60_000);
+    const all = descendantsOf(service.pid);
+    await service.stop("SIGKILL");
+    await until("all processes have ended", () => all.every(isGone), 30_000);
+    docs.stop(true);
+    rmSync(cwd, { recursive: true });
+  },
+  120_000,
+);

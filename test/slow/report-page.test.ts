@@ -1,0 +1,91 @@
+import { afterAll, expect, test } from "bun:test";
+import { barriersOf, complaintsOf, looking, openBrowser } from "../support/browser.ts";
+import { goal, guessedPathAnswer, guessedPathSession, guide } from "../support/guessed-path.ts";
+import { judgedApp, says } from "../support/judged.ts";
+import { signedIn } from "../support/people.ts";
+import { evaluation } from "../support/reports.ts";
+
+const port = 4871;
+const base = `http://127.0.0.1:${port}`;
+const app = judgedApp({
+  turns: [says(guessedPathAnswer())],
+  sessions: [guessedPathSession()],
+  env: { EVALD_BASE_URL: base },
+});
+const { report } = await app.run({ endGoal: goal, text: "Add a note. https://docs.notes.example/" });
+const member = await signedIn(app, { role: "member" });
+const server = Bun.serve({ port, hostname: "127.0.0.1", fetch: (request) => app.app.handle(request) });
+const browser = await openBrowser();
+afterAll(async () => {
+  await browser.close();
+  server.stop(true);
+  await app.stop();
+});
+
+/** A page at a width and in a color scheme, as the member. */
+async function open(path: string, width = 1440, scheme: "light" | "dark" = "light") {
+  const context = await browser.newContext({
+    ...looking(width, scheme),
+    extraHTTPHeaders: { cookie: member.cookie() },
+    permissions: ["clipboard-read", "clipboard-write"],
+  });
+  const page = await context.newPage();
+  const complaints = complaintsOf(page);
+  await page.goto(base + path);
+  return { page, complaints };
+}
+
+test("the line to change is on the first screen of a report, without a click", async () => {
+  const { page } = await open(`/reports/${report.slug}`);
+  const fix = page.locator("#fix-1");
+  for (const shown of [fix.getByText("line 7"), fix.locator(`a[href="${guide}"]`), fix.locator("ins")]) {
+    const box = await shown.boundingBox();
+    expect((box?.y ?? 9999) + (box?.height ?? 0)).toBeLessThan(900);
+  }
+});
+
+test("an event of the evidence is open, and red if it failed", async () => {
+  const { page } = await open(`/reports/${report.slug}`);
+  await page.locator(".step-of-failed a").click();
+  const seq = /#(e\d+)$/.exec(page.url())?.[1];
+  const event = page.locator(`details#${seq}[open]`);
+  await event.waitFor();
+  expect(await event.getAttribute("class")).toContain("failed");
+});
+
+test("the cause of a failed run is on its page, without a click", async () => {
+  const prompt = app.service.prompts.createPrompt(app.a.org, { text: "Look around. https://docs.notes.example/" });
+  const [failed] = evaluation(app, prompt.id, ["timeout: took too long"]);
+  const { page } = await open(`/runs/${failed?.runId}`);
+  const box = await page.locator('[data-cause="timeout"]').boundingBox();
+  expect((box?.y ?? 9999) + (box?.height ?? 0)).toBeLessThan(900);
+});
+
+test("the brief for an agent is copied with the line to change", async () => {
+  const { page } = await open(`/reports/${report.slug}`);
+  await page.getByRole("button", { name: "Copy for your agent" }).click();
+  await page.getByRole("button", { name: "Copied" }).waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  for (const words of [guide, "line 7", "+ curl -d 'Hello' https://notes.example/api/notes"])
+    expect(copied).toContain(words);
+});
+
+test("reports and sessions have no barriers, no complaints, and nothing wider than the page", async () => {
+  for (const path of [`/reports/${report.slug}`, `/reports/${report.slug}/session`])
+    for (const width of [1440, 390])
+      for (const scheme of ["light", "dark"] as const) {
+        const { page, complaints } = await open(path, width, scheme);
+        await page.evaluate(() => {
+          for (const each of document.querySelectorAll("details")) each.open = true;
+        });
+        const wider = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        expect([path, width, await barriersOf(page), complaints, wider]).toEqual([path, width, [], [], 0]);
+        await page.context().close();
+      }
+}, 120_000);
+
+test("a report prints on one page", async () => {
+  const { page } = await open(`/reports/${report.slug}`);
+  const pdf = (await page.pdf({ format: "A4" })).toString("latin1");
+  expect(pdf.match(/\/Type\s*\/Page\b/g)).toHaveLength(1);
+});

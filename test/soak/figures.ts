@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+
+/** One sample of the service. */
+export type Sample = { second: number; rssMb: number; descriptors: number; walMb: number };
+
+const mib = 1024 * 1024;
+
+export function sampleOf(pid: number, dataDir: string, second: number): Sample {
+  const kib = Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]);
+  return {
+    second,
+    rssMb: kib / 1024,
+    descriptors: readdirSync(`/proc/${pid}/fd`).length,
+    walMb: (statSync(`${dataDir}/evald.db-wal`, { throwIfNoEntry: false })?.size ?? 0) / mib,
+  };
+}
+
+export function quantile(values: number[], share: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+/** The lowest value of each period of 30 seconds: what remains between two collections of garbage. */
+function lowest(samples: Sample[], of: "rssMb" | "descriptors"): { second: number; value: number }[] {
+  const periods = Map.groupBy(samples, ({ second }) => Math.floor(second / 30));
+  return [...periods].map(([period, all]) => ({
+    second: period * 30,
+    value: Math.min(...all.map((each) => each[of])),
+  }));
+}
+
+/** The slope of the line of least squares, per ten minutes. */
+function slope(points: { second: number; value: number }[]): number {
+  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const [x, y] = [mean(points.map(({ second }) => second)), mean(points.map(({ value }) => value))];
+  const over = points.reduce((sum, { second, value }) => sum + (second - x) * (value - y), 0);
+  const under = points.reduce((sum, { second }) => sum + (second - x) ** 2, 0);
+  return under === 0 ? Number.NaN : (over / under) * 600;
+}
+
+export type Bound = { what: string; value: number; unit: string; most: number; isMet: boolean | null };
+
+/** Shorter runs don't show the slope of the memory: the warm-up of the heap takes ten minutes. */
+const minutesForSlope = 20;
+
+/** The figures of a soak with their bounds. `isMet` is null for one that this run was too short to judge. */
+export function judge(samples: Sample[], latencies: number[], worst: number[]): Bound[] {
+  const minutes = (samples.at(-1)?.second ?? 0) / 60;
+  const warm = samples.filter(({ second }) => second >= (minutes * 60) / 3);
+  const descriptors = lowest(warm, "descriptors").map(({ value }) => value);
+  const half = Math.ceil(descriptors.length / 2);
+  const growth = Math.min(...descriptors.slice(half)) - Math.min(...descriptors.slice(0, half));
+  const bound = (what: string, value: number, unit: string, most: number, isLong = true): Bound => ({
+    ...{ what, value, unit, most },
+    isMet: isLong ? value <= most : null,
+  });
+  return [
+    bound("RSS slope after warm-up", slope(lowest(warm, "rssMb")), "MB per 10 min", 1, minutes >= minutesForSlope),
+    bound("RSS, highest", Math.max(...samples.map(({ rssMb }) => rssMb)), "MB", 1024),
+    bound("Descriptors, growth after warm-up", growth, "", 2, minutes >= 3),
+    bound("WAL, largest", Math.max(...samples.map(({ walMb }) => walMb)), "MB", 128),
+    bound("/healthz, p50", quantile(latencies, 0.5), "ms", 10),
+    bound("/healthz, p99", quantile(latencies, 0.99), "ms", 50),
+    bound("/healthz during the worst sessions, p99", quantile(worst, 0.99), "ms", 50),
+    bound("Event loop delay, longest (/healthz)", Math.max(...latencies), "ms", 1000),
+  ];
+}
+
+export const toText = (bounds: Bound[]): string =>
+  bounds
+    .map(({ what, value, unit, most, isMet }) => {
+      const verdict = isMet === null ? "not judged: the run was too short" : isMet ? "ok" : "EXCEEDED";
+      return `${what.padEnd(42)} ${`${value.toFixed(1)} ${unit}`.padEnd(22)} at most ${String(most).padEnd(5)} ${verdict}\n`;
+    })
+    .join("");

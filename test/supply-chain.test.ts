@@ -1,0 +1,36 @@
+import { expect, test } from "bun:test";
+import manifest from "../package.json" with { type: "json" };
+import { listParts, toNotices, toSbom } from "./support/bill-of-materials.ts";
+
+const permissive =
+  /^(MIT|MIT-0|ISC|OFL-1\.1|0BSD|Apache-2\.0|BSD-[23]-Clause|BlueOak-1\.0\.0|PSF-2\.0|\(AFL-2\.1 OR BSD-3-Clause\))$/;
+
+test("packages have exact versions and permissive licenses, and only Bun may run an install script", async () => {
+  const all = Object.entries({ ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides });
+  expect(all.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+  expect(manifest.trustedDependencies).toEqual(["bun"]);
+  expect((await listParts()).filter(({ license }) => !permissive.test(license))).toEqual([]);
+});
+
+test("the bill of materials names each package with its digest, license and the packages that it uses", async () => {
+  const { components, dependencies, metadata } = await toSbom();
+  const refs = components.map((each) => each["bom-ref"]);
+  expect(new Set(refs).size).toBe(refs.length);
+  for (const [name, version] of Object.entries({ ...manifest.dependencies, bun: manifest.devDependencies.bun }))
+    expect(components.find((each) => each.name === name && each.version === version)).toBeDefined();
+  for (const { type, ...each } of components) {
+    expect(each.licenses.length).toBe(1);
+    if (type === "library") expect("hashes" in each && each.hashes[0]?.content).toMatch(/^[0-9a-f]{128}$/);
+  }
+  expect(dependencies[0]?.ref).toBe(metadata.component["bom-ref"]);
+  // Each package is there because another one uses it.
+  const used = new Set(dependencies.flatMap(({ dependsOn }) => dependsOn));
+  expect(refs.filter((ref) => !used.has(ref))).toEqual([]);
+  expect([...used].filter((ref) => !refs.includes(ref))).toEqual([]);
+});
+
+test("the licenses of all packages are passed on with their texts", async () => {
+  const notices = await toNotices();
+  for (const { name, version } of await listParts()) expect(notices).toContain(`\n${name} ${version}\nLicense: `);
+  expect(notices.match(/Permission is hereby granted/g)?.length).toBeGreaterThan(200);
+});

@@ -1,0 +1,129 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import manifest from "../../package.json" with { type: "json" };
+
+const root = join(import.meta.dir, "..", "..");
+
+/** A package in the executable. `path`: its key in bun.lock, such as `a/b` for the version of b that only a uses. */
+type Part = { path: string; name: string; version: string; integrity: string; license: string; needs: string[] };
+
+type Needs = Partial<
+  Record<"dependencies" | "optionalDependencies" | "peerDependencies", Record<string, string>> & {
+    optionalPeers: string[];
+  }
+>;
+type Lock = { packages: Record<string, [id: string, registry: string, needs: Needs, integrity: string]> };
+
+const readLock = async (): Promise<Lock> => Bun.JSONC.parse(await Bun.file(join(root, "bun.lock")).text()) as Lock;
+const folderOf = (path: string) => join(root, "node_modules", ...installedAt(path).split("/"));
+/** `a/@b/c` of the lock file is the folder `a/node_modules/@b/c`. */
+const installedAt = (path: string) => (path.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []).join("/node_modules/");
+
+let listed: Promise<Part[]> | undefined;
+
+/** The packages that the service uses, directly or not, by name. Throws for one that is not installed. */
+export const listParts = (): Promise<Part[]> => (listed ??= readParts());
+
+async function readParts(): Promise<Part[]> {
+  const { packages } = await readLock();
+  const parts = new Map<string, Part>();
+  /** As Node.js resolves it: the nearest one above. */
+  const resolve = (from: string, name: string): string | null => {
+    const steps = from === "" ? [] : (from.match(/@[^/]+\/[^/]+|[^/]+/g) ?? []);
+    for (let depth = steps.length; depth >= 0; depth--) {
+      const path = [...steps.slice(0, depth), name].join("/");
+      if (packages[path]) return path;
+    }
+    return null;
+  };
+  const add = (path: string): void => {
+    if (parts.has(path)) return;
+    const [id, , needs, integrity] = packages[path] ?? [];
+    if (!id || !needs || !integrity) throw new Error(`bun.lock has no version or digest of ${path}`);
+    // Optional packages and optional peers are in the lock file, but not always installed.
+    const names = [
+      ...Object.keys(needs.dependencies ?? {}),
+      ...Object.keys(needs.optionalDependencies ?? {}),
+      ...Object.keys(needs.peerDependencies ?? {}).filter((name) => !needs.optionalPeers?.includes(name)),
+    ];
+    const found = names.map((name) => resolve(path, name)).filter((each) => each !== null);
+    const installed = found.filter((each) => existsSync(folderOf(each)));
+    const at = id.lastIndexOf("@");
+    const [name, version] = [id.slice(0, at), id.slice(at + 1)];
+    parts.set(path, { path, name, version, integrity, license: licenseOf(path), needs: installed });
+    for (const each of installed) add(each);
+  };
+  for (const name of Object.keys(manifest.dependencies)) add(name);
+  return [...parts.values()].sort((a, b) => (a.path < b.path ? -1 : 1));
+}
+
+function licenseOf(path: string): string {
+  const { license, licenses } = JSON.parse(readFileSync(join(folderOf(path), "package.json"), "utf8"));
+  const named = license ?? licenses;
+  const of = (each: string | { type: string }) => (typeof each === "string" ? each : each.type);
+  // Not a name in the list of SPDX.
+  if (named === "BSD-0-Clause") return "0BSD";
+  if (named) return (Array.isArray(named) ? named.map(of) : [of(named)]).join(" OR ");
+  throw new Error(`${path} names no license in its package.json`);
+}
+
+const purlOf = ({ name, version }: Pick<Part, "name" | "version">) => `pkg:npm/${name.replace("@", "%40")}@${version}`;
+
+/** Bun is the runtime inside the executable. */
+const bun = { name: "bun", version: manifest.devDependencies.bun, license: "MIT" };
+
+/** A bill of materials of the executable in the format CycloneDX 1.6. The same lock file gives the same text. */
+export async function toSbom() {
+  const parts = await listParts();
+  const byPath = new Map(parts.map((part) => [part.path, part]));
+  const own = `pkg:generic/${manifest.name}@${manifest.version}`;
+  const licensed = (expression: string) => [
+    /[ ()]/.test(expression) ? { expression } : { license: { id: expression } },
+  ];
+  // A version that several packages use is one component.
+  const unique = [...Map.groupBy(parts, purlOf).values()].map(([part]) => part!);
+  const refs = (paths: string[]) => [...new Set(paths.map((path) => purlOf(byPath.get(path)!)))].sort();
+  return {
+    $schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: {
+      component: {
+        ...{ type: "application", "bom-ref": own, name: manifest.name, version: manifest.version },
+        ...{ licenses: licensed(manifest.license), purl: own },
+      },
+    },
+    components: [
+      ...unique.map((part) => ({
+        ...{ type: "library", "bom-ref": purlOf(part), name: part.name, version: part.version },
+        hashes: [
+          { alg: "SHA-512", content: Buffer.from(part.integrity.replace("sha512-", ""), "base64").toString("hex") },
+        ],
+        ...{ licenses: licensed(part.license), purl: purlOf(part) },
+      })),
+      {
+        ...{ type: "platform", "bom-ref": purlOf(bun), name: bun.name, version: bun.version },
+        ...{ licenses: licensed(bun.license), purl: purlOf(bun) },
+      },
+    ],
+    dependencies: [
+      { ref: own, dependsOn: [...refs(Object.keys(manifest.dependencies)), purlOf(bun)] },
+      ...unique.map((part) => ({ ref: purlOf(part), dependsOn: refs(part.needs) })),
+    ],
+  };
+}
+
+/** The licenses of all packages in the executable, with their texts, which most of them require to be passed on. */
+export async function toNotices(): Promise<string> {
+  const parts = [...Map.groupBy(await listParts(), purlOf).values()].map(([part]) => part!);
+  const rows = parts.map(({ path, name, version, license }) => {
+    const folder = folderOf(path);
+    const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
+    const texts = files.map((file) => readFileSync(join(folder, file), "utf8").trim());
+    return `${name} ${version}\nLicense: ${license}\n\n${texts.join("\n\n")}`.trim();
+  });
+  const line = `\n\n${"-".repeat(80)}\n\n`;
+  const about = `evald ${manifest.version} contains these packages, and Bun ${bun.version} (MIT; https://bun.com/docs/project/licensing lists what Bun contains).`;
+  return `${[about, ...rows].join(line)}\n`;
+}

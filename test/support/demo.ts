@@ -1,0 +1,231 @@
+import type { AgentEvent } from "../../src/agents/agent.ts";
+import { createExplorer } from "../../src/agents/explorer/explorer.ts";
+import { artefacts, invitations, jobs } from "../../src/db/tables.ts";
+import type { Grade } from "../../src/grading/grade.ts";
+import { goal, guessedPathAnswer, guessedPathSession } from "./guessed-path.ts";
+import { judgedApp, says } from "./judged.ts";
+import { join } from "./people.ts";
+import { evaluation, finishRuns, judge, niceGrade } from "./reports.ts";
+import { serveSite } from "./site.ts";
+
+const dayMs = 86_400_000;
+const preview = { "docs.notes.example": "https://pr-212.preview.notes.example" };
+
+const [deadLink] = niceGrade.frictions as [Grade["frictions"][number]];
+const frictions: Grade["frictions"] = [
+  deadLink,
+  {
+    ...deadLink,
+    ...{
+      fingerprint: "00000000000000b2",
+      severity: "medium",
+      phase: "setup",
+      category: "missing_docs",
+      lostPoints: 2.2,
+    },
+    ...{ title: "No page says how to get an API key", quote: null, events: [4], lostSeconds: 6.3 },
+    ...{ url: "https://docs.notes.example/auth", description: "The agent looked on three pages and then asked." },
+  },
+  {
+    ...deadLink,
+    ...{ fingerprint: "00000000000000c3", severity: "low", phase: "integration", category: "broken_sample" },
+    ...{ title: "A sample on Upload doesn’t parse: unexpected end of input", lostPoints: 0.8, events: [9] },
+    ...{ url: "https://docs.notes.example/upload", description: "The JavaScript sample lacks its last line." },
+  },
+];
+
+/** A grade between good and bad, as a run of that prompt would get. */
+function graded(score: number, friction: number, more: Partial<Grade> = {}): Grade {
+  const grade = score >= 90 ? "A-" : score >= 87 ? "B+" : score >= 80 ? "B-" : score >= 70 ? "C-" : "D";
+  return {
+    ...niceGrade,
+    ...{ score, grade, outcome: "succeeded", judge, frictions: frictions.slice(0, friction) },
+    recommendations: niceGrade.recommendations.slice(0, friction),
+    metrics: { ...niceGrade.metrics, cost: "$0.12", costUsd: 0.12, time: "1m 48s", timeSeconds: 108 },
+    dimensions: [
+      { name: "Goal achievement", weight: 0.3, score: 100, grade: "A+", parts: [], unmeasured: [] },
+      ...niceGrade.dimensions,
+      { name: "Efficiency", weight: 0.1, score: score - 4, grade: "C", parts: [], unmeasured: [] },
+    ],
+    ...more,
+  };
+}
+
+/**
+ * A service with what a team has after three weeks: docs with a wrong line, a prompt that regressed a week ago, a gate that failed, failed
+ * runs, a schedule, people, keys. The second organization is empty. One run stays in progress until `stop`.
+ */
+export async function demo() {
+  let at = Date.UTC(2026, 10, 2, 9, 12);
+  const held = Promise.withResolvers<void>();
+  let isHeld = false;
+  const site = serveSite({
+    "/": {
+      body: "<title>Files</title><h1>Files</h1><a href='/quickstart'>Quickstart</a> <a href='/upload'>Upload a file</a> <a href='/gone'>Client reference</a>",
+    },
+    "/quickstart": {
+      body: "<title>Quickstart</title><h1>Quickstart</h1><p>Read <a href='/clients/old'>the client</a>.</p>",
+    },
+    "/upload": {
+      body: "<title>Upload a file</title><h1>Upload a file</h1><pre><code class='language-json'>{\"a\": }</code></pre>",
+    },
+    "/reference/client": { body: "<title>Client reference</title><h1>Client reference</h1>" },
+  });
+  async function sessions(): Promise<AgentEvent[]> {
+    if (isHeld) await held.promise;
+    return guessedPathSession();
+  }
+  const app = judgedApp({
+    ...{ id: "llm", turns: [says(guessedPathAnswer())], sessions, now: () => (at += 31) },
+    agents: { explorer: createExplorer({ version: "1" }) },
+    env: {
+      EVALD_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+      EVALD_ALLOW_PRIVATE: `127.0.0.1:${site.port}`,
+    },
+  });
+  const { service, db, a } = app;
+  service.orgs.updateOrg(a.org, { name: "Acme", timeZone: "Europe/Berlin" });
+  const { id: notes } = service.providers.createProvider(a.org, {
+    ...{ name: "Notes", docsUrl: "https://docs.notes.example/", productUrl: "https://notes.example" },
+  });
+  const { id: files } = service.providers.createProvider(a.org, { name: "Files", docsUrl: `${site.url}/` });
+  const newPrompt = (title: string, text: string, more: object = {}) =>
+    service.prompts.createPrompt(a.org, {
+      title,
+      text,
+      targetProviderId: notes,
+      agent: "llm",
+      tags: ["nightly"],
+      ...more,
+    }).id;
+  const add = newPrompt("Add a note", "Add a note.", { endGoal: goal, isOnResultsPage: true });
+  const search = newPrompt("Search the notes of a team", "Search all notes of a team for {{word}}.", {
+    ...{ templateDefaults: { word: "invoice" }, runsPerEval: 4, isOnResultsPage: true },
+    ...{
+      endGoal: "The search was sent. Its hits were printed.",
+      declaredChecks: [{ url: "https://notes.example/health" }],
+    },
+    additionalUrls: [{ url: "https://notes.example/openapi.json", kind: "openapi", name: "OpenAPI" }],
+  });
+  const upload = newPrompt("Upload a file", "Upload a file and print its URL.", {
+    ...{ targetProviderId: files, agent: "explorer", endGoal: "A file was uploaded." },
+    isOnResultsPage: true,
+  });
+  const canary = newPrompt("Canary", "Read the guide.", { isCanary: true, tags: [] });
+  const archive = service.prompts.createPrompt(a.org, { text: "Old task. https://docs.notes.example/old" });
+  service.prompts.updatePrompt(a.org, archive.id, { status: "archived" });
+
+  const report = (where: string, happened: string, more: { category?: "broken_sample"; agent?: string } = {}) =>
+    service.field.reportFriction(a.org, "key of the docs", {
+      ...{ where, happened, tried: "I followed the quickstart to add a note and then searched for it.", ...more },
+    });
+  const broken = "https://docs.notes.example/upload";
+  report(broken, "SyntaxError: Unexpected end of input in the sample.", {
+    ...{ category: "broken_sample", agent: "claude-code 2.1.4" },
+  });
+  report(broken, "The sample lacks its last line.", { category: "broken_sample", agent: "codex 0.9" });
+  report("notes search --team", "error: unknown option '--team'. The docs of the CLI list it.", { agent: "cursor" });
+
+  const args = { templateArgs: { word: "invoice" }, trigger: "schedule" } as const;
+  let sharedPath = "";
+  let baseline: string | undefined;
+  /** Reports before and after the prompt regressed. */
+  const compared: string[] = [];
+  for (let day = 0; day < 17; day++) {
+    const isAfter = day >= 11;
+    const scores = [0, 2, -1, 1].map((jitter) => (isAfter ? 71 : 89) + jitter + (day % 3));
+    const runs = evaluation(
+      app,
+      search,
+      scores.map((score) => graded(score, isAfter ? 3 : 1)),
+      args,
+    );
+    if (day === 9) baseline = runs[0]?.evalRequestId;
+    if (day === 10 || day === 11) compared.push(runs[0]?.slug ?? "");
+    if (day % 4 === 0) evaluation(app, canary, [graded(92, 0)]);
+    at += dayMs;
+  }
+  service.prompts.updatePrompt(a.org, search, { baselineRequestId: baseline ?? null });
+  evaluation(app, search, ["timeout: the run took longer than 20 minutes"], { templateArgs: { word: "tax" } });
+  const none = { scope: "docs_only", outcome: "no_creds", score: null, grade: null } as const;
+  evaluation(app, canary, [graded(0, 0, { ...none, nullNotice: "The agent had no credentials." })]);
+  at += 3_600_000;
+  const endJobs = () => db.update(jobs).set({ state: "done", completedAt: at }).run();
+  endJobs();
+  await service.requests.requestEval(a.org, add, { urlMap: {}, trigger: "web", runs: 4 });
+  await service.requests.requestEval(a.org, upload, { urlMap: {}, trigger: "cli" });
+  await app.runJobs();
+  const slug = service.latest.findLatest(a.org, add)?.slug ?? "";
+  at += 600_000;
+  await furnish();
+  endJobs();
+  isHeld = true;
+  await service.requests.requestEval(a.org, add, { urlMap: {}, trigger: "web" });
+  await service.runner.start();
+
+  /** What people and CI add: gates, members, keys, links, decisions. */
+  async function furnish(): Promise<void> {
+    const post = async (path: string, body: unknown) => {
+      const answer = await app.send("POST", path, { body });
+      if (answer.status >= 300) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+      return answer.body;
+    };
+    await post("/api/v1/gates", { promptId: search, templateArgs: { word: "invoice" }, urlMap: preview, runs: 5 });
+    for (let i = 0; i < 5; i++) {
+      finishRuns(app, ({ urlMap }) => (Object.keys(urlMap).length > 0 ? graded(52 - i, 3) : graded(73 - i, 2)), 0.12);
+      await service.gates.tick();
+    }
+    await post("/api/v1/gates", { promptId: upload, urlMap: {}, runs: 1, minScore: 60 });
+    await app.runJobs();
+    await service.gates.tick();
+    service.prompts.updatePrompt(a.org, search, { frequency: "daily" });
+    db.$client.run(
+      "update runs set started_at = completed_at - 108000 where completed_at > started_at + 3600000 or started_at is null and completed_at > 0",
+    );
+    const share = await post(`/api/v1/reports/${slug}/shares`, { days: 7, withSession: true });
+    sharedPath = new URL(share.url).pathname;
+    await post("/api/v1/dismissals", {
+      fingerprints: ["00000000000000c3"],
+      reason: "The sample is shortened on purpose",
+    });
+    await post(`/api/v1/regrades`, { since: "2020-01-01", judge: "openai-compatible/agent", maxUsd: 0.5 });
+    for (const [role, name] of [
+      ["admin", "ben"],
+      ["member", "cleo"],
+      ["viewer", "dan"],
+    ] as const)
+      join(app, a.org, role, `${name}@acme.example`);
+    const [owner] = service.people.listMembers(a.org);
+    const invited = { orgId: a.org, role: "member" as const, status: "pending" as const, inviterId: owner?.id ?? "" };
+    for (const [email, ageDays] of [
+      ["finn@acme.example", 1],
+      ["eve@acme.example", 0],
+    ] as const) {
+      const createdAt = at - ageDays * dayMs;
+      // The library compares the expiry with the real clock.
+      const expiresAt = new Date(Math.max(createdAt, Date.now()) + 2 * dayMs);
+      db.insert(invitations)
+        .values({ ...invited, id: service.deps.newId(createdAt), email, createdAt: new Date(createdAt), expiresAt })
+        .run();
+    }
+    service.keys.createKey(a.org, "CI");
+    const { destinations, deliveries } = service.notifier;
+    const hook = { kind: "webhook" as const, url: "https://hooks.acme.example/evald" };
+    const { id } = destinations.createDestination(a.org, { ...hook, events: ["run.completed"] });
+    deliveries.testDestination(a.org, id);
+    service.models.setKey(a.org, "openai", "sk-of-acme-0123456789");
+    const { runId } = service.reports.getReport(a.org, slug).run;
+    const name = "screenshot-1.webp";
+    db.insert(artefacts)
+      .values({ orgId: a.org, runId, attempt: 1, name, data: Buffer.from("RIFF") })
+      .run();
+  }
+
+  async function stop(): Promise<void> {
+    held.resolve();
+    site.stop();
+    await app.stop();
+  }
+  return { ...app, slug, sharedPath, compared, prompts: { add, search, upload, canary }, stop };
+}
+export type Demo = Awaited<ReturnType<typeof demo>>;

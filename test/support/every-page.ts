@@ -1,0 +1,63 @@
+import type { Demo } from "./demo.ts";
+import { signedIn } from "./people.ts";
+import { idsOf } from "./probes.ts";
+
+/** A page and the cookies of the person who sees it; empty for a stranger. */
+export type Shown = { path: string; cookie: string };
+
+/**
+ * Every page of a service, as an owner and, without an account, as a stranger sees it: one for each route that answers with HTML.
+ * A route with a new parameter fails until test/support/probes.ts has a query for it.
+ */
+export async function everyPage(app: Demo): Promise<Shown[]> {
+  const { service, a, b, slug, sharedPath, compared, prompts } = app;
+  const cookie = (await signedIn(app, { email: "ada@acme.example" })).cookie();
+  const newcomer = (await signedIn(app, { org: b.org, email: "new@example.com" })).cookie();
+  const people = service.people.listMembers(a.org);
+  const ofRole = (role: string) => people.find((each) => each.role === role) ?? fail(`no ${role} is there`);
+  const ids = idsOf(app, a.org, 1);
+  const filled = { ...ids, slug: [slug], promptId: [prompts.search], token: [sharedPath.split("/").at(-1) ?? ""] };
+  const special: Record<string, string[]> = {
+    "/compare": [`/compare?slugs=${compared.join()}`],
+    "/trends": ["/trends", `/trends?promptId=${prompts.search}`],
+    "/search": ["/search?q=note"],
+    "/docs/search": ["/docs/search?q=webhook"],
+    "/setup/:token": [service.people.setupPath(service.orgs.createOrg("Newcomers").id)],
+    "/invite/:token": [service.people.listInvitations(a.org).at(-1)?.path ?? fail("nobody is invited")],
+    "/reset/:token": [service.people.resetPathFor(a.org, ofRole("member").memberId, ofRole("owner")).path],
+    "/results/:token": [service.orgs.updateOrg(a.org, { hasResultsPage: true }).resultsPath ?? ""],
+    "/runs/:runId": ["running", "failed"].map((status) => `/runs/${newestRun(app, status)}`),
+  };
+  const found: Shown[] = [];
+  const routes = app.app.routes.filter(({ method, path }) => method === "GET" && !path.startsWith("/api/"));
+  for (const { path: route } of routes) {
+    const plain = route.replace(/:(\w+)/g, (_, name: keyof typeof filled) => {
+      const [value] = (filled as Record<string, string[]>)[name] ?? [];
+      if (value === undefined) throw new Error(`add a query for ${String(name)} of ${route} to test/support/probes.ts`);
+      return value;
+    });
+    for (const path of special[route] ?? [plain]) {
+      const isOut = /^\/(sign-in|setup|reset|invite|shared|results)/.test(path);
+      if (await isPage(app, path, isOut ? "" : cookie)) found.push({ path, cookie: isOut ? "" : cookie });
+    }
+  }
+  const empty = ["/", "/prompts", "/reports", "/runs", "/trends", "/friction", "/gates", "/providers"];
+  return [...found, { path: "/no-such-page", cookie }, ...empty.map((path) => ({ path, cookie: newcomer }))];
+}
+
+const newestRun = ({ db, a }: Demo, status: string) =>
+  db.$client
+    .query("select id from runs where org_id = ? and status = ? order by id desc")
+    .values(a.org, status)[0]?.[0];
+
+/** Streams never end, so the body isn't read. */
+async function isPage(app: Demo, path: string, cookie: string): Promise<boolean> {
+  const request = new Request(new URL(path, app.baseUrl), { headers: { accept: "text/html", cookie } });
+  const { headers, body } = await app.app.handle(request);
+  await body?.cancel();
+  return !headers.has("location") && (headers.get("content-type") ?? "").startsWith("text/html");
+}
+
+function fail(message: string): never {
+  throw new Error(message);
+}

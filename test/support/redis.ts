@@ -1,0 +1,61 @@
+import { mkdtempSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A port of a local address that nobody uses now. */
+export async function freePort(host = "127.0.0.1"): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((done) => server.listen(0, host, done));
+  const address = server.address();
+  await new Promise((done) => server.close(done));
+  if (!address || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+type Options = {
+  /** A local address to listen on, too. */
+  address?: string;
+  password?: string;
+};
+
+/** Debian's Redis on a free loopback port, with its data in a new folder. */
+export async function startRedis({ address, password = "" }: Options = {}) {
+  const host = address ?? "127.0.0.1";
+  const port = await freePort(host);
+  const folder = mkdtempSync(join(tmpdir(), "evald-test-redis-"));
+  let server = start();
+
+  function start() {
+    const place = ["--port", String(port), "--bind", "127.0.0.1", ...(address ? [address] : []), "--dir", folder];
+    const args = [...place, "--appendonly", "yes", "--save", "", "--requirepass", password];
+    return Bun.spawn(["redis-server", ...args], { stdout: "ignore", stderr: "ignore", stdin: "ignore" });
+  }
+
+  return {
+    url: `redis://${password && `:${password}@`}${host}:${port}`,
+    folder,
+    /** Ends the server as a crash would. */
+    async kill(): Promise<void> {
+      server.kill("SIGKILL");
+      await server.exited;
+    },
+    /** Starts it again with what it had stored. */
+    restart(): void {
+      server = start();
+    },
+    /** Runs one command of redis-cli. */
+    command: async (...args: string[]): Promise<string> =>
+      (
+        await new Response(
+          Bun.spawn([
+            "redis-cli",
+            "-p",
+            String(port),
+            ...(password ? ["--no-auth-warning", "-a", password] : []),
+            ...args,
+          ]).stdout,
+        ).text()
+      ).trim(),
+  };
+}

@@ -1,0 +1,290 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as joinPath } from "node:path";
+import { archives, invitations } from "../../src/db/tables.ts";
+import type { OrgId } from "../../src/deps.ts";
+import { browse, join, password } from "./people.ts";
+import { rowsOf, type Tenants } from "./tenants.ts";
+
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}/g;
+
+/** Rolls a claim back. */
+class Claimed extends Error {}
+
+/** Steps of B and of people in several organizations that must not depend on what A has. Each returns what is wrong, if anything. */
+export function borders(world: Tenants): Record<string, () => Promise<string | undefined>> {
+  const { service, db, a, b } = world;
+  const at = service.deps.now();
+  const newId = () => service.deps.newId(at);
+  const asB = world.as(b);
+
+  async function enter(email: string) {
+    const from = { cookie: "", userAgent: "test", address: "::1" };
+    const cookies = await service.people.signIn(email, password, from);
+    return browse(world, cookies.map((cookie) => cookie.split(";")[0]).join("; "));
+  }
+  const expectStatus = (what: string, status: number, wanted: number) =>
+    status === wanted ? undefined : `${what}: ${status} in place of ${wanted}`;
+  const bytes = async (text: string) =>
+    Buffer.from(await new Bun.Archive({ "c.txt": text }, { compress: "gzip" }).bytes());
+  const ownerOf = (org: OrgId) => service.people.listMembers(org)[0]?.id ?? "";
+  const roleOf = (org: OrgId, email: string) =>
+    service.people.listMembers(org).find((each) => each.email === email)?.role ?? null;
+
+  return {
+    async "A has as many archives as it may have"() {
+      const data = Buffer.from("x");
+      for (let i = 0; i < 100; i++)
+        db.insert(archives)
+          .values({
+            id: newId(),
+            orgId: a.org,
+            digest: `${i}`.padStart(64, "0"),
+            bytes: 1,
+            files: 1,
+            data,
+            createdAt: at,
+          })
+          .run();
+      const headers = { "content-type": "application/gzip" };
+      const { status } = await asB.send("POST", "/api/v1/archives", { body: await bytes("of B"), headers });
+      return expectStatus("upload of B", status, 201);
+    },
+
+    async "A has invited as many people as it may"() {
+      const times = { createdAt: new Date(at), expiresAt: new Date(at + 1000) };
+      const invited = { orgId: a.org, role: "member" as const, status: "pending" as const, inviterId: ownerOf(a.org) };
+      for (let i = 0; i < 50; i++)
+        db.insert(invitations)
+          .values({ ...invited, ...times, id: newId(), email: `${i}@many.example` })
+          .run();
+      const owner = await enter(`owner@${b.org}.example`);
+      const { status } = await owner.post("/settings/members/invite", { email: "free@b.example", role: "member" });
+      return expectStatus("invitation of B", status, 303);
+    },
+
+    async "an owner of B has a key of A, where they are only a member"() {
+      const email = "both@example.com";
+      join(world, b.org, "owner", email);
+      join(world, a.org, "member", email);
+      const createdBy = service.people.listMembers(a.org).find((each) => each.email === email)?.id ?? "";
+      const { key } = service.keys.createKey(a.org, "of a member", { createdBy });
+      const [report] = (await world.send("GET", "/api/v1/reports")).body;
+      const headers = { authorization: `Bearer ${key}` };
+      const { status } = await world.send("POST", `/api/v1/reports/${report.slug}/shares`, {
+        body: { days: 7 },
+        headers,
+      });
+      return expectStatus("share of a report of A", status, 403);
+    },
+
+    async "an owner of B switches to A"() {
+      const owner = await enter(`owner@${b.org}.example`);
+      const { status } = await owner.post("/account/organization", { org: a.org });
+      return expectStatus("switch", status, 404);
+    },
+
+    async "an owner of B searches for a report of A"() {
+      const [report] = (await world.as(a).send("GET", "/api/v1/reports")).body;
+      const owner = await enter(`owner@${b.org}.example`);
+      const { body } = await owner.get(`/search?q=${report.slug.slice(0, -1)}`);
+      return body.includes(report.slug) ? "it is found" : undefined;
+    },
+
+    async "A has the longest runs"() {
+      const longest = () => service.runs.listNewest(b.org, { sort: "-duration" }, { limit: 1 }).items[0]?.runId;
+      const before = longest();
+      db.$client.run(
+        "update runs set started_at = completed_at - 900000000 where org_id = ? and completed_at is not null",
+        [a.org],
+      );
+      return longest() === before ? undefined : "the longest run of B has changed";
+    },
+
+    async "an owner of B changes the members and invitations of A"() {
+      const owner = await enter(`owner@${b.org}.example`);
+      const [theirs] = service.people.listMembers(a.org);
+      const [invitation] = service.people.listInvitations(a.org);
+      const member = theirs?.memberId ?? "";
+      const forms: [string, Record<string, string>][] = [
+        ["role", { member, role: "viewer" }],
+        ["change", { member, do: "reset", confirmed: "1" }],
+        ["change", { member, do: "remove", confirmed: "1" }],
+        ["revoke", { invitation: invitation?.id ?? "", confirmed: "1" }],
+      ];
+      for (const [path, form] of forms) {
+        const { status } = await owner.post(`/settings/members/${path}`, form);
+        if (status !== 404) return expectStatus(`${path} ${form.do ?? ""}`, status, 404);
+      }
+    },
+
+    async "A has spent and reserved more"() {
+      const before = JSON.stringify(service.money.getSpending(b.org));
+      db.$client.run("update spending set usd = usd + 5 where org_id = ?", [a.org]);
+      db.$client.run("update runs set reserved_usd = 3 where id = (select max(id) from runs where org_id = ?)", [
+        a.org,
+      ]);
+      return JSON.stringify(service.money.getSpending(b.org)) === before ? undefined : "the spending of B has changed";
+    },
+
+    async "the only owner of C, while others have owners"() {
+      const org = service.orgs.createOrg("C").id;
+      join(world, org, "owner", "only@c.example");
+      join(world, org, "member", `admin@${b.org}.example`);
+      const [own] = service.people.listMembers(org);
+      const only = await enter("only@c.example");
+      const { status } = await only.post("/settings/members/role", { member: own?.memberId ?? "", role: "member" });
+      if (roleOf(org, "only@c.example") !== "owner") return "the last owner is a member now";
+      return expectStatus("the only owner becomes a member", status, 409);
+    },
+
+    async "an owner of B leaves D, which has one owner"() {
+      const org = service.orgs.createOrg("D").id;
+      const email = `owner@${b.org}.example`;
+      join(world, org, "owner", "only@d.example");
+      join(world, org, "member", email);
+      const { status } = await (await enter(email)).post("/account/leave", { org, confirmed: "1" });
+      if (roleOf(org, email) !== null) return "the person is still a member";
+      return expectStatus("leave", status, 303);
+    },
+
+    async "E has no members yet"() {
+      const path = service.people.setupPath(service.orgs.createOrg("E").id);
+      return expectStatus("setup link", (await browse(world).get(path)).status, 200);
+    },
+
+    async "B creates a key and a link with the form ID of A's"() {
+      const owner = await enter(`owner@${b.org}.example`);
+      const [theirs] = service.keys.listKeys(a.org);
+      const { status } = await owner.post("/settings/keys", {
+        id: theirs?.id ?? "",
+        name: "B",
+        days: "7",
+        scope: "read",
+      });
+      if (status !== 200) return expectStatus("key", status, 200);
+      const link = db.$client.query<{ id: string }, [string]>("select id from share_links where org_id = ?").get(a.org);
+      const [report] = (await asB.send("GET", "/api/v1/reports")).body;
+      const made = service.shares.createShare(b.org, report.slug, { days: 7, withSession: false, id: link?.id });
+      return made.id === link?.id ? "the link has the ID of A's" : undefined;
+    },
+
+    async "B has another time zone"() {
+      const before = rowsOf(world, a.org);
+      service.orgs.updateOrg(b.org, { timeZone: "America/New_York" });
+      return rowsOf(world, a.org) === before ? undefined : "rows of A have changed";
+    },
+
+    async "B imports runs that cost something"() {
+      const before = rowsOf(world, a.org);
+      const other = (id: string) => id.replace(/.$/, (last) => (Number.parseInt(last, 16) ^ 15).toString(16));
+      const folder = mkdtempSync(joinPath(tmpdir(), "evald-test-"));
+      try {
+        const lines = [...service.exports.exportOrg(b.org, {})]
+          .join("")
+          .replace(uuid, other)
+          .replace(/"slug":"([^"]+)"/g, (_, slug: string) => `"slug":"${other(slug)}"`)
+          .trimEnd()
+          .split("\n")
+          // The same file twice would be a conflict.
+          .filter((line) => !line.startsWith('{"type":"archive"'))
+          .map((line) => line.replace(/"workspace":\{"archive":"[^"]+"\}/, '"workspace":null'));
+        const sha256 = new Bun.CryptoHasher("sha256").update(`${lines.slice(1, -1).join("\n")}\n`).digest("hex");
+        lines[lines.length - 1] = JSON.stringify({ type: "end", rows: lines.length - 2, sha256 });
+        const file = joinPath(folder, "export.jsonl");
+        writeFileSync(file, `${lines.join("\n")}\n`);
+        const { rows } = service.imports.importFile(b.org, file);
+        if (!rows.event) return "no events were imported";
+      } finally {
+        rmSync(folder, { recursive: true });
+      }
+      return rowsOf(world, a.org) === before ? undefined : "rows of A have changed";
+    },
+
+    async "B uses an idempotency key of A"() {
+      const [of] = (await asB.send("GET", "/api/v1/prompts")).body;
+      const [theirs] = (await world.as(a).send("GET", "/api/v1/prompts")).body;
+      const headers = { "idempotency-key": "same" };
+      const body = { urlMap: {}, templateArgs: { thing: "file" } };
+      await world.as(a).send("POST", `/api/v1/prompts/${theirs.id}/run`, { body, headers });
+      const { status } = await asB.send("POST", `/api/v1/prompts/${of.id}/run`, { body, headers });
+      return expectStatus("run", status, 200);
+    },
+
+    async "B and A have keys of the same model provider"() {
+      for (const { org } of [a, b]) service.models.setKey(org, "openai", `sk-of-${org}`);
+      for (const { org } of [a, b]) {
+        const access = service.models.getModel(org, "openai/gpt-5") as { key?: string; apiKey?: string };
+        if (!JSON.stringify(access).includes(`sk-of-${org}`))
+          return "a model is called with the key of another organization";
+        const secrets = service.models.secretsOf(org);
+        if (
+          !secrets.includes(`sk-of-${org}`) ||
+          secrets.some((each) => each.startsWith("sk-of-") && !each.endsWith(org))
+        )
+          return "the secrets of an organization are not its own";
+      }
+      service.models.removeKey(b.org, "openai");
+      return service.models.secretsOf(a.org).includes(`sk-of-${a.org}`) ? undefined : "the key of A is gone";
+    },
+
+    async "A has an unfinished regrade, and judgments with more tokens"() {
+      for (const { org } of [a, b]) service.models.setKey(org, "openai", "sk-0123456789abcdef");
+      const body = { since: "2020-01-01", judge: "openai/gpt-5", maxUsd: 1 };
+      const request = async (own: typeof asB) => {
+        const { status, body: regrade } = await own.send("POST", "/api/v1/regrades", { body });
+        return { status, ...regrade };
+      };
+      const before = await request(asB);
+      if (before.status >= 300 || !(before.estimatedUsd > 0))
+        return `regrade of B: ${before.status} ${before.estimatedUsd}`;
+      await asB.send("POST", `/api/v1/regrades/${before.regradeId}/cancel`);
+      const theirs = await request(world.as(a));
+      if (theirs.status >= 300) return `regrade of A: ${theirs.status}`;
+      db.$client.run(
+        "update reports set judge = json_set(judge, '$.inputTokens', 9000000) where org_id = ? and judge is not null",
+        [a.org],
+      );
+      const after = await request(asB);
+      if (after.status !== before.status) return `regrade of B while A has one: ${after.status}`;
+      return after.estimatedUsd === before.estimatedUsd ? undefined : "the estimate for B has changed";
+    },
+
+    async "jobs of A don't count for the limits of B"() {
+      db.$client.run("update jobs set state = 'done', completed_at = ? where state in ('queued', 'running')", [at]);
+      const enqueue = (orgId: string, subject: string, host: string) =>
+        service.commit((t) => service.queue.enqueue(t, { kind: "run", subject, orgId, host, maxAttempts: 1 }));
+      for (const i of [1, 2, 3]) await enqueue(a.org, `a${i}`, "one.example");
+      for (const i of [1, 2, 3]) await enqueue(b.org, `b${i}`, "one.example");
+      const none = { atOnce: null, aDay: null };
+      const claim = (limits: { atOnce: number | null; aDay: number | null }) =>
+        service
+          .commit((t) => {
+            const org = (id: string) => (id === b.org ? limits : none);
+            const { leases } = service.queue.claim(t, 10, "test", 1000, { org, host: 100 });
+            throw new Claimed(
+              leases
+                .map(({ subject }) => subject)
+                .sort()
+                .join(),
+            );
+          })
+          .catch((error) => (error instanceof Claimed ? error.message : `${error}`));
+      const startA = (subjects: string) =>
+        db.$client.run(`update jobs set started_at = ? where org_id = ? and ${subjects}`, [at, a.org]);
+      const wrong: string[] = [];
+      const expectClaim = async (what: string, limits: Parameters<typeof claim>[0], wanted: string) => {
+        const found = await claim(limits);
+        if (found !== wanted) wrong.push(`${what}: ${found} in place of ${wanted}`);
+      };
+      await expectClaim("no limits", none, "a1,a2,a3,b1,b2,b3");
+      await expectClaim("one at once", { atOnce: 1, aDay: null }, "a1,a2,a3,b1");
+      db.$client.run("update jobs set started_at = null where org_id = ?", [b.org]);
+      startA("state = 'done' and kind = 'run'");
+      await expectClaim("a daily limit that A has reached", { atOnce: null, aDay: 3 }, "a1,a2,a3,b1,b2,b3");
+      startA("subject = 'a3'");
+      await expectClaim("a daily limit that B has reached", { atOnce: null, aDay: 0 }, "a1,a2,a3");
+      return wrong[0];
+    },
+  };
+}

@@ -1,0 +1,253 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { testApp } from "./support/app.ts";
+import { startCiIssuer } from "./support/ci-issuer.ts";
+import { signedIn } from "./support/people.ts";
+
+const base = "http://localhost:3000";
+const minuteMs = 60_000;
+
+/** An issuer, and an app with the organizations A and B; A trusts `acme/docs` of the issuer. */
+async function setUp(pinned: Record<string, unknown> = {}) {
+  let at = Date.parse("2026-11-21T09:00:00Z");
+  const ci = startCiIssuer({ now: () => at });
+  afterAll(ci.close);
+  const env = { EVALD_ALLOW_PRIVATE: new URL(ci.issuer).host };
+  const app = testApp({ now: () => at, env });
+  const input = { provider: "github", issuer: ci.issuer, repository: "acme/docs", ...pinned };
+  const made = await app.send("POST", "/api/v1/oidc/trusts", { body: input });
+  expect(made.status).toBe(201);
+  /** Exchanges without an API key. */
+  const exchange = async (token: string, organization: string | undefined = "A") => {
+    const body = { token, organization };
+    return await app.send("POST", "/api/v1/oidc/exchange", { body, headers: { authorization: "" } });
+  };
+  const using = async (key: string, method = "GET", path = "/api/v1/whoami", body?: unknown) =>
+    await app.send(method, path, { body, headers: { authorization: `Bearer ${key}` } });
+  return {
+    ...{ app, ci, exchange, using },
+    trust: made.body,
+    /** A valid token, changed by `claims`. */
+    token: (claims: Record<string, unknown> = {}) => ci.token({ aud: base, ...claims }),
+    wait: (ms: number) => {
+      at += ms;
+    },
+  };
+}
+
+describe("the ID token of a CI job", () => {
+  test("is exchanged for a key with the scopes of the trust, until it expires or the trust is removed", async () => {
+    const { app, exchange, using, token, trust, wait } = await setUp({ scopes: ["read"], minutes: 10 });
+    const { status, body } = await exchange(token());
+    expect([status, body]).toEqual([
+      200,
+      {
+        key: expect.stringMatching(/^evals_[0-9A-Za-z]{36}$/),
+        expiresAt: "2026-11-21T09:10:00.000Z",
+        scopes: ["read"],
+        organization: { id: app.a.org, name: "A" },
+      },
+    ]);
+    expect((await using(body.key)).body).toMatchObject({ organization: { name: "A" }, key: { scopes: ["read"] } });
+    expect((await using(body.key, "POST", "/api/v1/prompts", { text: "x" })).status).toBe(403);
+    wait(10 * minuteMs);
+    expect((await using(body.key)).status).toBe(401);
+
+    const second = (await exchange(token())).body.key;
+    expect((await using(second)).status).toBe(200);
+    const removed = await app.send("DELETE", `/api/v1/oidc/trusts/${trust.id}`);
+    expect([removed.status, removed.body]).toEqual([200, trust]);
+    expect((await using(second)).status).toBe(401);
+    expect((await exchange(token())).status).toBe(401);
+    expect((await app.send("DELETE", `/api/v1/oidc/trusts/${trust.id}`)).status).toBe(404);
+  });
+
+  test("is refused for another audience, issuer, repository, ref or environment, and names what is wrong", async () => {
+    const { exchange, token, ci } = await setUp({ ref: "refs/heads/main", environment: "Preview" });
+    const environment = "preview";
+    expect((await exchange(token({ environment, repository: "ACME/docs" }))).status).toBe(200);
+    const other = startCiIssuer();
+    afterAll(other.close);
+    const refusals: [string, string][] = [
+      [token({ environment, aud: "https://elsewhere.example" }), base],
+      [token({ environment, aud: undefined }), base],
+      [other.token({ environment, aud: base }), other.issuer],
+      // Claims to be of the trusted issuer.
+      [other.token({ environment, aud: base, iss: ci.issuer }), ci.issuer],
+      [token({ environment, repository: "acme/other" }), "acme/other"],
+      [token({ environment, repository: undefined }), "repository"],
+      [token({ environment, ref: "refs/heads/mainly" }), "refs/heads/mainly"],
+      [token({ environment: "production" }), "production"],
+      [token({}), "no environment"],
+    ];
+    for (const [refused, named] of refusals) {
+      const { status, body } = await exchange(refused);
+      expect([status, body.error, body.detail]).toEqual([401, "unauthorized", expect.stringContaining(named)]);
+    }
+    // evald reads no keys of an issuer that nobody trusts.
+    expect(other.seen).toEqual([]);
+  });
+
+  test("is refused if it is unsigned, signed by another key, expired, changed or no token", async () => {
+    const { exchange, token, ci, wait } = await setUp();
+    const aud = base;
+    const [head, payload, signature] = token().split(".");
+    const forged = Buffer.from(JSON.stringify({ iss: ci.issuer, aud, repository: "acme/docs" })).toString("base64url");
+    const expiring = token();
+    for (const refused of [
+      ci.token({ aud }, { alg: "none" }),
+      ci.token({ aud }, { signer: ci.foreignKey() }),
+      // With the public key as the secret of a symmetric signature.
+      ci.token({ aud }, { alg: "HS256" }),
+      `${head}.${forged}.${signature}`,
+      `${head}.${payload}.`,
+      token({ exp: undefined }),
+      token({ jti: undefined }),
+      token({ nbf: Date.parse("2026-11-21T10:00:00Z") / 1000 }),
+      "evals_no.token.here",
+      "x",
+    ]) {
+      const { status, body } = await exchange(refused);
+      expect([refused, status, body.error]).toEqual([refused, 401, "unauthorized"]);
+    }
+    wait(6 * minuteMs);
+    expect((await exchange(expiring)).body.detail).toContain("expired");
+    for (const body of [{}, { token: "" }, { token: "x".repeat(10_001) }, { token: 1 }])
+      expect((await exchange((body as { token: string }).token)).status).toBe(400);
+  });
+
+  test("works once", async () => {
+    const { exchange, token, wait, app } = await setUp();
+    const once = token();
+    const [first, ...more] = await Promise.all([exchange(once), exchange(once), exchange(once)]);
+    expect([first.status, ...more.map(({ status }) => status)].sort()).toEqual([200, 401, 401]);
+    expect((await exchange(once)).body.detail).toContain("used before");
+    wait(10 * minuteMs);
+    expect((await exchange(token())).status).toBe(200);
+    const { n } = app.db.$client.query<{ n: number }, []>("select count(*) n from used_tokens").get() ?? { n: -1 };
+    expect(n).toBe(1);
+  });
+
+  test("is accepted after a rotation of the issuer's keys, which are kept in between", async () => {
+    const { exchange, token, ci, wait } = await setUp();
+    const reads = () => ci.seen.filter((path) => path === "/jwks").length;
+    for (let i = 0; i < 3; i++) expect((await exchange(token())).status).toBe(200);
+    expect(reads()).toBe(1);
+    const old = token();
+    ci.rotate();
+    // Keys were read moments ago: tokens with unknown keys can't make evald read them each time.
+    for (let i = 0; i < 3; i++) expect((await exchange(token())).status).toBe(401);
+    expect(reads()).toBe(1);
+    wait(31_000);
+    expect((await exchange(token())).status).toBe(200);
+    expect((await exchange(old)).status).toBe(401);
+    expect(reads()).toBe(2);
+    wait(61 * minuteMs);
+    ci.goAway();
+    expect((await exchange(token())).status).toBe(503);
+  });
+
+  test("of GitLab names its project", async () => {
+    const { exchange, token } = await setUp({ provider: "gitlab", repository: "acme/docs/site", ref: "mr-*" });
+    const claims = { repository: undefined, project_path: "acme/docs/site" };
+    expect((await exchange(token({ ...claims, ref: "mr-42" }))).status).toBe(200);
+    expect((await exchange(token({ ...claims, ref: "main" }))).status).toBe(401);
+    expect((await exchange(token({ ref: "mr-42", repository: "acme/docs/site" }))).status).toBe(401);
+  });
+
+  test.each([
+    ["github", "repository", "repository_id"],
+    ["gitlab", "project_path", "project_id"],
+  ])("of %s is refused for another repository with the trusted name", async (provider, name, id) => {
+    const { app, exchange, token, trust } = await setUp({ provider });
+    const of = (value: unknown) => token({ repository: undefined, [name]: "acme/docs", [id]: value });
+    const pinned = async () => (await app.send("GET", "/api/v1/oidc/trusts")).body.at(-1).repositoryId;
+    // The first job with an ID pins it.
+    expect((await exchange(of(undefined))).status).toBe(200);
+    expect([trust.repositoryId, await pinned()]).toEqual([null, null]);
+    expect((await exchange(of("74321905"))).status).toBe(200);
+    expect(await pinned()).toBe("74321905");
+    expect((await exchange(of(74_321_905))).status).toBe(200);
+    for (const other of ["8", undefined, "", null]) {
+      const { status, body } = await exchange(of(other));
+      expect([status, body.detail]).toEqual([401, expect.stringContaining("74321905")]);
+    }
+    // An owner who knows the ID pins it from the start; the two trusts don't open each other's door.
+    const body = { provider, issuer: trust.issuer, repository: "acme/docs", repositoryId: "9" };
+    expect((await app.send("POST", "/api/v1/oidc/trusts", { body })).body.repositoryId).toBe("9");
+    expect((await exchange(of("9"))).status).toBe(200);
+    expect((await exchange(of("8"))).status).toBe(401);
+  });
+
+  test("gives a key of the named organization only, which is required where there are several", async () => {
+    const { app, exchange, token } = await setUp();
+    const asked = await app.send("POST", "/api/v1/oidc/exchange", { body: { token: token() } });
+    expect([asked.status, asked.body.detail]).toEqual([400, expect.stringContaining("organization")]);
+    for (const other of ["B", "Nobody", app.b.org]) expect((await exchange(token(), other)).status).toBe(401);
+    expect((await exchange(token(), app.a.org)).body.organization.name).toBe("A");
+  });
+});
+
+describe("trusts", () => {
+  test("are made and removed by owners, over REST by keys that aren't of CI jobs and have the scopes", async () => {
+    const { app, exchange, token, using, ci } = await setUp({ scopes: ["read", "run", "write"] });
+    const path = "/api/v1/oidc/trusts";
+    const input = { provider: "github", repository: "acme/site" };
+    const { key } = (await exchange(token())).body;
+    expect((await using(key, "POST", path, input)).status).toBe(403);
+    expect((await using(key, "GET", path)).body).toMatchObject([{ repository: "acme/docs", issuer: ci.issuer }]);
+    const { email } = await signedIn(app, { role: "admin" });
+    const createdBy = app.service.people.findPerson(email)?.id;
+    const own = app.service.keys.createKey(app.a.org, "own", { createdBy }).key;
+    expect((await using(own, "POST", path, input)).status).toBe(403);
+    const writer = app.service.keys.createKey(app.a.org, "writer", { scopes: ["write"] }).key;
+    expect((await using(writer, "POST", path, input)).status).toBe(403);
+    expect((await using(writer, "POST", path, { ...input, scopes: ["write"] })).body).toMatchObject({
+      issuer: "https://token.actions.githubusercontent.com",
+      ref: null,
+      environment: null,
+      minutes: 60,
+    });
+    for (const wrong of [
+      { repository: "acme/site" },
+      { ...input, provider: "jenkins" },
+      { ...input, repository: "a b" },
+      { ...input, issuer: "ftp://x" },
+      { ...input, minutes: 361 },
+      { ...input, scopes: [] },
+    ])
+      expect((await app.send("POST", path, { body: wrong })).status).toBe(400);
+  });
+
+  test("are made and removed on their settings page, by owners", async () => {
+    const { app } = await setUp();
+    const [owner, admin] = [await signedIn(app), await signedIn(app, { role: "admin" })];
+    const form = { provider: "gitlab", repository: "acme/site", ref: "main", scope: ["read"], minutes: "5" };
+    expect((await admin.post("/settings/ci", form)).status).toBe(403);
+    expect((await admin.get("/settings/ci")).body).not.toContain("Trust repository");
+    const wrongs: Record<string, string | string[]>[] = [
+      { minutes: "0" },
+      { repository: "" },
+      { scope: [] },
+      { issuer: "x" },
+      { repositoryId: "4 711" },
+    ];
+    for (const wrong of wrongs) {
+      const { status, body } = await owner.post("/settings/ci", { ...form, ...wrong });
+      expect([status, body.includes('role="alert"')]).toEqual([400, true]);
+    }
+    const done = (await owner.post("/settings/ci", { ...form, repositoryId: "4711" })).body;
+    expect([done.includes("acme/site"), done.includes("ID 4711")]).toEqual([true, true]);
+    const listed = await app.send("GET", "/api/v1/oidc/trusts");
+    const { id, createdAt: _, ...made } = listed.body[0];
+    expect(made).toEqual({
+      ...{ provider: "gitlab", issuer: "https://gitlab.com", repository: "acme/site", ref: "main" },
+      ...{ environment: null, repositoryId: "4711", scopes: ["read"], minutes: 5 },
+    });
+    const remove = `/settings/ci/${id}/remove`;
+    expect((await admin.post(remove, { confirmed: "1" })).status).toBe(403);
+    const asked = await owner.post(remove);
+    const [, name = ""] = /name="(confirm\w*)"/.exec(asked.body) ?? [];
+    expect((await owner.post(remove, { [name]: "1" })).status).toBe(200);
+    expect((await app.send("GET", "/api/v1/oidc/trusts")).body).toHaveLength(1);
+  });
+});

@@ -1,0 +1,167 @@
+import { afterEach, expect, test } from "bun:test";
+import { toMessage } from "../src/notifications/messages.ts";
+import { toSlack } from "../src/notifications/slack.ts";
+import { deliveringApp } from "./support/deliveries.ts";
+
+const hourMs = 3600_000;
+const open: ReturnType<typeof deliveringApp>[] = [];
+afterEach(() => {
+  for (const { receiver } of open.splice(0)) receiver.close();
+});
+function setUp(options?: Parameters<typeof deliveringApp>[0]) {
+  const app = deliveringApp(options);
+  open.push(app);
+  return app;
+}
+
+test("a completed run reaches a webhook, signed as in Standard Webhooks", async () => {
+  const app = setUp();
+  const headers = { Authorization: "Bearer 3c9d" };
+  const { id, secret } = await app.addWebhook(["run.completed"], { headers });
+  const prompt = await app.post("/api/v1/prompts", { title: "Upload", text: "Upload a file. https://docs.test" });
+  const { runId } = await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+  await app.runJobs();
+  await app.deliver();
+  const [request] = app.receiver.received;
+  expect(app.receiver.received.length).toBe(1);
+  expect(request).toMatchObject({ method: "POST", path: "/hook", headers: { authorization: "Bearer 3c9d" } });
+  const payload = app.verified(secret, request);
+  const { report } = (await app.send("GET", `/api/v1/runs/${runId}`)).body;
+  expect(payload).toMatchObject({
+    type: "run.completed",
+    timestamp: new Date(app.now()).toISOString(),
+    data: {
+      run: { id: runId, url: `${app.baseUrl}/runs/${runId}` },
+      prompt: { id: prompt.id, title: "Upload" },
+      report: { slug: report.slug, url: report.url, outcome: report.outcome },
+    },
+  });
+  const delivery = await app.lastOf(id);
+  expect(delivery).toMatchObject({ type: "run.completed", status: "delivered", tries: 1, lastStatus: 204, payload });
+  expect(request?.headers["webhook-id"]).toBe(delivery.notificationId);
+});
+
+test("a secret that is rotated between tries signs the next one, next to the old one for a day", async () => {
+  const app = setUp({ answer: (_, n) => new Response(null, { status: n === 1 ? 500 : 204 }) });
+  const { id, secret } = await app.addWebhook(["run.completed"]);
+  await app.post(`/api/v1/destinations/${id}/test`);
+  await app.deliver();
+  const { secret: next, overlapUntil } = await app.post(`/api/v1/destinations/${id}/rotate`);
+  expect([secret, next]).toEqual([expect.stringMatching(/^whsec_/), expect.stringMatching(/^whsec_/)]);
+  expect(Date.parse(overlapUntil) - app.now()).toBe(24 * hourMs);
+  app.pass(6_000);
+  await app.deliver();
+  const [first, second] = app.receiver.received;
+  expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"] as string);
+  expect(second?.headers["webhook-signature"]?.split(" ").length).toBe(2);
+  for (const each of [secret, next]) app.verified(each, second);
+  app.pass(25 * hourMs);
+  await app.post(`/api/v1/destinations/${id}/test`);
+  await app.deliver();
+  app.verified(next, app.receiver.received.at(-1));
+  expect(() => app.verified(secret, app.receiver.received.at(-1))).toThrow();
+});
+
+test("secrets and headers are stored encrypted and never shown again", async () => {
+  const app = setUp();
+  const { id, secret } = await app.addWebhook(["run.completed"], { headers: { Authorization: "Bearer 3c9d77" } });
+  const slack = await app.post("/api/v1/destinations", {
+    kind: "slack",
+    url: `${app.receiver.url}/T0/secret77`,
+    events: ["run.failed"],
+  });
+  expect(slack.secret).toBeNull();
+  const shown = JSON.stringify((await app.send("GET", "/api/v1/destinations")).body);
+  const stored = JSON.stringify(
+    app.db.$client
+      .query("select * from destinations")
+      .all()
+      .map((row) => Object.values(row as object).map(String)),
+  );
+  for (const text of [secret.slice(6), "3c9d77", "secret77"])
+    expect([shown.includes(text), stored.includes(text)]).toEqual([false, false]);
+  expect((await app.send("GET", `/api/v1/destinations/${id}`)).body.headers).toEqual(["Authorization"]);
+  const without = setUp({ env: { EVALD_SECRET_KEY: "" } });
+  const { status, body } = await without.send("POST", "/api/v1/destinations", {
+    body: { kind: "webhook", url: without.receiver.url, events: ["run.failed"] },
+  });
+  expect([status, body.detail]).toEqual([400, expect.stringContaining("EVALD_SECRET_KEY")]);
+});
+
+test("a Slack message stays within the bounds of Slack, and its text is escaped", () => {
+  const long = `<!channel> & ${"x".repeat(2_000)}`;
+  const friction = {
+    ...{ fingerprint: "a", severity: "high", category: "dead_link", title: long, pageUrl: null, lostPoints: null },
+  };
+  const prompt = { id: "p", title: long };
+  const report = { slug: "s", url: "https://evald.test/reports/s|x" };
+  const many = <T>(item: T) => Array.from({ length: 200 }, () => item);
+  const data = {
+    ...{ from: "2026-11-16T08:00:00.000Z", until: "2026-11-23T08:00:00.000Z", runs: { completed: 1, failed: 0 } },
+    scores: many({ prompt, verdict: "regressed", delta: -3, after: report }),
+    regressed: many(friction),
+    fixFirst: many({ title: long, action: long, pageUrl: null, prompt, report }),
+  };
+  const gate = { id: "g", url: "https://evald.test/gates/g", status: "failed", reason: "&".repeat(9_000) };
+  for (const [type, content] of [
+    ["digest.weekly", data],
+    ["gate.decided", { gate, prompts: many(prompt) }],
+  ] as const) {
+    const { text, blocks } = toSlack(toMessage({ type, data: content }, "https://evald.test", "UTC"));
+    expect(blocks.length).toBeLessThanOrEqual(50);
+    expect(text.length).toBeLessThanOrEqual(3_000);
+    const texts = blocks.map((block) => block.text.text);
+    expect(blocks[0]?.text.text.length).toBeLessThanOrEqual(150);
+    for (const each of texts) expect(each.length).toBeLessThanOrEqual(3_000);
+    expect(texts.join("").length).toBeLessThanOrEqual(13_000);
+    expect(texts.slice(1).join("")).not.toContain("<!channel>");
+    expect(blocks.at(-1)?.text.text).toContain("https://evald.test");
+  }
+});
+
+test("old deliveries are deleted with their logs, pending ones and what is sent once are not", async () => {
+  const days = 24 * hourMs;
+  const app = setUp({ env: { EVALD_KEEP_SESSIONS_DAYS: "30" } });
+  const { id } = await app.addWebhook(["run.completed", "budget.reached"]);
+  const rows = (table: string) => app.db.$client.query(`select count(*) from ${table}`).values()[0]?.[0];
+  const stored = () => ["notifications", "deliveries", "delivery_tries"].map(rows);
+  const jobs = () => rows("jobs where kind = 'delivery'");
+  const spend = () => app.db.$client.run("insert into spending values (?, ?, 11, 0)", [app.a.org, app.now()]);
+  app.service.orgs.updateOrg(app.a.org, { maxUsdAMonth: 10 });
+  spend();
+  const prompt = await app.post("/api/v1/prompts", { text: "Upload a file. https://docs.test" });
+  await app.post(`/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
+  await app.runJobs();
+  await app.post(`/api/v1/destinations/${id}/test`);
+  await app.deliver();
+  const before = stored();
+  expect(before[1]).toBeGreaterThan(0);
+  expect(before[2]).toBe(before[1]);
+  app.pass(30 * days);
+  await app.service.upkeep.runOnce();
+  expect(stored()).toEqual(before);
+  // Not delivered yet.
+  await app.post(`/api/v1/destinations/${id}/test`);
+  app.pass(1);
+  await app.service.upkeep.runOnce();
+  expect([stored()[1], stored()[2], jobs()]).toEqual([1, 0, 1]);
+  expect(rows("notifications where once_key is null")).toBe(1);
+  expect(rows("notifications where once_key is not null and data <> '{}'")).toBe(0);
+  app.pass(31 * days);
+  await app.service.upkeep.runOnce();
+  expect(stored()[1]).toBe(1);
+  expect(await app.deliveriesOf(id)).toHaveLength(1);
+});
+
+test("times in messages are in the time zone of the organization", () => {
+  const prompt = { id: "p", title: "Upload a file" };
+  const [from, until] = ["2026-10-31T10:59:00.000Z", "2026-10-31T11:01:00.000Z"];
+  const wordsOf = (type: string, data: object) =>
+    JSON.stringify(toMessage({ type, data }, "https://evald.test", "Pacific/Auckland"));
+  const digest = { runs: { completed: 1, failed: 0 }, scores: [], regressed: [], fixFirst: [] };
+  expect(wordsOf("digest.weekly", { ...digest, from, until })).toContain("2026-10-31 to 2026-11-01");
+  expect(wordsOf("budget.reached", { spentUsd: 1, maxUsdAMonth: 1, until })).toContain("2026-11-01");
+  expect(wordsOf("schedule.missed", { prompt, missed: 2, from, until })).toContain(
+    "2026-10-31 23:59 (Pacific/Auckland) to 2026-11-01 00:01 (Pacific/Auckland)",
+  );
+});
