@@ -139,7 +139,7 @@ describe("a receiver that", () => {
     const held = Promise.withResolvers<Response>();
     const app = setUp({
       answer: ({ path }) => (path === "/hook" ? held.promise : new Response()),
-      deliveryTimeoutMs: 300,
+      deliveryTimeoutMs: 3_000,
     });
     const { id } = await app.addWebhook(["run.completed"]);
     const { id: other } = await app.addWebhook(["run.completed"], { url: app.receiver.url.replace("/hook", "/fast") });

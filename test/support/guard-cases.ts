@@ -568,10 +568,10 @@ export function testGuard(create: (options: GuardOptions) => Guard): void {
       const controller = new AbortController();
       const home = site({ "/never": () => never, "/": { body: "home" } });
       const guarded = guard(own, { maxPerHost: 1 });
-      const first = outcome(guarded, `${home.url}/never`, { timeoutMs: 300 });
+      const first = outcome(guarded, `${home.url}/never`, { timeoutMs: 3_000 });
       const called = outcome(guarded, `${home.url}/called`, { signal: controller.signal });
       const late = outcome(guarded, `${home.url}/called`, { signal: AbortSignal.abort() });
-      const patient = outcome(guarded, home.url, { timeoutMs: 150 });
+      const patient = outcome(guarded, home.url, { timeoutMs: 2_000 });
       controller.abort();
       expect({
         called: (await called).kind,
