@@ -223,7 +223,7 @@ export type AgentContext = {
   userAgent: string;
   /** null: the agent has no model. */
   means: Means | null;
-  /** The network access of an agent without a model, as tunnels to any host that the run may reach. Absent: its process connects itself. */
+  /** The network access of the agent itself, as tunnels to any host at an address that the run may reach. Absent: its process connects itself. */
   wayOut?: WayOut;
   /** Opens `wayOut` for an agent in a process of its own, which has no network. */
   openWayOut?: () => Promise<WayOut & { close(): void }>;

@@ -10,6 +10,9 @@ import { addressesOf, mcpUrlsOf } from "../agents/task.ts";
 import { maxRedirects } from "../net/guarded.ts";
 import type { Place, PlaceLink, PlaceOrder } from "./place.ts";
 
+/** What a connection sends besides the bodies of requests: a TLS handshake and headers. */
+const headBytes = 64 * 1024;
+
 type Options = {
   /** By ID. */
   agents: Record<string, Agent>;
@@ -48,13 +51,16 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
 
   /** Tunnels, in which the agent's own guard sends its requests and reports them. */
   async function openWayOut({ task, allow }: PlaceOrder, { hide, onEgress }: PlaceLink) {
-    const { wallClockMs, maxRequests } = task.limits;
+    const { wallClockMs, maxRequests, maxBytesOut } = task.limits;
     const { egress: proxy } = await openProxy();
     const connections = (1 + maxRedirects) * maxRequests;
     const session = proxy.open({
       ...{ anyHost: true, addresses: [], docsAddresses: [], urlMap: {}, allowPrivate: allow },
       // Never reached by an agent that keeps its limits.
-      limits: { requests: connections, concurrent: connections, requestMs: wallClockMs },
+      limits: {
+        ...{ requests: connections, concurrent: connections, requestMs: wallClockMs },
+        bytesOut: maxBytesOut + connections * headBytes,
+      },
       onEvent: (event) => event.type === "limit" && onEgress(event),
     });
     hide([session.token]);
@@ -132,8 +138,8 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
       const means = model && opened && { model, sandbox: opened.sandbox, browser: opened.browser, operatorHosts };
       try {
         link.onStart(agent.describe().version);
-        const wayOut = model ? {} : { openWayOut: () => openWayOut(order, link) };
-        yield* agent.run(task, { signal: link.signal, now, startedAt: now(), allow, userAgent, means, ...wayOut });
+        const context = { signal: link.signal, now, startedAt: now(), allow, userAgent, means };
+        yield* agent.run(task, { ...context, openWayOut: () => openWayOut(order, link) });
       } finally {
         link.onEnd();
         await opened?.close();

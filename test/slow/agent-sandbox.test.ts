@@ -1,15 +1,26 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { chmodSync, chownSync, copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { treeOf } from "../support/memory.ts";
 import { call as use } from "../support/model-runs.ts";
 import { processFile } from "../support/processes.ts";
+import { type Site, serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
 const user = 65533;
 let fake: ReturnType<typeof serveFakeModel>;
+let docs: Site;
 let folder = "";
 let program = "";
 
@@ -23,10 +34,16 @@ beforeAll(async () => {
   const as = `setpriv --reuid ${user} --regid ${user} --clear-groups --`;
   writeFileSync(program, `#!/bin/sh\nexec ${as} ${join(folder, "evald")} "$@"\n`, { mode: 0o755 });
   const look = "echo made > note; head -c 9000000 /dev/zero > big; ls";
+  docs = serveSite({
+    "/": { body: "<title>Acme</title><h1>Acme</h1>" },
+    "/private": () => Response.redirect("http://169.254.169.254/latest/meta-data/"),
+  });
   fake = serveFakeModel({
     scenarios: {
       held: {
         turns: [
+          use("fetch_page", { url: `${docs.url}/` }),
+          use("fetch_page", { url: `${docs.url}/private` }),
           use("run_command", { command: look, seconds: 60 }),
           { ...use("finish", { outcome: "succeeded", summary: "Done." }), hold: true },
         ],
@@ -36,6 +53,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await fake.stop();
+  docs.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -49,6 +67,7 @@ test.if(process.getuid?.() === 0)(
       OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
       EVALD_AGENT_MODEL: "openai-compatible/held",
       EVALD_WORKSPACE_MB: "8",
+      EVALD_ALLOW_PRIVATE: new URL(docs.url).host,
     };
     const options = { cwd, env, file: program };
     await call(["org", "create", "Acme"], options);
@@ -59,10 +78,10 @@ test.if(process.getuid?.() === 0)(
 
     const service = await serve(options);
     const ask = client(service.url, key);
-    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: "Read https://docs.test/.", agent: "llm" });
+    const { body: prompt } = await ask("POST", "/api/v1/prompts", { text: `Read ${docs.url}/.`, agent: "llm" });
     const asked = fake.requests.length;
     const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
-    await until("the model was asked for its second turn", () => fake.requests.length === asked + 2, 60_000);
+    await until("the model was asked for its last turn", () => fake.requests.length === asked + 4, 60_000);
 
     const commandLine = `${join(folder, "evald")}\0__agent\0`;
     const agents = treeOf(service.pid).filter((pid) => processFile(pid, "cmdline") === commandLine);
@@ -72,6 +91,8 @@ test.if(process.getuid?.() === 0)(
     expect(status).toMatch(/^Seccomp:\t2$/m);
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
     expect(status).toMatch(/^CapEff:\t0+$/m);
+    expect(readlinkSync(`/proc/${agent}/ns/net`)).not.toBe(readlinkSync(`/proc/${service.pid}/ns/net`));
+    expect(processFile(agent, "net/route").trim().split("\n").length).toBe(1);
     const seen = (path: string) => readdirSync(`/proc/${agent}/root${path}`);
     expect(seen(join(cwd, "data"))).toEqual(["workspaces"]);
     expect(seen("/proc").filter((name) => /^\d+$/.test(name)).length).toBeLessThan(10);
@@ -86,7 +107,15 @@ test.if(process.getuid?.() === 0)(
     const run = await untilRun(ask, body.runId, "completed", "failed");
     expect([run.status, run.failureReason]).toEqual(["completed", null]);
     const { body: trace } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?limit=500`);
-    const result = trace.events.find(({ type }: { type: string }) => type === "tool_result");
+    const requests = trace.events.filter(({ type }: { type: string }) => type === "http");
+    expect(requests).toMatchObject([
+      { url: `${docs.url}/`, status: 200, source: "agent", error: null },
+      { url: `${docs.url}/private`, status: null, source: "agent", error: { kind: "refused" } },
+    ]);
+    expect(requests[1].error.message).toContain("169.254.169.254");
+    const result = trace.events.find(
+      ({ type, tool }: { type: string; tool: string }) => type === "tool_result" && tool === "run_command",
+    );
     expect(result.output).toMatchObject({ stdout: "big\nnote\n", stderr: expect.stringContaining("No space left") });
     const { body: limits } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=limit`);
     expect(limits.events.map(({ limit }: { limit: string }) => limit)).toContain("workspace_bytes");

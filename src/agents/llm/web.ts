@@ -35,10 +35,10 @@ const plain = (url: string) => url.replace(/#.*$/s, "");
 export function webTools(
   task: Task,
   { operatorHosts }: Means,
-  { allow, userAgent, now }: AgentContext,
+  { allow, userAgent, now, wayOut }: AgentContext,
   reader: Reader,
 ) {
-  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now });
+  const guard = createGuard({ allow, urlMap: task.urlMap, userAgent, now, proxy: wayOut });
   const mapping = createMapping(task.urlMap);
   const hosts = createHostList({ ...addressesOf(task), operatorHosts });
   const { library, learn, sourceOf } = reader;

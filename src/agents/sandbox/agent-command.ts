@@ -51,8 +51,8 @@ export function inAgentSandbox(
 
 /**
  * The command that runs `argv` in a sandbox for a process that starts further sandboxes: it sees the machine's files read-only and not the
- * data directory, other processes or keyrings, and writes only to workspaces and the temporary folder. It is on the machine's network. Null
- * without bubblewrap, and for root: a process that starts sandboxes as another user needs privileges by which it can leave this one.
+ * data directory, other processes, keyrings or a network, and writes only to workspaces and the temporary folder. Null without
+ * bubblewrap, and for root: a process that starts sandboxes as another user needs privileges by which it can leave this one.
  */
 function inOuterSandbox(argv: string[], dataDir: string | null): string[] | null {
   const bwrap = Bun.which("bwrap");
@@ -69,7 +69,9 @@ function inOuterSandbox(argv: string[], dataDir: string | null): string[] | null
   const own = [...writable, "/sys/fs/cgroup"].flatMap((path) => ["--bind-try", path, path]);
   const options = [
     ...["--unshare-user", "--uid", `${uid}`, "--gid", `${gid}`],
-    ..."--unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session --cap-drop ALL".split(" "),
+    ..."--unshare-net --unshare-pid --unshare-ipc --unshare-uts --die-with-parent --new-session --cap-drop ALL".split(
+      " ",
+    ),
     ...["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", ...own],
     ...[...hidden, "--unsetenv", "BUN_FEATURE_FLAG_NO_ORPHANS", "--chdir", "/"],
   ];
