@@ -1,13 +1,26 @@
 import type { Database } from "bun:sqlite";
 import { statSync } from "node:fs";
+import { dirname } from "node:path";
 
 type Identity = { path: string; device: number; inode: number };
 
 /** The files of an open database. SQLite goes on writing to deleted files, and those rows are lost when it closes them. */
-const openFiles = new WeakMap<Database, Identity[]>();
+type Noted = {
+  files: Identity[];
+  folder: string;
+  /** When the folder had last changed at a check that found the files, epoch ms; 0 if it may have changed again since. */
+  changedAt: number;
+};
+
+const noted = new WeakMap<Database, Noted>();
+
+/** A later change within the resolution of timestamps would go unnoticed. */
+const settledMs = 50;
+
+const find = (path: string) => statSync(path, { throwIfNoEntry: false });
 
 const identityOf = (path: string): Identity => {
-  const { dev, ino } = statSync(path, { throwIfNoEntry: false }) ?? { dev: 0, ino: 0 };
+  const { dev, ino } = find(path) ?? { dev: 0, ino: 0 };
   return { path, device: dev, inode: ino };
 };
 
@@ -16,20 +29,30 @@ const walOf = ({ filename }: Database) => `${filename}-wal`;
 
 /** Remembers which files a connection has open. Call it after the first statement in WAL mode. */
 export function noteFiles(client: Database): void {
-  openFiles.set(client, [client.filename, walOf(client)].map(identityOf));
+  const files = [client.filename, walOf(client)].map(identityOf);
+  noted.set(client, { files, folder: dirname(client.filename), changedAt: 0 });
 }
 
 /** Throws SQLITE_IOERR_VNODE, as SQLite calls it, if the database or its WAL was deleted, moved or replaced. */
 export function checkFiles(client: Database): void {
-  const gone = openFiles.get(client)?.find((file) => !isSame(file, identityOf(file.path)));
-  if (!gone) return;
+  const known = noted.get(client);
+  if (!known) return;
+  // Each of those changes the folder, and one look at it takes half as long. This runs after every commit.
+  const changedAt = find(known.folder)?.mtimeMs ?? 0;
+  if (changedAt !== 0 && changedAt === known.changedAt) return;
+  const gone = known.files.find((file) => !isSame(file, identityOf(file.path)));
+  if (!gone) {
+    const writtenAt = Math.max(...known.files.map(({ path }) => find(path)?.mtimeMs ?? 0));
+    known.changedAt = writtenAt - changedAt > settledMs ? changedAt : 0;
+    return;
+  }
   const message = `${gone.path} was deleted, moved or replaced while the service was running`;
   throw Object.assign(new Error(message), { code: "SQLITE_IOERR_VNODE" });
 }
 
 /** Moves the rows of a deleted WAL, which is still open, into the database, unless either file was replaced. Returns whether it did. */
 export function rescueWal(client: Database): boolean {
-  const [main, wal] = openFiles.get(client) ?? [];
+  const [main, wal] = noted.get(client)?.files ?? [];
   if (!main || !wal || !isSame(main, identityOf(main.path)) || identityOf(wal.path).inode !== 0) return false;
   client.run("pragma wal_checkpoint(full)");
   return true;

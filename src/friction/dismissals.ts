@@ -1,6 +1,7 @@
 import { type Static, Type } from "@sinclair/typebox";
-import { and, desc, eq, inArray, isNull } from "drizzle-orm";
+import { and, desc, eq, inArray, isNull, sql } from "drizzle-orm";
 import { tx } from "../db/open.ts";
+import { prepared } from "../db/prepared.ts";
 import { dismissals, frictionPoints, prompts } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { conflict, notFound } from "../errors.ts";
@@ -52,13 +53,14 @@ export type Dismissals = ReturnType<typeof createDismissals>;
 
 /** Decisions that friction points are not a problem. They apply to every report of the organization, old and new. */
 export function createDismissals({ db, now, newId }: Pick<Deps, "db" | "now" | "newId">) {
-  const activeOf = (org: OrgId) =>
+  const active = prepared(
     db
       .select()
       .from(dismissals)
-      .where(and(eq(dismissals.orgId, org), isNull(dismissals.withdrawnAt)))
-      .orderBy(desc(dismissals.id))
-      .all();
+      .where(and(eq(dismissals.orgId, sql.placeholder("org")), isNull(dismissals.withdrawnAt)))
+      .orderBy(desc(dismissals.id)),
+  );
+  const activeOf = (org: OrgId) => active.all({ org });
 
   return {
     /** The active dismissal of each dismissed fingerprint. */

@@ -1,5 +1,6 @@
-import { and, desc, eq, inArray } from "drizzle-orm";
+import { and, desc, eq, inArray, sql } from "drizzle-orm";
 import { toFailureReason } from "../agents/failure.ts";
+import { prepared } from "../db/prepared.ts";
 import { evalRequests, exposures, fixes, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { cameBy } from "../grading/exposure.ts";
@@ -127,13 +128,14 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     return { status: "reopened", reason: `hit again at ${toIso(again.lastSeenAt)} in ${again.slug}` };
   }
 
-  const rowsOf = (org: OrgId, promptId: string): Row[] =>
+  const ofPrompt = prepared(
     db
       .select()
       .from(fixes)
-      .where(and(eq(fixes.orgId, org), eq(fixes.promptId, promptId)))
-      .orderBy(desc(fixes.id))
-      .all();
+      .where(and(eq(fixes.orgId, sql.placeholder("org")), eq(fixes.promptId, sql.placeholder("promptId"))))
+      .orderBy(desc(fixes.id)),
+  );
+  const rowsOf = (org: OrgId, promptId: string): Row[] => ofPrompt.all({ org, promptId });
 
   return {
     runsOf,

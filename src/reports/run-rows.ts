@@ -1,4 +1,4 @@
-import { and, count, desc, eq, inArray, lt, ne, or, type SQL } from "drizzle-orm";
+import { and, count, desc, eq, inArray, lt, ne, or, type SQL, sql } from "drizzle-orm";
 import { isRuleBased } from "../agents/agent.ts";
 import type { Db } from "../db/open.ts";
 import { bound, prepared } from "../db/prepared.ts";
@@ -87,51 +87,67 @@ const prepareNewest = (db: Db) =>
       .limit(bound("limit")),
   );
 
+/** Everything that comparisons need. */
+const selectRows = (db: Db) =>
+  db
+    .select({
+      run: {
+        runId: runs.id,
+        promptId: runs.promptId,
+        evalRequestId: runs.evalRequestId,
+        at: runs.createdAt,
+        agent: runs.agent,
+        agentIndex: runs.agentIndex,
+        agentVersion: runs.agentVersion,
+        contextDigest: runs.contextDigest,
+        model: runs.model,
+        templateArgs: runs.templateArgs,
+        failureCause: runs.failureCause,
+      },
+      report: { outcome: reports.outcome, score: reports.score },
+      scope: reports.scope,
+      reportId: reports.id,
+      metrics: reports.metrics,
+      dimensions: reports.dimensions,
+      methodology: reports.methodology,
+      judge: reports.judge,
+    })
+    .from(runs)
+    .leftJoin(reports, eq(reports.runId, runs.id))
+    .orderBy(desc(runs.id))
+    .$dynamic();
+
+type Selected = ReturnType<ReturnType<typeof selectRows>["all"]>[number];
+
+function toRunRow({ run, report, reportId, metrics, dimensions, methodology, scope, judge }: Selected): RunRow {
+  return {
+    ...run,
+    reportId,
+    prompt: run.promptId,
+    pairKey: toPairKey(run.promptId, run.templateArgs),
+    isExact: isRuleBased(run.agent),
+    provenShare: provenShareOf(report?.outcome, judge),
+    report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
+    metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),
+    dimensions: dimensions ?? [],
+    methodology,
+    scope: scope && comparedScope({ scope, judge: methodology?.judge ?? null }),
+  };
+}
+
 /** Reads runs with everything that comparisons need. */
 export function createRunRows({ db }: Pick<Deps, "db">) {
-  function list(org: OrgId, where: SQL | undefined): RunRow[] {
-    return db
-      .select({
-        run: {
-          runId: runs.id,
-          promptId: runs.promptId,
-          evalRequestId: runs.evalRequestId,
-          at: runs.createdAt,
-          agent: runs.agent,
-          agentIndex: runs.agentIndex,
-          agentVersion: runs.agentVersion,
-          contextDigest: runs.contextDigest,
-          model: runs.model,
-          templateArgs: runs.templateArgs,
-          failureCause: runs.failureCause,
-        },
-        report: { outcome: reports.outcome, score: reports.score },
-        scope: reports.scope,
-        reportId: reports.id,
-        metrics: reports.metrics,
-        dimensions: reports.dimensions,
-        methodology: reports.methodology,
-        judge: reports.judge,
-      })
-      .from(runs)
-      .leftJoin(reports, eq(reports.runId, runs.id))
+  const list = (org: OrgId, where: SQL | undefined): RunRow[] =>
+    selectRows(db)
       .where(and(eq(runs.orgId, org), where))
-      .orderBy(desc(runs.id))
       .all()
-      .map(({ run, report, reportId, metrics, dimensions, methodology, scope, judge }) => ({
-        ...run,
-        reportId,
-        prompt: run.promptId,
-        pairKey: toPairKey(run.promptId, run.templateArgs),
-        isExact: isRuleBased(run.agent),
-        provenShare: provenShareOf(report?.outcome, judge),
-        report: report && { ...report, seconds: metrics?.timeSeconds ?? null, costUsd: metrics?.costUsd ?? null },
-        metrics: metrics && (Object.fromEntries(metricNames.map((name) => [name, metrics[name]])) as RunRow["metrics"]),
-        dimensions: dimensions ?? [],
-        methodology,
-        scope: scope && comparedScope({ scope, judge: methodology?.judge ?? null }),
-      }));
-  }
+      .map(toRunRow);
+
+  const byIds = prepared(
+    selectRows(db).where(
+      and(eq(runs.orgId, bound("org")), sql`${runs.id} in (select value from json_each(${sql.placeholder("ids")}))`),
+    ),
+  );
 
   const newest = prepareNewest(db);
 
@@ -194,7 +210,7 @@ export function createRunRows({ db }: Pick<Deps, "db">) {
     published(org: OrgId, promptId: string, most: number, matches: (run: Seen) => boolean, before?: string): RunRow[] {
       const isMeant = (run: Seen) => run.score !== null && matches(run);
       const ids = seen(org, promptId, most, { matches: isMeant, before }).map(({ runId }) => runId);
-      return ids.length === 0 ? [] : list(org, inArray(runs.id, ids));
+      return ids.length === 0 ? [] : byIds.all({ org, ids: JSON.stringify(ids) }).map(toRunRow);
     },
   };
 }
