@@ -43,7 +43,7 @@ export const ownAgents = (env: Env): Record<string, Agent> => ({
 });
 
 /** Variables that the processes of agents get: the program path and the operator's trusted certificates. */
-const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "EVALD_AGENTS"];
+const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 
 export type AgentStandby = ReturnType<typeof agentStandby>;
 
@@ -52,9 +52,11 @@ export type AgentStandby = ReturnType<typeof agentStandby>;
  * is a wider one. `env`: the service's environment, from which they get the variables that they need. `dataDir`: what they must not see.
  */
 export function agentStandby(env: Env, dataDir: () => string) {
-  const passed = Object.fromEntries(
-    passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
-  );
+  const passed = {
+    ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
+    // Not the path of a file: the processes have another working directory and don't see the data directory.
+    ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(customAgentsSetting(env.EVALD_AGENTS)) }),
+  };
   let problem: Promise<string | null> | undefined;
   const ofRules = createStandby(
     async (socketPath) => {

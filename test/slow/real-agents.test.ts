@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { existsSync, symlinkSync } from "node:fs";
+import { existsSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { serveScriptedModel, usage } from "../../src/agents/coding/scripted-model.ts";
 import { buildExecutable, call, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
@@ -171,6 +171,17 @@ test("without a sandbox a coding agent is not run", async () => {
     expect.stringMatching(/infrastructure: fake only runs in a sandbox.*bubblewrap is not installed/),
   ]);
 });
+
+test("an agent of a file with a relative path is run", async () => {
+  const cwd = emptyFolder();
+  const program = join(import.meta.dir, "..", "support", "fake-agent.mjs");
+  const fake = { id: "fake", command: program, stream: "claude", provider: "openai" };
+  writeFileSync(join(cwd, "agents.json"), JSON.stringify([fake]));
+  const args = ["eval", docs.url, "--goal", "Read it.", "--agent", "fake", "--model", "openai/gpt-5.6-sol", "--json"];
+  const { code, stdout, stderr } = await call(args, { cwd, env: { ...env, EVALD_AGENTS: "agents.json" } });
+  expect([code, code === 0 || stderr]).toEqual([0, true]);
+  expect(JSON.parse(stdout).agent.id).toBe("fake");
+}, 60_000);
 
 test("agent list and doctor show them; agent try runs one", async () => {
   const cwd = emptyFolder();
