@@ -191,6 +191,32 @@ test("requests that the service blocked count against nobody", () => {
   expect([metrics.errors, metrics.errorsDetail]).toEqual([0, without.errorsDetail]);
 });
 
+/** A session of an agent with a model that reads its start page, then makes these calls. */
+const ofModel = (...events: AgentEvent[]) => session(started("model"), ...startPage, ...events, end("not_judged"));
+
+test.each([
+  ["fetch_page", { url: `${site}/install` }, false],
+  ["run_command", { command: `curl -sS ${site}/install | head` }, false],
+  ["run_command", { command: "echo hello" }, false],
+  ["run_command", { command: `curl -sS -d '{}' ${site}/api/files` }, true],
+  ["run_command", { command: "curl -sS https://api.acme.dev/files" }, true],
+  ["run_command", { command: 'curl -sS "$URL"' }, true],
+  ["run_command", { command: `curl -sS ${site}/install && npm test` }, true],
+  ["http_request", { url: "https://api.acme.dev/files" }, true],
+  ["acme_upload", {}, true],
+] as const)("only a call that does more than read the docs tries the product: %s %j", (tool, input, isTried) => {
+  const { score } = gradeSession(ofModel(call("t9", tool, input), result("t9", tool)));
+  expect(Number(score) > 55).toBe(isTried);
+});
+
+test("a reported cost that differs is shown, unless the agent knows no price", () => {
+  const usage = { inputTokens: 100, outputTokens: 20, costUsd: 0.1 };
+  const shown = (costUsd: number) =>
+    gradeSession(ofModel({ type: "usage", model: "gpt-5", ...usage }, milestone("agent_usage", { costUsd }))).metrics
+      .costDetail;
+  expect([0.2, 0.104, 0].map((claim) => shown(claim).includes("reports"))).toEqual([true, false, false]);
+});
+
 test("a missed goal caps the score at 55; each dimension keeps its own", () => {
   const invariant = { invariant: true };
   const declared = [check("declared", "declared", 1, invariant)];

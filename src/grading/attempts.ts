@@ -111,6 +111,8 @@ export function isSameAttempt(failed: Attempt, later: Attempt): boolean {
   return failed.tool === later.tool && failed.target === later.target;
 }
 
-/** Whether a call does more than inspect or print. */
-export const isRealWork = ({ commands, requests }: Attempt): boolean =>
-  commands.length === 0 || requests.length > 0 || commands.some(({ program }) => !lookingAround.has(program));
+/** Whether a call does more than inspect, print or read docs, whichever program reads them. */
+export const isRealWork = ({ commands, requests }: Attempt, isProduct: (request: Request) => boolean): boolean =>
+  commands.length + requests.length === 0 ||
+  requests.some(isProduct) ||
+  commands.some(({ program, targets }) => !lookingAround.has(program) && !(isClient(program) && targets.length > 0));

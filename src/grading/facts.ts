@@ -83,9 +83,7 @@ const speakingTools = ["ask_human", "report_friction", "finish"];
 /** A call that does something, rather than read, write a file or report. */
 function isAct(call: EventOf<"tool_call">, hosts: Hosts): boolean {
   if (call.tool === declaredTool || idleTools.includes(call.tool) || speakingTools.includes(call.tool)) return false;
-  const { url, method } = call.input ?? {};
-  if (typeof url === "string") return hosts.isProduct({ url, method: typeof method === "string" ? method : "GET" });
-  return isRealWork(attemptOf(call, []));
+  return isRealWork(attemptOf(call, []), hosts.isProduct);
 }
 
 /** The tool name under which the service reports the results of success checks. */
@@ -115,7 +113,7 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
   const milestone = (name: string) => milestones.findLast((each) => each.name === name);
   const started = milestone("started")?.detail ?? {};
   const end = of("end").at(-1);
-  const claimed = numberOr(milestone("agent_usage")?.detail.costUsd, -1);
+  const claimed = numberOr(milestone("agent_usage")?.detail.costUsd, 0);
   const http = of("http");
   const checks = lastChecks(of("tool_result"));
   const read = milestones.filter((each) => each.name === "page_read" && typeof each.detail.url === "string");
@@ -137,7 +135,8 @@ export function factsOf(unordered: SessionEvent[], judgement: Judgement | null =
     starts,
     missing: strings(started.missing),
     untestedAgent: started.isTried === false ? line(`${started.agent} ${started.version}`, 100) : null,
-    claimedUsd: claimed >= 0 ? claimed : null,
+    // Agents that know no price of their model report 0.
+    claimedUsd: claimed > 0 ? claimed : null,
     hosts,
     hasActed: of("tool_call").some((call) => isAct(call, hosts) && !failures.some(({ id }) => id === call.id)),
     outcome,

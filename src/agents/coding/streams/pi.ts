@@ -54,8 +54,7 @@ export function createPiParser(): StreamParser {
         const why = text(errorMessage);
         const error = stopReason === "error" ? { status: statusIn(why), message: why || "error" } : null;
         const costs = answers.map((each) => number(object(object(each.usage).cost).total) ?? 0);
-        // It knows no prices for models that are set by name.
-        const usd = costs.reduce((sum, each) => sum + each, 0) || null;
+        const usd = costs.reduce((sum, each) => sum + each, 0);
         end = { text: error ? null : last, error, claimedUsd: usd };
         return [];
       }
