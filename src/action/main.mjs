@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { readContext } from "./context.mjs";
 import { createGitHub, fitComment } from "./github.mjs";
 import { createService, getKey, UsageError } from "./service.mjs";
-import { exitCodes, ofGate, ofRun, overall, safe, toMarkdown } from "./summary.mjs";
+import { exitCodes, isUnder, ofFailure, ofGate, ofRun, overall, safe, toMarkdown } from "./summary.mjs";
 
 const env = process.env;
 const pollMs = Number(env.EVALD_POLL_MS ?? 5000);
@@ -125,11 +125,12 @@ async function work(options, urlMap) {
   return started;
 }
 
-/** The gates or runs in a file of another job, which may be one of a fork. */
+/** The gates, runs or errors in a file of another job, which may be one of a fork. */
 function readResults(path) {
   try {
     const found = JSON.parse(readFileSync(path, "utf8"));
-    const all = Array.isArray(found) ? found : (found.runs ?? [found]);
+    // `evald run` prints an object with its runs; the field of the same name of a gate is a number.
+    const all = Array.isArray(found) ? found : Array.isArray(found.runs) ? found.runs : [found];
     if (all.length > 0 && all.every((each) => each !== null && typeof each === "object")) return all.slice(0, 100);
   } catch {
     // Reported below.
@@ -172,7 +173,9 @@ async function main() {
       previewUrl = mapped.previewUrl;
       raw = await work(options, mapped.urlMap);
     }
-    results = raw.map((each) => (each.runId === undefined ? ofGate(each) : ofRun(each, options)));
+    results = raw.map((each) =>
+      each.runId !== undefined ? ofRun(each, options) : each.error !== undefined ? ofFailure(each) : ofGate(each),
+    );
   } catch (error) {
     if (error instanceof UsageError) throw error;
     // Not judged by anyone: the pull request hears why.
@@ -186,7 +189,7 @@ async function main() {
   const resultPath = join(env.RUNNER_TEMP ?? tmpdir(), `evald-result-${randomUUID()}.json`);
   writeFileSync(resultPath, JSON.stringify(raw));
   const [first] = results.filter((each) => each.verdict === verdict);
-  const link = first?.url?.startsWith(env.EVALD_URL ?? " ") ? first.url : undefined;
+  const link = first?.url && isUnder(first.url, env.EVALD_URL ?? "") ? first.url : undefined;
   const jobUrl = `${env.GITHUB_SERVER_URL}/${env.GITHUB_REPOSITORY}/actions/runs/${env.GITHUB_RUN_ID}`;
   let commentUrl = "";
   if (env.EVALD_COMMENT !== "false" && context.number !== null) {

@@ -37,6 +37,12 @@ export function ofGate(gate) {
   };
 }
 
+/** An error that the CLI printed in place of a result. @param {any} failure @returns {Result} */
+export const ofFailure = ({ detail }) => ({
+  ...{ title: "evald", verdict: "inconclusive", reason: text(detail) },
+  ...{ url: null, base: null, head: null, friction: [] },
+});
+
 /**
  * A run against a bar; without one, against its goal.
  * @param {any} run @param {{ minScore: number | null, scope: string }} bar @returns {Result}
@@ -95,20 +101,20 @@ export function toMarkdown(results, { name, trusted, previewUrl }) {
   ].join("\n\n");
 }
 
-/** @param {Result} result @param {boolean} isOne */
-function toFriction({ title, friction }, isOne) {
+/** @param {Result} result @param {boolean} isNamed */
+function toFriction({ title, friction }, isNamed) {
   const rest = friction.length - maxFriction;
   const lines = friction.slice(0, maxFriction).map((each) => `- ${safe(each)}`);
   return [
-    `New friction${isOne ? ` of ${safe(title)}` : ""}:`,
+    `New friction${isNamed ? ` of ${safe(title)}` : ""}:`,
     "",
     ...lines,
     ...(rest > 0 ? [`- and ${rest} more`] : []),
   ].join("\n");
 }
 
-/** @param {string} url @param {string} base */
-function isUnder(url, base) {
+/** Whether a URL leads to the server at `base`. @param {string} url @param {string} base */
+export function isUnder(url, base) {
   try {
     const { origin, pathname } = new URL(base);
     return new URL(url).origin === origin && new URL(url).pathname.startsWith(pathname.replace(/\/*$/, "/"));

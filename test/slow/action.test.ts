@@ -1,10 +1,11 @@
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createExplorer } from "../../src/agents/explorer/explorer.ts";
 import { testApp } from "../support/app.ts";
 import { startCiIssuer } from "../support/ci-issuer.ts";
+import { buildExecutable, emptyFolder, executable } from "../support/executable.ts";
 import { startGitHub } from "../support/github.ts";
 import { serveSite } from "../support/site.ts";
 
@@ -20,10 +21,14 @@ const sha = "4f2a91c0";
 const pull = { number: 7, sha, branch: "feature/new docs", owner: "acme" };
 const head = { sha, ref: pull.branch, repo: { full_name: "acme/docs" } };
 const ofPull = { pull_request: { number: 7, head } };
+const ofFork = {
+  workflow_run: { head_sha: sha, head_branch: pull.branch, head_repository: { owner: { login: pull.owner } } },
+};
 const body =
   '<html lang="en"><title>Acme</title><main><h1>Upload</h1><p>Upload a file.</p><a href="/b">B</a></main></html>';
 const live = serveSite({ "/": { body }, "/b": { body } });
 const same = serveSite({ "/": { body }, "/b": { body } });
+beforeAll(buildExecutable, 240_000);
 afterAll(() => {
   live.stop();
   same.stop();
@@ -239,12 +244,9 @@ test("the result of a fork is posted as text: no links, mentions or markup of it
   const { github, run, url } = await setUp();
   const folder = mkdtempSync(join(tmpdir(), "evald-result-"));
   const path = join(folder, "result.json");
-  const finished = {
-    workflow_run: { head_sha: sha, head_branch: pull.branch, head_repository: { owner: { login: pull.owner } } },
-  };
-  const post = async (content: unknown) => {
+  const post = async (content: unknown, more: Record<string, string> = {}) => {
     writeFileSync(path, JSON.stringify(content));
-    return await run({ "result-file": path, "api-key": "" }, finished);
+    return await run({ "result-file": path, "api-key": "", ...more }, ofFork);
   };
   const evil = {
     prompts: [{ id: "x", title: "[click](https://evil.example) @acme/all #1 <img src=x> | `x`\n## Passed" }],
@@ -271,17 +273,58 @@ test("the result of a fork is posted as text: no links, mentions or markup of it
   // A link to our own server is one.
   await post({ ...evil, pageUrl: `${url}/gates/1` });
   expect(github.comments[0]?.body).toContain(`](${url}/gates/1)`);
+  expect(github.statuses.at(-1)?.target_url).toBe(`${url}/gates/1`);
+  const jobUrl = "https://github.com/acme/docs/actions/runs/42";
+  for (const [server, pageUrl] of [
+    ["", evil.pageUrl],
+    ["https://evals.acme.example", "https://evals.acme.example.evil.example/"],
+    [url, evil.pageUrl],
+  ] as const) {
+    await post({ ...evil, pageUrl }, { url: server });
+    expect(github.statuses.at(-1)?.target_url).toBe(jobUrl);
+    expect(github.comments[0]?.body).not.toContain("](");
+  }
 
   const long = Array.from({ length: 90 }, () => ({ ...evil, reason: "word ".repeat(400) }));
   const cut = await post(long);
   const text = github.comments[0]?.body ?? "";
   expect([cut.code, text.length <= 65_536, text.includes("/actions/runs/42)")]).toEqual([1, true, true]);
   expect(cut.summary.length).toBeGreaterThan(text.length);
+  const failed = await post({ error: "unavailable", detail: "The *server* could not be reached." });
+  expect([failed.output.verdict, failed.results[0].reason]).toEqual([
+    "inconclusive",
+    "The *server* could not be reached.",
+  ]);
   for (const wrong of [[], "x", [1], {}]) {
     const { code, output } = await post(wrong);
     expect([wrong, [2, 0].includes(code), output.verdict]).toEqual([wrong, true, "inconclusive"]);
   }
 });
+
+test("the documented workflows for forks judge a preview without a key or a server, and post the verdict", async () => {
+  const { github, run } = await setUp();
+  const ci = readFileSync(join(root, "src/web/docs/ci.md"), "utf8");
+  const [, yaml = ""] = /^## Pull requests from forks$[\s\S]*?^```yaml\n([\s\S]*?)^```$/m.exec(ci) ?? [];
+  const { jobs } = Bun.YAML.parse(yaml) as { jobs: { docs: { steps: Partial<Step>[] } } };
+  const script = jobs.docs.steps.findLast(({ run }) => run?.includes("evald gate"))?.run ?? "";
+  const { host } = new URL(live.url);
+  const cwd = emptyFolder();
+  const step = script.replaceAll("https://docs.acme.example", live.url).replaceAll("docs.acme.example", host);
+  const child = Bun.spawn(["bash", "-e", "-c", step], {
+    cwd,
+    env: {
+      PATH: `${dirname(executable)}:${process.env.PATH}`,
+      PREVIEW_URL: same.url,
+      EVALD_ALLOW_PRIVATE: "127.0.0.1",
+    },
+    stdout: "ignore",
+    stderr: "pipe",
+  });
+  const said = await new Response(child.stderr).text();
+  expect([await child.exited, said]).toEqual([0, expect.stringContaining("Gate passed")]);
+  const { output } = await run({ "result-file": join(cwd, "result.json"), url: "", "api-key": "" }, ofFork);
+  expect([output.verdict, github.comments.length, github.statuses.length]).toEqual(["passed", 1, 1]);
+}, 120_000);
 
 test("without permission, and for a rejected comment, the verdict stays and a warning names the reason", async () => {
   const { github, run } = await setUp();
