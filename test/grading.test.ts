@@ -617,10 +617,42 @@ test("recommended fixes are grouped by change and name pages, changes and gains"
     { title: "Fix broken links on Acme docs (2)", action: `On ${site}/, links that don't work: /a and /b. Drop it.` },
     {
       title: "Adopt conventions that help agents",
-      action: `Adopt conventions that help agents. Optional, but helpful for agents: code samples without a language (2 pages). See ${site}.`,
+      action: `Adopt conventions that help agents. Optional, but helpful for agents: code samples without a language (2 pages).`,
     },
   ]);
   expect(recommendations.map((each) => each.frictions.length)).toEqual([2, 1]);
+});
+
+test("the evidence of a broken sample keeps its lines, that of a dead link names its target, and shares never rise", () => {
+  const code = "const a = new A({ b };\n  await a.run();\u202e\n";
+  const sample = (path: string) =>
+    check("sample", "sample-parses", 0, {
+      ...{ subject: `${site}${path}#1`, url: `${site}${path}`, line: 7, quote: code, message: "Expected )" },
+    });
+  const { recommendations } = gradeSession(
+    rules(
+      ...startPage,
+      ...tested(
+        check("link", "link-resolves", 0, { subject: `${site}/keys`, quote: "API keys" }),
+        check("link", "link-resolves", 1, { weight: 30 }),
+        ...["/a", "/b", "/c"].map(sample),
+        check("sample", "sample-parses", 1, { weight: 20 }),
+      ),
+    ),
+  );
+  const [link] = recommendations.filter(({ title }) => title.includes("links"));
+  expect(link?.evidence?.text).toBe("[API keys](/keys)");
+  const samples = recommendations.filter((each) => each !== link);
+  expect(samples.map(({ evidence }) => evidence?.text)).toEqual(
+    Array(3).fill("const a = new A({ b };\n  await a.run();"),
+  );
+  expect(samples[0]?.action).toContain("Expected )");
+  // The last broken sample costs the most, but it isn't known which one is fixed last.
+  const shares = recommendations.map(({ lostPoints }) => lostPoints ?? 0);
+  expect(shares).toEqual(shares.toSorted((a, b) => b - a));
+  const [first = 0, , third = 0] = samples.map(({ lostPoints }) => lostPoints ?? 0);
+  expect(third).toBeGreaterThan(0);
+  expect(first - third).toBeLessThan(0.15);
 });
 
 test("unlabeled samples are one friction point of the site, the same for any pages, and none if few lack a label", () => {

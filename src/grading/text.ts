@@ -21,6 +21,19 @@ export function lineOrNull(text: unknown, max = 300): string | null {
   return line(text, max) || null;
 }
 
+/** Text of a target that keeps its lines, such as code: as `line`, up to `most` lines. */
+export function blockOrNull(text: unknown, max = 1000, most = 12): string | null {
+  const lines = (typeof text === "string" ? text : "")
+    .split(/\r?\n/)
+    .map((each) => /^[ \t]*/.exec(each)![0] + line(each, max));
+  const all = lines
+    .join("\n")
+    .replace(/^\s*\n/, "")
+    .trimEnd();
+  const kept = all.split("\n").slice(0, most).join("\n").slice(0, max).toWellFormed();
+  return kept === "" ? null : kept === all ? all : `${kept}\n…`;
+}
+
 /** `sentence("No answer")` is "No answer.". */
 export function sentence(text: string): string {
   return text === "" || /[.!?…]$/.test(text) ? text : `${text}.`;

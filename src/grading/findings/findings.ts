@@ -6,7 +6,17 @@ import type { Friction } from "../grade.ts";
 import { linkEvidence } from "../link-edits.ts";
 import { table } from "../methodology.ts";
 import { readingChecks } from "../reading-checks.ts";
-import { count, line, lineOrNull, list, sameAddress, sameSubject, sentence, shortAddress } from "../text.ts";
+import {
+  blockOrNull,
+  count,
+  line,
+  lineOrNull,
+  list,
+  sameAddress,
+  sameSubject,
+  sentence,
+  shortAddress,
+} from "../text.ts";
 import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
 import { wayFindings } from "./page-findings.ts";
@@ -76,7 +86,7 @@ function hygieneFinding(site: string, checks: SeenCheck[]): Finding {
     severity: "low",
     phase: "discovery",
     category: "other",
-    title: line(`Site conventions for agents: ${list(names, 4)}`, 160),
+    title: line(`Site conventions for agents: ${list(names, 2)}`, 160),
     description: line(`Optional, but helpful for agents: ${list(names, 12)}.`, 800),
     quote: null,
     url: lineOrNull(site, 2000),
@@ -124,10 +134,19 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
   };
 }
 
-const evidenceOf = ({ url, line: at, quote, message }: SeenCheck): Finding["evidence"] => ({
-  ...{ url: lineOrNull(url, 2000), line: at },
-  ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null, text: lineOrNull(quote), steps: [] },
-});
+/** Where the problem is. The text of a link comes with its target, and code keeps its lines. */
+function evidenceOf({ url, line: at, quote, message, group, subject }: SeenCheck): Finding["evidence"] {
+  const text =
+    group === "link" && quote !== null
+      ? `[${line(quote)}](${shortAddress(subject, url)})`
+      : group === "sample"
+        ? blockOrNull(quote)
+        : lineOrNull(quote);
+  return {
+    ...{ url: lineOrNull(url, 2000), line: at },
+    ...{ found: lineOrNull(quote) ?? lineOrNull(message), expected: null, text, steps: [] },
+  };
+}
 
 /** The page exists, so the fragment is what distinguishes dead links. */
 function reached(address: string, { tests, taskRequests }: Facts): boolean {

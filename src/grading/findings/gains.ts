@@ -108,7 +108,7 @@ export function lostPointsOf(
 
 /**
  * The share of each cause in the points that fixes would gain, after the causes before it, one decimal. Together at
- * most `fixes`.
+ * most `fixes`. Causes that gain more after the others than before them have the same share, so shares never rise.
  */
 export function sharesOf(
   causes: Cause[],
@@ -120,14 +120,31 @@ export function sharesOf(
   let removed = noCause;
   let best = Math.round((score ?? 0) * 10);
   let left = Math.round(fixes * 10);
-  return causes.map((cause) => {
+  const own = causes.map((cause) => {
     removed = joinCauses(removed, cause);
     const better = Math.round((measure(without(removed, facts), methodology).score ?? 0) * 10);
     const share = Math.max(0, Math.min(better - best, left));
     best = Math.max(best, better);
     left -= share;
-    return share / 10;
+    return share;
   });
+  return evenOut(own).map((share) => share / 10);
+}
+
+/** Integers that never rise, with the same sum: those in a row that would rise share theirs equally. */
+function evenOut(shares: number[]): number[] {
+  const groups: { sum: number; n: number }[] = [];
+  for (const share of shares) {
+    let last = { sum: share, n: 1 };
+    for (let before = groups.at(-1); before && before.sum * last.n < last.sum * before.n; before = groups.at(-1)) {
+      groups.pop();
+      last = { sum: before.sum + last.sum, n: before.n + last.n };
+    }
+    groups.push(last);
+  }
+  return groups
+    .flatMap(({ sum, n }) => Array.from({ length: n }, (_, i) => Math.floor((sum + i) / n)))
+    .sort((a, b) => b - a);
 }
 
 /** The session without repeated calls and without questions to people. */

@@ -69,7 +69,7 @@ function actionOf(group: Finding[]): string {
   const texts = {
     links: `${first.url === null ? "Links" : `On ${first.url}, links`} that don't work: ${places}. ${fix || "Update each to the page's current URL, or remove it."}`,
     labels: `${places}. ${fix || "Add the language after each opening fence."}`,
-    samples: `On ${first.url}: ${places}. ${fix || "Correct the samples so that they can be copied and run."}`,
+    samples: `${group.length === 1 ? first.description : `On ${first.url}: ${places}.`} ${fix || "Correct the samples so that they can be copied and run."}`,
     check: `${fix || `${sentence(first.remedy.title)} ${first.description}`} ${seenAt(group)}`,
     other: `${fix || sentence(first.remedy.title)} ${group.length > 1 || (fix && placed) ? `Affected: ${places}.` : fix ? "" : first.description}`,
   };
@@ -78,5 +78,5 @@ function actionOf(group: Finding[]): string {
 
 function seenAt(group: Finding[]): string {
   const urls = [...new Set(group.flatMap((finding) => finding.url ?? []))];
-  return urls.length === 0 ? "" : `See ${list(urls, 4)}.`;
+  return urls.length < 2 ? "" : `Affected: ${list(urls, 4)}.`;
 }
