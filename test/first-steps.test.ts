@@ -45,10 +45,15 @@ test("owners see the first steps, checked one by one, until they are done or hid
   const done = async () => (await owner.get("/")).body.match(/<li class="done"/g)?.length ?? 0;
   expect(await done()).toBe(0);
   const example = service.providers.createProvider(a.org, { name: "Example", docsUrl: `${app.baseUrl}/example` });
-  service.prompts.createPrompt(a.org, { text: "x", targetProviderId: example.id });
+  const shown = service.prompts.createPrompt(a.org, { text: "x", targetProviderId: example.id });
+  const [{ slug } = {}] = evaluation(app, shown.id, [niceGrade]);
   expect(await done()).toBe(0);
+  // The example is no reason to hide the form for one's own docs.
+  const home = (await owner.get("/")).body;
+  expect([home.includes('name="docsUrl"'), home.includes(`/reports/${slug}"`)]).toEqual([true, true]);
   const { id } = service.prompts.createPrompt(a.org, { text: docs });
   expect(await done()).toBe(1);
+  expect((await owner.get("/")).body).not.toContain('name="docsUrl"');
   evaluation(app, id, [niceGrade]);
   expect(await done()).toBe(2);
   service.prompts.updatePrompt(a.org, id, { frequency: "daily" });

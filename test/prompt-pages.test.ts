@@ -330,9 +330,9 @@ describe("pages of prompts", () => {
     await app.service.slots.tick();
     const { body } = await app.send("GET", `/prompts/${id}`);
     expect(listIn(body, "slots")).toEqual([
-      "Sat 21 Nov 2026, 13:00in 30 min.",
-      "Sat 21 Nov 2026, 14:00in 1 hr.",
-      "Sat 21 Nov 2026, 15:00in 2 hr.",
+      "Sat 21 Nov 2026, 13:00in 30 minutes",
+      "Sat 21 Nov 2026, 14:00in 1 hour",
+      "Sat 21 Nov 2026, 15:00in 2 hours",
     ]);
     expect(body).toContain('<li class="slot-ran"><span>Sat 21 Nov 2026, 12:00</span>');
     expect(body).toContain('<li class="slot-missed">');

@@ -22,5 +22,5 @@ export async function checkStrength(password: string): Promise<void> {
   estimator ??= loadEstimator();
   const scoreOf = await estimator;
   if (scoreOf(password, ["evald"]) < leastScore)
-    throw invalidField("password", "it is easy to guess; use a phrase of several unrelated words");
+    throw invalidField("password", "too easy to guess; use a phrase of several unrelated words");
 }

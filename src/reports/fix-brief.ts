@@ -1,3 +1,4 @@
+import { isRuleBased } from "../agents/agent.ts";
 import { diffOf } from "./diff.ts";
 import { agentLabel } from "./labels.ts";
 import { address, code, fenced, text } from "./markdown-text.ts";
@@ -25,7 +26,7 @@ export function fixBrief(report: Report, { kept = true } = {}): string {
     `## Task\n\n${text(task.text, 4000)}${start ? `\n\nThe agent started at ${start}.` : ""}${task.endGoal ? `\n\nEnd goal: ${text(task.endGoal, 4000)}` : ""}`,
     ...open.map((each) => fix(each, report)),
     kept &&
-      `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: 4. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
+      `## Verify\n\nServe the changed docs as a preview, then call the evald MCP tool \`request_eval\` with promptId \`${prompt.id}\`, a urlMap from the docs host to the preview, and runs: ${isRuleBased(agent.id) ? 1 : 4}. This report’s run had the urlMap ${code(JSON.stringify(run.urlMap))}${score === null ? "" : ` and the score ${score}`}. When the runs finish, call \`compare_reports\` with the slug \`${slug}\` and one of the new reports.`,
     kept && `Report: ${address(report.url)}`,
   ]
     .filter(Boolean)

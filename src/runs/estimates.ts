@@ -144,13 +144,18 @@ const nameOf = ({ agent, model }: AgentEstimate): string => (model === null ? ag
 function describeAgent({ basis, of, seconds, costUsd }: AgentEstimate): string {
   const usd = (value: number) => `$${value.toFixed(value < 0.1 ? 4 : 2)}`;
   const minutes = (value: number) => (value < 120 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`);
+
   const spread = (low: string, high: string) => (low === high ? "" : ` (${low} to ${high})`);
   const format = (range: Estimate["seconds"], unit: (value: number) => string) =>
     range.median === null
       ? `${range.low === null ? "" : `at least ${unit(range.low)} and `}at most ${unit(range.high)}`
       : `about ${unit(range.median)}${spread(unit(range.low ?? 0), unit(range.high))}`;
   const cost =
-    costUsd === null ? "at an unknown cost" : costUsd.high === 0 ? "at no cost" : `for ${format(costUsd, usd)}`;
+    costUsd === null
+      ? ", at an unknown cost"
+      : costUsd.high === 0
+        ? ", at no cost"
+        : ` and costs ${format(costUsd, usd)}`;
   const why = basis === "limits" ? "based on its limits" : `based on ${of} earlier ${of === 1 ? "run" : "runs"}`;
-  return `a run takes ${format(seconds, minutes)}, ${cost}, ${why}`;
+  return `a run takes ${format(seconds, minutes)}${cost}, ${why}`;
 }

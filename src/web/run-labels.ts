@@ -1,5 +1,5 @@
 import type { EndCause } from "../agents/failure.ts";
-import { dollars, duration } from "../grading/text.ts";
+import { dollars, duration, sentence } from "../grading/text.ts";
 import type { Attempt, EvalRequest, Run } from "../runs/schema.ts";
 import type { Used } from "../runs/usage.ts";
 
@@ -77,7 +77,8 @@ const causes: Record<EndCause, { title: string; remedy: string }> = {
 export function failureText(cause: EndCause, detail: string | null): { title: string; detail: string; remedy: string } {
   const text = detail ?? "";
   // A URL keeps its lower case.
-  return { ...causes[cause], detail: /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1) };
+  const from = /^\S*:\/\//.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  return { ...causes[cause], detail: sentence(from) };
 }
 
 const amount = (value: number, unit: Used["unit"]): string =>

@@ -1,3 +1,4 @@
+import { isRuleBased } from "../../agents/agent.ts";
 import { capitalize } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
@@ -21,10 +22,18 @@ export const Change = ({
 }) => <span class={change === 0 ? "muted" : change > 0 === isCost ? "worse" : "better"}>{signed(change, format)}</span>;
 
 /** How reliable the score is: the results of the repeats and the comparison with the baseline. */
-export function BaselineSummary({ report: { baseline }, result }: { report: Report; result: EvalResult | null }) {
+export function BaselineSummary({
+  report: { baseline, agent },
+  result,
+}: {
+  report: Report;
+  result: EvalResult | null;
+}) {
+  // Its runs on the same pages don't differ.
+  const isExact = isRuleBased(agent.id) && (result?.n ?? 0) < 2;
   return (
     <dl class="baseline-summary">
-      {result && (
+      {result && !isExact && (
         <div>
           <dt>Repeats</dt>
           <dd>{resultText(result)}</dd>

@@ -98,12 +98,31 @@ function amount({ value, unit }: Record<string, unknown>): string {
   return unit === "ms" ? `${formatNumber(value / 1000)} s` : `${formatNumber(value)} ${unit ?? ""}`;
 }
 
-/** The first fields of a record as `name value`. */
+/** Fields whose values are clear without their names. */
+const selfEvident = new Set([
+  "agent",
+  "command",
+  "goal",
+  "message",
+  "query",
+  "stdout",
+  "summary",
+  "text",
+  "title",
+  "url",
+]);
+
+/** The first fields of a record as `name value`, or as the value alone. Empty ones are left out. */
 function brief(record: unknown): string {
   const fields = record !== null && typeof record === "object" ? Object.entries(record) : [];
   return fields
     .filter(([, value]) => value !== "" && value !== null && value !== undefined)
-    .map(([name, value]) => `${name} ${(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 200)}`)
+    .filter(([, value]) => !Array.isArray(value) || value.length > 0)
+    .map(([name, value]) => {
+      const isList = Array.isArray(value) && value.every((each) => typeof each === "string");
+      const text = typeof value === "string" ? value : isList ? value.join(", ") : JSON.stringify(value);
+      return `${selfEvident.has(name) ? "" : `${name} `}${text.slice(0, 200)}`;
+    })
     .join(" · ");
 }
 

@@ -16,8 +16,8 @@ export function ReportHead({ report, result, latest }: Props) {
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
   return (
-    <header class="head graded">
-      <GradeMark grade={grade} big />
+    <header class={grade === null ? "head" : "head graded"}>
+      {grade !== null && <GradeMark grade={grade} big />}
       <div>
         <p class="pills">
           <span class={`pill outcome-${outcome}`}>{outcomeLabels[outcome]}</span>
@@ -47,7 +47,7 @@ export function ReportHead({ report, result, latest }: Props) {
           <Trend latest={latest} />
         </p>
         {score !== null && <BaselineSummary report={report} result={result} />}
-        {nullNotice && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
+        {score === null && nullNotice !== null && nullNotice !== keyFinding && <p class="notice">{nullNotice}</p>}
       </div>
     </header>
   );

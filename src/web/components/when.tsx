@@ -11,10 +11,10 @@ const units = [
 ] as const;
 let relative: Intl.RelativeTimeFormat | undefined;
 
-/** "3 min. ago", "in 2 hr.", "yesterday"; "just now" within a minute of `now`, epoch ms. */
+/** "3 minutes ago", "in 2 hours", "yesterday"; "just now" within a minute of `now`, epoch ms. */
 function formatRelative(at: number, now: number): string {
   const away = at - now;
-  relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+  relative ??= new Intl.RelativeTimeFormat("en", { numeric: "auto" });
   for (const [unit, ms] of units) if (Math.abs(away) >= ms) return relative.format(Math.trunc(away / ms), unit);
   return away > 0 ? "in less than a minute" : "just now";
 }

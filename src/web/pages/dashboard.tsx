@@ -42,8 +42,8 @@ const recentMs = 30 * 24 * 3600_000;
 /** The dashboard of an organization: scores, active, failed and upcoming runs. It updates live. */
 export const DashboardPage = ({ viewer, steps, runsFree, ...overview }: Props) => (
   <Layout site={overview.site} viewer={viewer} path="/" title="Home">
-    {overview.promptCount === 0 ? (
-      <FirstPrompt site={overview.site} mayWrite={may(viewer, "write")} {...{ steps, runsFree }} />
+    {overview.promptCount === 0 || steps?.promptId === null ? (
+      <FirstPrompt {...overview} mayWrite={may(viewer, "write")} {...{ steps, runsFree }} />
     ) : (
       <>
         <header class="toolbar">
@@ -85,11 +85,12 @@ function Figures({ site: { base }, prompts, open, broken, most, due: [next], now
   );
   const [only] = regressed;
   const countOf = (runs: RunLine[]) => (runs.length < most ? String(runs.length) : `${most - 1}+`);
+  const nounOf = (noun: string, { length }: unknown[]) => (length === 1 ? noun : `${noun}s`);
   return (
     <dl class="figures">
       <Figure
         name="Regressed"
-        note="prompts, last 30 days"
+        note={`${nounOf("prompt", regressed)}, last 30 days`}
         href={
           only && (regressed.length === 1 ? `${base}/trends?promptId=${only.line.id}` : `${base}/prompts?sort=change`)
         }
@@ -97,10 +98,15 @@ function Figures({ site: { base }, prompts, open, broken, most, due: [next], now
       >
         {regressed.length}
       </Figure>
-      <Figure name="Failed" note="runs, last 7 days" href={`${base}/runs?status=failed`} isBad={broken.length > 0}>
+      <Figure
+        name="Failed"
+        note={`${nounOf("run", broken)}, last 7 days`}
+        href={`${base}/runs?status=failed`}
+        isBad={broken.length > 0}
+      >
         {countOf(broken)}
       </Figure>
-      <Figure name="Running" note="runs now" href={`${base}/runs?status=running`}>
+      <Figure name="Running" note={`${nounOf("run", open)} now`} href={`${base}/runs?status=running`}>
         {countOf(open)}
       </Figure>
       <Figure
@@ -219,16 +225,27 @@ const UpcomingRuns = ({ site: { base }, due, now, timeZone }: Overview) => (
 /** What a developer tries first, for any product. */
 const firstTask = "Follow the getting started guide and complete its first example.";
 
-type FirstProps = { site: Site; mayWrite: boolean; steps: FirstSteps | null; runsFree: boolean };
+type FirstProps = Pick<Props, "site" | "prompts" | "steps" | "runsFree"> & { mayWrite: boolean };
 
-/** Shown to a new organization: a form for its first prompt, and the API call that does the same. */
-const FirstPrompt = ({ site, site: { base, baseUrl }, mayWrite, steps, runsFree }: FirstProps) => (
+/**
+ * Shown to an organization without prompts of its own: a form for the first one, and the API call that does the same.
+ * `prompts`: the example, if there is one.
+ */
+const FirstPrompt = ({ site, site: { base, baseUrl }, prompts, mayWrite, steps, runsFree }: FirstProps) => (
   <div class="first">
     <h1>Test your docs with an agent</h1>
     <p class="lead">
       Enter the URL of your docs and a task. evald sends an agent to do it and gives you a graded report: where the
       agent got stuck, the evidence and what to fix first.
     </p>
+    {prompts.map(
+      ({ line, latest }) =>
+        latest && (
+          <p key={line.id}>
+            <a href={`${base}/reports/${latest.slug}`}>View an example report</a>
+          </p>
+        ),
+    )}
     {mayWrite && (
       <form method="post" action={`${base}/prompts`}>
         <Field name="docsUrl" label="Docs URL" hint="Where the agent starts.">

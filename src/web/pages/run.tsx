@@ -157,7 +157,7 @@ export function RunState({
       {run.status === "superseded" && <p class="notice">{run.failureReason}</p>}
       {run.report && (
         <a class="report-link" href={`${base}/reports/${run.report.slug}`}>
-          <GradeMark grade={run.report.grade} />
+          {run.report.grade !== null && <GradeMark grade={run.report.grade} />}
           <span>
             <strong>{run.report.keyFinding}</strong>
             <small>
