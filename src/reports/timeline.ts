@@ -5,7 +5,7 @@ import type { Deps } from "../deps.ts";
 import { factsOf } from "../grading/facts.ts";
 import { splitJudging } from "../grading/judge/judge.ts";
 import { toSessionEvent } from "./session-events.ts";
-import { field, hasFailed, type StoredSession, toolName } from "./trace.ts";
+import { field, hasFailed, readInTurns, type StoredSession, toolName } from "./trace.ts";
 
 /** Events of one interval of a session. */
 type Slice = { fromSeq: number; events: number; failures: number };
@@ -36,39 +36,44 @@ const kept = 64;
 
 /** Session overviews. Sessions never change after their run, so the most recently used ones are kept in memory. */
 export function createTimelines({ db }: Pick<Deps, "db">) {
-  const known = new Map<string, Timeline>();
+  const known = new Map<string, Promise<Timeline>>();
 
-  return function getTimeline({ report, events, notice }: StoredSession): Timeline {
-    const reportId = report.id;
-    const timeline = (notice === null ? known.get(reportId) : undefined) ?? make(events);
-    known.delete(reportId);
-    if (notice === null) known.set(reportId, timeline);
+  return function getTimeline(session: StoredSession): Promise<Timeline> {
+    const { report, notice } = session;
+    const timeline = (notice === null ? known.get(report.id) : undefined) ?? make(session);
+    known.delete(report.id);
+    if (notice === null) known.set(report.id, timeline);
+    timeline.catch(() => known.delete(report.id));
     for (const oldest of known.keys()) if (known.size > kept) known.delete(oldest);
     return timeline;
   };
 
   /** The failures as grading counts them, from only the events and fields that this takes. */
-  function failuresOf(events: StoredSession["events"]) {
+  async function failuresOf(stored: StoredSession) {
     const { seq, type, data } = sessionEvents;
     const isWhole = or(sql`${hasFailed} = 1`, eq(type, "milestone"));
-    const whole = db.select().from(sessionEvents).where(and(events, isWhole)).all().map(toSessionEvent);
     const input = sql`json_object('url', ${field("input.url")}, 'method', ${field("input.method")})`;
     const calls = sql<string>`json_object('id', ${field("id")}, 'tool', ${field("tool")}, 'input', ${input})`;
     const tests = sql<string>`json_remove(${data}, '$.body', '$.headers')`;
+    const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
     const partly = (fields: SQL<string>, where: SQL | undefined) =>
       db
         .select({ seq, at: sessionEvents.at, tMs: sessionEvents.tMs, type, source: sessionEvents.source, fields })
         .from(sessionEvents)
-        .where(and(events, where))
-        .orderBy(asc(seq))
+        .where(where)
         .all()
         .map(({ fields, ...row }) => ({ ...JSON.parse(fields), ...row }) as SessionEvent);
-    const isTest = and(eq(type, "http"), sql`${field("purpose")} = 'check'`, sql`${hasFailed} = 0`);
-    const session = [...whole, ...partly(calls, eq(type, "tool_call")), ...partly(tests, isTest)];
+    const session = await readInTurns({ db }, stored, (part) => [
+      ...db.select().from(sessionEvents).where(and(part, isWhole)).all().map(toSessionEvent),
+      ...partly(calls, and(part, eq(type, "tool_call"))),
+      ...partly(tests, and(part, isTest)),
+    ]);
     return factsOf(splitJudging(session.sort((a, b) => a.seq - b.seq)).session).failures;
   }
 
-  function make(events: StoredSession["events"]): Timeline {
+  async function make(session: StoredSession): Promise<Timeline> {
+    const { events } = session;
+    const failures = await failuresOf(session);
     const { seq, tMs, type, source, data } = sessionEvents;
     const all = db.select({ seq, tMs, type, source }).from(sessionEvents).where(events).orderBy(asc(seq)).all();
     const rows = db
@@ -82,7 +87,6 @@ export function createTimelines({ db }: Pick<Deps, "db">) {
       .where(and(events, eq(type, "usage")))
       .all();
     const isPriced = costs.length > 0 && costs.every(({ usd }) => usd !== null);
-    const failures = failuresOf(events);
     const firsts = failures.map(({ seqs }) => seqs[0] ?? 0).sort((a, b) => a - b);
     const durationMs = all.reduce((most, row) => Math.max(most, row.tMs), 0);
     const times = new Map(all.map((row) => [row.seq, row.tMs]));

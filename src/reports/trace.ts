@@ -79,26 +79,38 @@ const matches = ({ types, source, tool, failed, search }: TraceQuery): SQL | und
       : sql`instr(lower(${sessionEvents.data}), lower(${JSON.stringify(search).slice(1, -1)})) > 0`,
   );
 
-/** Events whose content is searched at once: at most 32 KiB each. */
+/** Events whose content is read at once: at most 32 KiB each. */
 const turnEvents = 50;
 
+/** What `read` finds in one part of a session after another, with turns for other work in between. `part` is the condition for its rows. */
+export async function readInTurns<T>(
+  { db }: Pick<Deps, "db">,
+  { events }: Pick<StoredSession, "events">,
+  read: (part: SQL | undefined) => T[],
+): Promise<T[]> {
+  const { seq } = sessionEvents;
+  const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
+  const found: T[] = [];
+  for (let from = 0; from <= last; from += turnEvents) {
+    for (const row of read(and(events, gte(seq, from), lt(seq, from + turnEvents)))) found.push(row);
+    await nextTurn();
+  }
+  return found;
+}
+
 /**
- * The seq of every event that matches a query about the content of events, found with turns for other work in between. Null if the
- * query isn't about content: then the index is enough. Throws bad_request.
+ * The seq of every event that matches a query about the content of events. Null if the query isn't about content: then the index is
+ * enough. Throws bad_request.
  */
-async function searchContent(db: Deps["db"], { events }: StoredSession, query: TraceQuery): Promise<number[] | null> {
+async function searchContent(db: Deps["db"], session: StoredSession, query: TraceQuery): Promise<number[] | null> {
   const { search, tool, failed } = query;
   if (search === undefined && tool === undefined && failed === undefined) return null;
   const { seq } = sessionEvents;
   const matching = matches(query);
-  const last = db.select({ seq }).from(sessionEvents).where(events).orderBy(desc(seq)).limit(1).get()?.seq ?? -1;
-  const found: number[] = [];
-  for (let from = 0; from <= last; from += turnEvents) {
-    const part = and(events, gte(seq, from), lt(seq, from + turnEvents), matching);
-    for (const row of db.select({ seq }).from(sessionEvents).where(part).orderBy(asc(seq)).all()) found.push(row.seq);
-    await nextTurn();
-  }
-  return found;
+  const found = await readInTurns({ db }, session, (part) =>
+    db.select({ seq }).from(sessionEvents).where(and(part, matching)).orderBy(asc(seq)).all(),
+  );
+  return found.map((row) => row.seq);
 }
 
 /** A page ends before the event that exceeds this size, because hundreds of large events would block other requests. */

@@ -25,7 +25,7 @@ export const sessionPages = ({ deps, reports, getTimeline }: Service, pages: Pag
           const report = reports.getReport(viewer.org, params.slug);
           const session = getSession(deps, viewer.org, params.slug);
           const trace = await getTrace(deps, session, query);
-          const timeline = getTimeline(session);
+          const timeline = await getTimeline(session);
           const earlier = await hasEarlier(deps, session, query, trace.events[0]?.seq ?? 0);
           const path = `/reports/${params.slug}`;
           return privateAnswer(

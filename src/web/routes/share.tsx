@@ -82,7 +82,7 @@ export const sharePages = ({ deps, reports, evals, shares, latest, getTimeline }
           return toPage(
             <SessionPage
               {...{ site, path, report, trace, query }}
-              timeline={getTimeline(session)}
+              timeline={await getTimeline(session)}
               hasEarlier={earlier}
             />,
             shared.timeZone,
