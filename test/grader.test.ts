@@ -1,5 +1,5 @@
 import { afterAll, expect, test } from "bun:test";
-import { rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Db } from "../src/db/open.ts";
 import { table } from "../src/grading/methodology.ts";
@@ -21,7 +21,16 @@ async function judgedSession() {
   return { db: app.db as Db, session: { orgId: app.a.org, runId: run.runId as string, attempt: 1 } };
 }
 
-test("a thread grades a stored session as the service does, and other work goes on meanwhile", async () => {
+/** The niceness values of the threads of this process. */
+const priorities = (): number[] => {
+  const values = readdirSync("/proc/self/task").map((id) => {
+    const afterName = readFileSync(`/proc/self/task/${id}/stat`, "latin1").replace(/^.*\) /s, "");
+    return Number(afterName.split(" ")[16]);
+  });
+  return [...new Set(values)].sort((a, b) => a - b);
+};
+
+test("a thread grades a stored session as the service does, with a lower priority, and other work goes on meanwhile", async () => {
   const { db, session } = await judgedSession();
   const events = readSession(db, session);
   const grader = createGrader(db, program);
@@ -31,6 +40,7 @@ test("a thread grades a stored session as the service does, and other work goes 
   const [one, two] = await Promise.all([grader.grade(order), grader.grade(order)]);
   clearInterval(other);
   expect(turns).toBeGreaterThan(0);
+  expect(priorities()).toEqual([0, 10]);
   expect(one).toEqual(JSON.parse(JSON.stringify(gradeSession(events))));
   expect(two).toEqual(one);
   const judging = events.filter(({ source }) => source === "runner");

@@ -18,3 +18,8 @@ export function giveWay(pid: number): void {
     if ((error as NodeJS.ErrnoException).code === "EAGAIN") setTimeout(giveWay, 100, pid).unref();
   }
 }
+
+/** Lowers the priority of the calling thread alone. Only Linux has priorities of threads; elsewhere, it would be the whole process. */
+export function giveWayAsThread(): void {
+  if (process.platform === "linux") setPriority(0, PRIORITY_BELOW_NORMAL);
+}
