@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { buildExecutable, client, emptyFolder, furnish, serve, untilRun } from "../support/executable.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { serveSite } from "../support/site.ts";
-import { judge, quantile, type Sample, sampleOf, toText } from "./figures.ts";
+import { judge, type Latencies, quantile, type Sample, sampleOf, toText } from "./figures.ts";
 import { enlarge } from "./worst-session.ts";
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "30" } } });
@@ -163,17 +163,18 @@ const paths = [
   `/reports/${slug}`,
 ];
 let next = 0;
-const probe = Bun.spawn([process.execPath, join(import.meta.dir, "probe.ts"), url], {
-  stdout: "pipe",
-  stderr: "inherit",
-});
-const latencies: { second: number; values: number[] }[] = [];
+const start = (file: string, ...args: string[]) =>
+  Bun.spawn([process.execPath, join(import.meta.dir, file), ...args], { stdout: "pipe", stderr: "inherit" });
+const idle = start("idle.ts");
+const idleUrl = new TextDecoder().decode((await idle.stdout.getReader().read()).value).trim();
+const probe = start("probe.ts", url, idleUrl);
+const latencies: (Latencies & { second: number })[] = [];
 const listening = (async () => {
   let rest = "";
   for await (const text of probe.stdout.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
-    for (const line of lines) latencies.push({ second: second(), values: JSON.parse(line) });
+    for (const line of lines) latencies.push({ second: second(), ...(JSON.parse(line) as Latencies) });
   }
 })();
 const work = [
@@ -192,7 +193,8 @@ while (second() < seconds) {
   samples.push(sampleOf(pid, dataDir, second()));
   const { rssMb, descriptors, walMb } = samples.at(-1) as Sample;
   if (samples.length % 30 === 0) {
-    const recent = latencies.slice(-30).flatMap(({ values }) => values);
+    const recent = latencies.slice(-30);
+    const [ours, others] = [recent.flatMap(({ service }) => service), recent.flatMap(({ idle }) => idle)];
     const text = [
       `RSS ${rssMb.toFixed(0)} MB`,
       `${descriptors} descriptors`,
@@ -200,24 +202,21 @@ while (second() < seconds) {
       `${counts.runs} runs`,
     ];
     say(
-      `${second()} s: ${text.join(", ")}, /healthz p99 ${quantile(recent, 0.99).toFixed(1)} ms, max ${Math.max(...recent).toFixed(0)} ms`,
+      `${second()} s: ${text.join(", ")}, /healthz p99 ${quantile(ours, 0.99).toFixed(1)} ms, max ${Math.max(...ours).toFixed(0)} ms, idle server p99 ${quantile(others, 0.99).toFixed(1)} ms`,
     );
   }
 }
 over.abort();
 probe.kill();
+idle.kill();
 await Promise.all([...work, listening]);
 const code = await service.stop();
 site.stop();
 receiver.close();
 rmSync(cwd, { recursive: true, force: true });
 
-const ofWorst = latencies.filter(({ second: at }) => worstSeconds.has(at)).flatMap(({ values }) => values);
-const bounds = judge(
-  samples,
-  latencies.flatMap(({ values }) => values),
-  ofWorst,
-);
+const ofWorst = latencies.filter(({ second: at }) => worstSeconds.has(at));
+const bounds = judge(samples, latencies, ofWorst);
 // The last runs and retries may not have ended yet.
 if (receiver.received.length < 0.8 * counts.runs)
   counts.failures.push(`only ${receiver.received.length} webhooks received`);
