@@ -231,23 +231,23 @@ describe("a session", () => {
   ])("is filtered: %s", async (query, seqs) => expect(await shown(query)).toEqual(seqs));
 
   test("the session page of a large session leaves turns for other requests", async () => {
-  const app = testApp();
-  const calls: AgentEvent[] = Array.from({ length: 500 }, (_, i) => [
-    { type: "tool_call" as const, id: `${i}`, tool: "fetch_page", input: { url: `https://docs.test/${i}` } },
-    { type: "tool_result" as const, id: `${i}`, tool: "fetch_page", ok: true, output: {} },
-  ]).flat();
-  const { slug } = runWithReport(app, niceGrade, "Upload a file", calls);
-  const { get } = await signedIn(app);
-  let isOpen = true;
-  const page = get(`/reports/${slug}/session`).finally(() => (isOpen = false));
-  let turns = 0;
-  for (; isOpen; turns++) await new Promise((resolve) => setImmediate(resolve));
-  expect((await page).status).toBe(200);
-  // One for each 50 events.
-  expect(turns).toBeGreaterThanOrEqual(20);
-});
+    const app = testApp();
+    const calls: AgentEvent[] = Array.from({ length: 500 }, (_, i) => [
+      { type: "tool_call" as const, id: `${i}`, tool: "fetch_page", input: { url: `https://docs.test/${i}` } },
+      { type: "tool_result" as const, id: `${i}`, tool: "fetch_page", ok: true, output: {} },
+    ]).flat();
+    const { slug } = runWithReport(app, niceGrade, "Upload a file", calls);
+    const { get } = await signedIn(app);
+    let isOpen = true;
+    const page = get(`/reports/${slug}/session`).finally(() => (isOpen = false));
+    let turns = 0;
+    for (; isOpen; turns++) await new Promise((resolve) => setImmediate(resolve));
+    expect((await page).status).toBe(200);
+    // One for each 50 events.
+    expect(turns).toBeGreaterThanOrEqual(20);
+  });
 
-test("has links in both directions, only if there is more", async () => {
+  test("has links in both directions, only if there is more", async () => {
     const turns = async (query: string) => {
       const { body } = await app.send("GET", path + query);
       return [
