@@ -27,8 +27,7 @@ export const WorkerLabels = Type.Array(
   {
     maxItems: 10,
     uniqueItems: true,
-    description:
-      "Its runs go only to workers that have all these labels; browser stands for every worker with a browser",
+    description: "Its runs go only to workers that have all these labels; browser matches every worker with a browser",
   },
 );
 export const AgentInfo = Type.Object(

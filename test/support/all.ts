@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { buildInstant } from "./executable.ts";
 import { allProcesses, processFile } from "./processes.ts";
 
 // Runs every test and exits with 1 if one fails. Prints the slowest files and the total counts at the end.
@@ -68,6 +69,8 @@ async function runTests(run: string[]) {
   return { code, tests: count("tests"), failed: count("failures"), skipped: count("skipped"), failures };
 }
 
+// Otherwise, two processes could build it at the same time.
+await buildInstant();
 const flaky: string[] = [];
 for (const run of runs) {
   const first = await runTests([`--timings=${timings}`, "--update-timings", ...run]);
