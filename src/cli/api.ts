@@ -5,6 +5,7 @@ import type { Gate, GateRequest } from "../gates/schema.ts";
 import type { Paged } from "../http/paging.ts";
 import type {
   Delivery,
+  DeliveryDetail,
   Destination,
   DestinationInput,
   DestinationPatch,
@@ -114,6 +115,8 @@ export function createApi(base: string, key: string, send: (request: Request) =>
     testDestination: (id: string) => call<Delivery>("POST", `/destinations/${at(id)}/test`),
     listDeliveries: (id: string, query: { status?: string; limit?: number }) =>
       list<Delivery>(`/destinations/${at(id)}/deliveries`, query),
+    getDelivery: (id: string, delivery: string) =>
+      call<DeliveryDetail>("GET", `/destinations/${at(id)}/deliveries/${at(delivery)}`),
     replayDelivery: (id: string, delivery: string) =>
       call<Delivery>("POST", `/destinations/${at(id)}/deliveries/${at(delivery)}/replay`),
     requestRegrade: (body: RegradeRequest) => call<Regrade>("POST", "/regrades", { body }),

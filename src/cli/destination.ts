@@ -33,6 +33,9 @@ function toHeaders(lines: string[]): Record<string, string> {
 
 const example = (text: string) => `\nExample:\n  evald destination ${text}`;
 const id = "0199f3a5-7a3e-7c11-8b2d-4f5e6d7c8b9a";
+const deliveryId = "0199f3a6-0b1c-7d22-9e3f-5a6b7c8d9e0f";
+
+const toMs = (ms: number | null): string => (ms === null ? "" : `${ms} ms`);
 
 /** Adds the commands of webhooks, Slack channels and email digests. */
 export function addDestination(program: Command, useApi: UseApi): void {
@@ -159,16 +162,34 @@ function addDeliveries(destination: Command, json: (command: Command) => Command
           const found = await api.listDeliveries(given, { status, limit });
           const rows = found.items.map((each) => [
             ...[each.id, each.type, each.status, String(each.tries), String(each.lastStatus ?? "")],
-            each.createdAt,
+            ...[toMs(each.lastMs), each.createdAt],
           ]);
-          const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "CREATED"];
+          const heads = ["ID", "EVENT", "STATUS", "TRIES", "RESPONSE", "TIME", "CREATED"];
           print(json ? JSON.stringify(found.items) : table([heads, ...rows]));
           sayRest(found);
         }),
     );
+  json(destination.command("delivery <id> <delivery>"))
+    .description("Show the tries of a delivery, with status, duration and response")
+    .addHelpText("after", example(`delivery ${id} ${deliveryId}`))
+    .action(
+      async (given: string, delivery: string, { json, ...place }: Common) =>
+        await useApi(place, async (api) => {
+          const shown = await api.getDelivery(given, delivery);
+          const rows = shown.log.map(({ attempt, at, status, ms, body, error }) => [
+            ...[String(attempt), at, String(status ?? ""), toMs(ms)],
+            (error ?? body ?? "").replace(/\s+/g, " ").trim(),
+          ]);
+          print(
+            json
+              ? JSON.stringify(shown, null, 2)
+              : table([["TRY", "AT", "RESPONSE", "TIME", "BODY OR ERROR"], ...rows]),
+          );
+        }),
+    );
   json(destination.command("replay <id> <delivery>"))
     .description("Queue a delivery again, with the same webhook-id")
-    .addHelpText("after", example(`replay ${id} 0199f3a6-0b1c-7d22-9e3f-5a6b7c8d9e0f`))
+    .addHelpText("after", example(`replay ${id} ${deliveryId}`))
     .action(
       async (given: string, delivery: string, { json, ...place }: Common) =>
         await useApi(place, async (api) => {

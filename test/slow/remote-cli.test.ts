@@ -121,6 +121,13 @@ test("destinations, archives, trusts, exports and regrades work from another mac
   expect((await json("destination", "enable", made.id))[1].status).toBe("active");
   const [, delivery] = await json("destination", "test", made.id);
   expect((await json("destination", "deliveries", made.id))[1]).toMatchObject([{ id: delivery.id }]);
+  const logged = await until("the delivery was tried", async () => {
+    const [, shown] = await json("destination", "delivery", made.id, delivery.id);
+    return shown.log.length > 0 ? shown : null;
+  });
+  expect(logged.log).toMatchObject([{ attempt: 1, status: 200, ms: expect.any(Number), body: expect.any(String) }]);
+  const [, row] = (await run("destination", "delivery", made.id, delivery.id)).out.split("\n");
+  expect(row).toMatch(/^1 .* 200 +\d+ ms +<!doctype html>/);
   expect((await json("destination", "rotate", made.id))[1].secret).not.toBe(made.secret);
   expect((await json("destination", "list"))[1].map(({ id }: { id: string }) => id)).toEqual([made.id]);
   expect((await json("destination", "delete", made.id))[1].id).toBe(made.id);
