@@ -263,7 +263,7 @@ export function createService(options: Options) {
     },
     /** Does ahead what the next run would wait for. */
     prepare(): void {
-      options.standby?.start(place.openSocket);
+      options.standby?.start(place);
       if (config.agentModel === null) return;
       place.prepare();
       // The first run that needs it reports errors.
@@ -273,8 +273,13 @@ export function createService(options: Options) {
     async stop(drainMs: number): Promise<void> {
       stopping.abort();
       disk.stop();
-      options.standby?.stop();
-      await Promise.all([slots.stop(), gates.stop(), runner.stop(drainMs), notifier.stop(drainMs)]);
+      await Promise.all([
+        options.standby?.stop(),
+        slots.stop(),
+        gates.stop(),
+        runner.stop(drainMs),
+        notifier.stop(drainMs),
+      ]);
       await options.workers?.close();
       await Promise.all([
         grader.close(),

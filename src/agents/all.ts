@@ -6,13 +6,9 @@ import { createChildAgent } from "./child.ts";
 import { createCodingAgent } from "./coding/coding.ts";
 import { type Preset, toPreset } from "./coding/preset.ts";
 import { presets } from "./coding/presets.ts";
+import { filesOf } from "./coding/program.ts";
 import { ownCommand } from "./process.ts";
-import {
-  inAgentSandbox,
-  inModelAgentSandbox,
-  testAgentSandbox,
-  testModelAgentSandbox,
-} from "./sandbox/agent-command.ts";
+import { type Access, agentCommand, testAgentSandbox } from "./sandbox/agent-command.ts";
 import { createStandby } from "./standby.ts";
 
 type Env = Record<string, string | undefined>;
@@ -47,45 +43,36 @@ const passedVariables = ["PATH", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CE
 
 export type AgentStandby = ReturnType<typeof agentStandby>;
 
-/**
- * Starts the processes of agents, in sandboxes where that is possible. Agents with a model start a further sandbox for each command, so theirs
- * is a wider one. `env`: the service's environment, from which they get the variables that they need. `dataDir`: what they must not see.
- */
-export function agentStandby(env: Env, dataDir: () => string) {
+/** What runs need, made ahead: the socket of the network proxy, and the folders of a run. */
+type Ahead = { openSocket: () => Promise<string>; openFolders: () => Promise<string[]> };
+
+/** Starts the processes of agents, in sandboxes where that is possible. `env`: the service's environment, from which they get what they need. */
+export function agentStandby(env: Env) {
   const passed = {
     ...Object.fromEntries(passedVariables.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]))),
     // Not the path of a file: the processes have another working directory and don't see the data directory.
     ...(env.EVALD_AGENTS && { EVALD_AGENTS: JSON.stringify(customAgentsSetting(env.EVALD_AGENTS)) }),
   };
-  let problem: Promise<string | null> | undefined;
-  const ofRules = createStandby(
-    async (socketPath) => {
-      problem ??= testAgentSandbox(passed);
-      return ((await problem) === null ? inAgentSandbox(["__agent"], passed, socketPath) : null) ?? ownCommand();
-    },
-    passed,
-    "rules",
-  );
-  let modelProblem: Promise<string | null> | undefined;
-  const withModel = createStandby(
-    async () => {
-      modelProblem ??= testModelAgentSandbox();
-      return ((await modelProblem) === null ? inModelAgentSandbox(dataDir()) : null) ?? ownCommand();
-    },
-    passed,
-    "model",
-  );
+  const commandOf = (kind: "rules" | "model") => {
+    let problem: Promise<string | null> | undefined;
+    return async (access: Access) => {
+      problem ??= testAgentSandbox(kind, passed);
+      if ((await problem) !== null) return { argv: ownCommand() };
+      // Looked up each time: agents are installed and updated while the service runs.
+      const programs = kind === "model" ? filesOf(listPresets(env), env.PATH ?? "") : null;
+      return agentCommand(passed, programs, access) ?? { argv: ownCommand() };
+    };
+  };
+  const ofRules = createStandby(commandOf("rules"), passed, "rules");
+  const withModel = createStandby(commandOf("model"), passed, "model");
   return {
-    /** `socketPath`: of the proxy by which an agent without a model connects. */
-    take: (kind: "rules" | "model", socketPath: string | null) =>
-      (kind === "rules" ? ofRules : withModel).take(socketPath),
-    start(socketPath: () => Promise<string>) {
-      ofRules.start(socketPath);
-      withModel.start(async () => null, "afterFirst");
+    take: (kind: "rules" | "model", access: Access) => (kind === "rules" ? ofRules : withModel).take(access),
+    start({ openSocket, openFolders }: Ahead) {
+      ofRules.start(async () => ({ sockets: [await openSocket()], folders: [] }));
+      withModel.start(async (last) => last && { ...last, folders: last.folders.length > 0 ? await openFolders() : [] });
     },
-    stop() {
-      ofRules.stop();
-      withModel.stop();
+    async stop() {
+      await Promise.all([ofRules.stop(), withModel.stop()]);
     },
   };
 }
@@ -95,7 +82,7 @@ export const allAgents = (env: Env, { take }: Pick<AgentStandby, "take">): Recor
   Object.fromEntries(
     Object.entries(ownAgents(env)).map(([id, agent]) => [
       id,
-      createChildAgent(agent, { start: (wayOut) => take(agent.describe().kind, wayOut?.path ?? null) }),
+      createChildAgent(agent, { start: (access) => take(agent.describe().kind, access) }),
     ]),
   );
 

@@ -4,10 +4,12 @@ import {
   AgentFailure,
   eventTypes,
   failureCauses,
+  type Means,
   outcomes,
   type WayOut,
 } from "./agent.ts";
 import { type AgentProcess, ownCommand, startProcess } from "./process.ts";
+import type { Access } from "./sandbox/agent-command.ts";
 import { createStarts } from "./starts.ts";
 import type { Answer, Order } from "./worker.ts";
 
@@ -25,8 +27,8 @@ const maxStartMs = 1_000;
 const maxSilentCpuMs = 30_000;
 
 type Options = {
-  /** Starts a process that works as `work` does, with access to this socket. Default: the worker of this executable. */
-  start?: (wayOut: WayOut | null) => AgentProcess | Promise<AgentProcess>;
+  /** Starts a process that works as `work` does. Default: the worker of this executable. */
+  start?: (access: Access) => AgentProcess | Promise<AgentProcess>;
   /** CPU time between two events, in ms, after which the process is killed. */
   silentCpuMs?: number;
 };
@@ -60,7 +62,7 @@ export function createChildAgent(
       try {
         signal.throwIfAborted();
         wayOut = await openWayOut?.();
-        child = await started(() => start(wayOut ?? null));
+        child = await started(() => start(accessOf(wayOut ?? null, rest.means)));
         const context = { ...rest, ...(wayOut && { wayOut: { path: wayOut.path, token: wayOut.token } }) };
         yield* converse(child, { agent: agent.describe().id, task, context }, { signal, silentCpuMs, begun });
       } finally {
@@ -69,6 +71,13 @@ export function createChildAgent(
       }
     },
   };
+}
+
+/** The files of a run outside of its process. */
+function accessOf(wayOut: WayOut | null, means: Means | null): Access {
+  const sandbox = means && "workspace" in means.sandbox ? means.sandbox : null;
+  const sockets = [wayOut?.path ?? [], means?.model.socketPath ?? [], sandbox?.egress.path ?? []].flat();
+  return { sockets: [...new Set(sockets)], folders: sandbox ? [sandbox.workspace.path, sandbox.folder] : [] };
 }
 
 async function started(start: () => AgentProcess | Promise<AgentProcess>): Promise<AgentProcess> {

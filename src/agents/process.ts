@@ -38,8 +38,12 @@ export function ownCommand(): string[] {
   return [program, ...(isCompiled ? [] : [join(import.meta.dir, "..", "main.ts")]), "__agent"];
 }
 
-/** Starts a process in its own group that dies with this one. Throws if it cannot start. */
-export function startProcess(command: string[], env: Record<string, string>): AgentProcess {
+/** Starts a process in its own group that dies with this one. Throws if it cannot start. `close` is called when it has ended. */
+export function startProcess(
+  command: string[],
+  env: Record<string, string>,
+  close?: () => Promise<void>,
+): AgentProcess {
   const id = crypto.randomUUID();
   const child = Bun.spawn(command, {
     cwd: "/",
@@ -65,6 +69,7 @@ export function startProcess(command: string[], env: Record<string, string>): Ag
     await killMarked(`${markName}=${id}`);
     await child.exited;
     await within(graceMs, stderr.ended);
+    await close?.();
     if (!timely) return null;
     return child.signalCode ? `was killed by ${child.signalCode}` : `exited with code ${child.exitCode}`;
   }

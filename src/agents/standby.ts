@@ -1,37 +1,45 @@
 import { type AgentProcess, startProcess } from "./process.ts";
+import type { Access, AgentCommand } from "./sandbox/agent-command.ts";
 
 /** Time without a new run until the next process is started, so that it takes nothing from the runs that start. */
 const restMs = 500;
 
 /** Starts the processes of agents, one of them ahead of the next run. */
 export type Standby = {
-  /** A process for one run, with access to a unix socket. Throws if it cannot start. */
-  take(socketPath: string | null): Promise<AgentProcess>;
-  /** Keeps a process waiting from now on, with access to the socket; with `afterFirst`, from the first run on. */
-  start(socketPath: () => Promise<string | null>, afterFirst?: "afterFirst"): void;
-  /** Ends the waiting process. */
-  stop(): void;
+  /** A process for one run. Throws if it cannot start. */
+  take(access: Access): Promise<AgentProcess>;
+  /** Keeps a process waiting from now on. `accessOf` returns what the next run will need, from what the last one needed; null: unknown yet. */
+  start(accessOf: (last: Access | null) => Promise<Access | null>): void;
+  /** Ends the waiting process, and resolves when nothing of it is left. */
+  stop(): Promise<void>;
 };
 
 /**
- * Keeps a process with the code of its agents loaded, which waits for its order. It serves one run, like any other. `commandOf` returns the
- * command that starts a process with access to a unix socket; with the arguments `wait` and `kind`, one that loads the code of agents of that kind first.
+ * Keeps a process with the code of its agents loaded, which waits for its order. It serves one run, like any other, and only one that needs
+ * exactly its access. `commandOf` returns the command that starts a process; with the arguments `wait` and `kind`, one that loads the code of
+ * agents of that kind first.
  */
 export function createStandby(
-  commandOf: (socketPath: string | null) => Promise<string[]>,
+  commandOf: (access: Access) => Promise<AgentCommand>,
   env: Record<string, string>,
   kind: "rules" | "model",
 ): Standby {
-  let waiting: AgentProcess | null = null;
+  let waiting: { child: AgentProcess; access: Access } | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let socketOf: (() => Promise<string | null>) | null = null;
+  let nextAccess: ((last: Access | null) => Promise<Access | null>) | null = null;
+  let last: Access | null = null;
+  let taken = 0;
 
   async function fill(): Promise<void> {
+    const before = taken;
     try {
-      const command = await commandOf((await socketOf?.()) ?? null);
-      if (!socketOf || waiting?.isRunning()) return;
+      const access = (await nextAccess?.(last)) ?? null;
+      if (access === null) return;
+      const { argv, close } = await commandOf(access);
+      // A run that started meanwhile may have got this access.
+      if (!nextAccess || taken !== before || waiting?.child.isRunning()) return void (await close?.());
       // With normal priority until its run has begun, which waits for nothing but this process.
-      waiting = startProcess([...command, "wait", kind], env);
+      waiting = { child: startProcess([...argv, "wait", kind], env, close), access };
     } catch {
       // The next run tries again, and says why.
       waiting = null;
@@ -40,25 +48,32 @@ export function createStandby(
 
   function fillLater(): void {
     clearTimeout(timer);
-    if (socketOf) timer = setTimeout(fill, restMs).unref();
+    if (nextAccess) timer = setTimeout(fill, restMs).unref();
   }
 
   return {
-    async take(socketPath) {
-      const ready = waiting?.isRunning() ? waiting : null;
+    async take(access) {
+      taken++;
+      last = access;
+      const ready = waiting;
       waiting = null;
       fillLater();
-      return ready ?? startProcess(await commandOf(socketPath), env);
+      if (ready?.child.isRunning() && Bun.deepEquals(ready.access, access)) return ready.child;
+      ready?.child.kill();
+      const { argv, close } = await commandOf(access);
+      return startProcess(argv, env, close);
     },
-    start(socketPath, afterFirst) {
-      socketOf = socketPath;
-      if (!afterFirst) fillLater();
+    start(accessOf) {
+      nextAccess = accessOf;
+      fillLater();
     },
-    stop() {
-      socketOf = null;
+    async stop() {
+      nextAccess = null;
       clearTimeout(timer);
-      waiting?.kill();
+      const unused = waiting;
       waiting = null;
+      unused?.child.kill();
+      await unused?.child.end("wait");
     },
   };
 }

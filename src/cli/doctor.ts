@@ -6,7 +6,7 @@ import type { Agent } from "../agents/agent.ts";
 import { listPresets, ownAgents } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { type InstalledAgent, lookUp } from "../agents/coding/installed.ts";
-import { testAgentSandbox, testModelAgentSandbox } from "../agents/sandbox/agent-command.ts";
+import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
@@ -53,7 +53,7 @@ export function addDoctor(
         },
         ...codingAgents.map(codingAgent),
         sandbox(found),
-        agentSandbox(await testAgentSandbox(env), await testModelAgentSandbox()),
+        agentSandbox(await testAgentSandbox("rules", env), await testAgentSandbox("model", env)),
         ...(found.level === "none" ? [] : [workspace(await testWorkspace(config.workspaceBytes))]),
         await browser(found),
         modelKey(env),

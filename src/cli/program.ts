@@ -50,7 +50,7 @@ export function createProgram(env: Record<string, string | undefined>, parts: Pa
     const { EVALD_URL: _, EVALD_KEY: __, EVALD_ID_TOKEN: ___, EVALD_ORG: ____, ...settings } = env;
     return readConfig({ ...settings, ...given, ...(data !== undefined && { EVALD_DATA_DIR: data }) });
   };
-  const standby = agentStandby(env, () => configOf().dataDir);
+  const standby = agentStandby(env);
   const { agents = allAgents(env, standby), ...rest } = parts;
   const place = { configOf, agents, env, hasData: () => dataOf() !== undefined };
   const useApi = createUseApi(place);

@@ -91,10 +91,7 @@ export function withData<T>(config: Config, work: (service: Service) => T): T {
     });
     try {
       const baseUrl = () => linkBase(config);
-      const agents = allAgents(
-        process.env,
-        agentStandby(process.env, () => config.dataDir),
-      );
+      const agents = allAgents(process.env, agentStandby(process.env));
       return work(createService({ db, config, log: pino({ level: "silent" }), agents, baseUrl }));
     } finally {
       closeDb(db);

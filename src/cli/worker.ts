@@ -55,7 +55,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
   const place = createLocalPlace({ agents, now, folder: null, operatorHosts });
   await place.sweep();
   // What the first session would wait for.
-  standby?.start(place.openSocket);
+  standby?.start(place);
   place.prepare();
   const newId = () => crypto.randomUUID();
   const worker = await openWorker({ url, gatewayUrl, version, slots, labels, agents, place, log, newId, goneMs });
@@ -65,7 +65,7 @@ async function runWorker(config: Config, { agents, standby, goneMs }: ServeParts
     if (stopping) process.exit(130);
     stopping = true;
     await worker.stop(drainMs);
-    standby?.stop();
+    await standby?.stop();
     await place.close();
     await flushed(log);
     process.exit(code);

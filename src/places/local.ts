@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Agent, AgentFailure, type Means } from "../agents/agent.ts";
@@ -35,11 +35,6 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     return { egress: await startEgress({ socketPath, operatorHosts, now }), home };
   }
 
-  function makeWorkspace(home: string): string {
-    if (folder) mkdirSync(folder, { recursive: true, mode: 0o700 });
-    return mkdtempSync(resolve(folder ?? home, "run-"));
-  }
-
   /** What this machine offers, found once. */
   function detect() {
     sandbox ??= detectSandbox();
@@ -48,6 +43,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
   }
 
   const openProxy = () => (egress ??= listen());
+  const folders = createFolders(folder, async () => (await openProxy()).home);
 
   /** Tunnels, in which the agent's own guard sends its requests and reports them. */
   async function openWayOut({ task, allow }: PlaceOrder, { hide, onEgress }: PlaceLink) {
@@ -73,8 +69,7 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     const missing = { missing: "missing" in found ? found.missing : detail };
     if (level === "none") return { sandbox: { missing: detail }, browser: missing, secrets: [], close: async () => {} };
     const proxy = await openProxy();
-    const workspace = makeWorkspace(proxy.home);
-    const own = mkdtempSync(resolve(proxy.home, "agent-"));
+    const { workspace, own } = await folders.take();
     const terms = {
       ...addressesOf(task),
       mcpUrls: mcpUrlsOf(task.workspace),
@@ -92,6 +87,8 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     const keep = async (name: string, data: Uint8Array | null) => {
       const path = join(own, name);
       if (data) await Bun.write(path, data);
+      // The process of an agent may be another user's. The folder around it is closed to all others.
+      if (data) chmodSync(path, 0o644);
       return data ? path : null;
     };
     const accessOf = ({ token }: { token: string }) => ({ path: proxy.egress.socketPath, token });
@@ -147,6 +144,8 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     },
     /** The path of the network proxy's socket, which it opens. */
     openSocket: async (): Promise<string> => (await openProxy()).egress.socketPath,
+    /** The folders of the next run with a sandbox. */
+    openFolders: folders.open,
     /** Does what the first run would have to wait for. That run reports errors. */
     prepare(): void {
       detect().catch(() => {});
@@ -160,12 +159,43 @@ export function createLocalPlace({ agents, now, folder, operatorHosts }: Options
     },
     /** Call it when no run is active. */
     async close(): Promise<void> {
+      await folders.close();
       const proxy = await egress;
       egress = undefined;
       await proxy?.egress.close();
       if (proxy) await remove(proxy.home);
     },
   } satisfies Place & Record<string, unknown>;
+}
+
+/** The workspaces of runs, each with a folder for everything else that its run stores. */
+function createFolders(parent: string | null, homeOf: () => Promise<string>) {
+  /** Those of the next run. A process that waits for it may have access to them already. */
+  let next: ReturnType<typeof make> | undefined;
+
+  async function make() {
+    const home = await homeOf();
+    if (parent) mkdirSync(parent, { recursive: true, mode: 0o700 });
+    return { workspace: mkdtempSync(resolve(parent ?? home, "run-")), own: mkdtempSync(resolve(home, "agent-")) };
+  }
+
+  return {
+    take() {
+      const taken = next ?? make();
+      next = undefined;
+      return taken;
+    },
+    async open(): Promise<string[]> {
+      next ??= make();
+      const { workspace, own } = await next;
+      return [workspace, own];
+    },
+    async close(): Promise<void> {
+      const unused = await next;
+      next = undefined;
+      if (unused) await Promise.all([remove(unused.workspace), remove(unused.own)]);
+    },
+  };
 }
 
 /**

@@ -1,15 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import {
-  chmodSync,
-  chownSync,
-  copyFileSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { join } from "node:path";
+import { chmodSync, chownSync, copyFileSync, readdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
 import { serveFakeModel } from "../support/fake-model.ts";
 import { treeOf } from "../support/memory.ts";
@@ -57,11 +48,14 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test.if(process.getuid?.() === 0)(
-  "the process of an agent with a model sees no data directory and no other process, and starts sandboxes with limited workspaces",
-  async () => {
+const asRoot = process.getuid?.() === 0;
+
+test.each(["root", "an ordinary user"].slice(asRoot ? 0 : 1))(
+  "if the service runs as %s, the process of an agent with a model sees nothing but its run, and starts sandboxes with limited workspaces",
+  async (who) => {
     const cwd = emptyFolder();
-    chownSync(cwd, user, user);
+    const file = asRoot && who !== "root" ? program : join(folder, "evald");
+    if (file === program) chownSync(cwd, user, user);
     const env = {
       OPENAI_COMPATIBLE_API_KEY: "sk-test-key",
       OPENAI_COMPATIBLE_BASE_URL: fake.baseUrls["openai-compatible"],
@@ -69,7 +63,7 @@ test.if(process.getuid?.() === 0)(
       EVALD_WORKSPACE_MB: "8",
       EVALD_ALLOW_PRIVATE: new URL(docs.url).host,
     };
-    const options = { cwd, env, file: program };
+    const options = { cwd, env, file };
     await call(["org", "create", "Acme"], options);
     const key = (await call(["key", "create", "--name", "test"], options)).stdout.trim();
     const found = JSON.parse((await call(["doctor", "--json"], options)).stdout);
@@ -83,25 +77,29 @@ test.if(process.getuid?.() === 0)(
     const { body } = await ask("POST", `/api/v1/prompts/${prompt.id}/run`, { urlMap: {} });
     await until("the model was asked for its last turn", () => fake.requests.length === asked + 4, 60_000);
 
-    const commandLine = `${join(folder, "evald")}\0__agent\0`;
-    const agents = treeOf(service.pid).filter((pid) => processFile(pid, "cmdline") === commandLine);
+    const agents = treeOf(service.pid).filter((pid) => processFile(pid, "cmdline") === "/run/evald/evald\0__agent\0");
     expect(agents.length).toBe(1);
     const [agent = 0] = agents;
-    const status = readFileSync(`/proc/${agent}/status`, "latin1");
+    const status = processFile(agent, "status");
     expect(status).toMatch(/^Seccomp:\t2$/m);
     expect(status).toMatch(/^NoNewPrivs:\t1$/m);
     expect(status).toMatch(/^CapEff:\t0+$/m);
+    expect(status).not.toMatch(/^[UG]id:.*\t0\b/m);
     expect(readlinkSync(`/proc/${agent}/ns/net`)).not.toBe(readlinkSync(`/proc/${service.pid}/ns/net`));
     expect(processFile(agent, "net/route").trim().split("\n").length).toBe(1);
     const seen = (path: string) => readdirSync(`/proc/${agent}/root${path}`);
+    // Of all that the service stores, the workspace of its run.
     expect(seen(join(cwd, "data"))).toEqual(["workspaces"]);
+    expect(seen(join(cwd, "data", "workspaces")).length).toBe(1);
+    expect(seen("/")).not.toContain("root");
     expect(seen("/proc").filter((name) => /^\d+$/.test(name)).length).toBeLessThan(10);
-    const writable = readFileSync(`/proc/${agent}/mounts`, "latin1")
+    const writable = processFile(agent, "mounts")
       .trim()
       .split("\n")
-      .flatMap((line) => (/ rw[, ]/.test(line) ? line.split(" ")[1] : []))
-      .filter((path) => !/^\/(proc|dev|tmp|sys\/fs\/cgroup)(\/|$)/.test(path as string));
-    expect(writable).toEqual([]);
+      .flatMap((line) => (/ rw[, ]/.test(line) ? (line.split(" ")[1] as string) : []))
+      .filter((path) => !/^\/(proc|tmp|home|workspace|dev\/.*|sys\/fs\/cgroup.*)$/.test(path));
+    const folders = [expect.stringMatching(/^run-\w+$/), expect.stringMatching(/^agent-\w+$/)];
+    expect(writable.map((path) => basename(path)).sort()).toEqual(folders.reverse());
 
     fake.release("held");
     const run = await untilRun(ask, body.runId, "completed", "failed");
@@ -120,6 +118,8 @@ test.if(process.getuid?.() === 0)(
     const { body: limits } = await ask("GET", `/api/v1/reports/${run.report.slug}/trace?types=limit`);
     expect(limits.events.map(({ limit }: { limit: string }) => limit)).toContain("workspace_bytes");
     expect(await service.stop()).toBe(0);
+    const groups = Bun.spawnSync(["find", "/sys/fs/cgroup", "-name", `evald-${service.pid}-*`]);
+    expect(groups.stdout.toString()).toBe("");
   },
   120_000,
 );

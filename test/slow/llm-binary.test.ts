@@ -73,6 +73,12 @@ afterAll(() => {
   docs.stop();
 });
 
+/** What is left of workspaces, besides the empty one that waits for the next run. */
+function filesOfRuns(cwd: string): string[] {
+  const all = readdirSync(join(cwd, "data", "workspaces"), { recursive: true }).map(String);
+  return all.length === 1 ? [] : all;
+}
+
 const envOf = () => ({
   PATH: process.env.PATH ?? "",
   ANTHROPIC_API_KEY: key,
@@ -142,7 +148,7 @@ test("killed during a session, nothing of it is left; the run is executed again,
     ["done", 0.003],
     ["lost", 0.003],
   ]);
-  expect(readdirSync(join(cwd, "data", "workspaces"))).toEqual([]);
+  expect(filesOfRuns(cwd)).toEqual([]);
   expect(await second.stop()).toBe(0);
 });
 

@@ -1,15 +1,19 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { type Egress, startEgress } from "../../src/agents/egress/egress.ts";
 import { inAgentSandbox, testAgentSandbox } from "../../src/agents/sandbox/agent-command.ts";
-import { compiledProgram, ownProgram } from "../../src/agents/sandbox/sandbox.ts";
+import { nobody } from "../../src/agents/sandbox/bubblewrap.ts";
+import { createOwnCgroup } from "../../src/agents/sandbox/control-group.ts";
+import { compiledProgram, detectSandbox, ownProgram } from "../../src/agents/sandbox/sandbox.ts";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
 import { descendantsOf, isGone, isWaiting, processFile } from "../support/processes.ts";
 import { serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-const hasSandbox = (await testAgentSandbox({})) === null;
+const kinds = ["rules", "model"] as const;
+const problems = { rules: await testAgentSandbox("rules", {}), model: await testAgentSandbox("model", {}) };
+const hasSandbox = problems.rules === null;
 const secret = "sk-test-secret-of-the-service";
 const folder = emptyFolder();
 const home = emptyFolder();
@@ -23,7 +27,8 @@ let token = "";
 beforeAll(async () => {
   await buildExecutable();
   writeFileSync(database, secret);
-  mkdirSync(join(home, "own"));
+  for (const name of ["own", "run", "other"]) mkdirSync(join(home, name));
+  writeFileSync(join(home, "other", "file"), secret);
   egress = await startEgress({ socketPath: join(home, "own", "socket"), operatorHosts: [], now: Date.now });
   const hosts = { anyHost: true as const, addresses: [], docsAddresses: [], urlMap: {} };
   const allowPrivate = [{ host: "127.0.0.1", port: portOf(site) }];
@@ -39,7 +44,7 @@ afterAll(async () => {
 /** Runs as a process that a hostile page has taken over, and prints what it reached. */
 async function probe() {
   const [fs, net, dns] = await Promise.all([import("node:fs"), import("node:net"), import("node:dns/promises")]);
-  const { socket, token, own, other, files } = JSON.parse(process.argv.at(-1) ?? "");
+  const { socket, token, own, other, files, folder } = JSON.parse(process.argv.at(-1) ?? "");
   const attempt = async (work: () => unknown) => {
     try {
       return await work();
@@ -54,6 +59,21 @@ async function probe() {
       socket.on("connect", () => resolve("connected"));
       socket.on("error", reject);
     });
+  /** What a command prints in a sandbox of the process's own, where it is root. */
+  const nested = (...argv: string[]) => {
+    const { stdout, stderr } = Bun.spawnSync([
+      "bwrap",
+      "--dev-bind",
+      "/",
+      "/",
+      "--uid",
+      "0",
+      "--cap-add",
+      "ALL",
+      ...argv,
+    ]);
+    return `${stdout}${stderr}`.trim().split("\n").at(-1);
+  };
   /** The status line of the proxy's answer. */
   const tunnel = (place: string, password: string) =>
     new Promise((resolve, reject) => {
@@ -68,8 +88,15 @@ async function probe() {
     elsewhere: await attempt(() => connect("93.184.215.14", 80)),
     lookup: await attempt(() => dns.lookup("example.com")),
     files: await Promise.all(files.map((path: string) => attempt(() => fs.readFileSync(path, "utf8")))),
-    write: await attempt(() => fs.writeFileSync("/usr/bin/evil", "")),
-    sockets: fs.readdirSync(socket.replace(/\/[^/]+\/[^/]+$/, "")),
+    writes: await Promise.all(
+      ["/usr/bin/evil", "/evil", `${folder}/file`].map((path) => attempt(() => fs.writeFileSync(path, "x"))),
+    ),
+    nested: [
+      nested("cat", files[0]),
+      nested("chroot", "/proc/1/root", "cat", files[0]),
+      nested("sh", "-c", "mount -o remount,rw,bind /usr; touch /usr/evil"),
+    ],
+    sockets: fs.readdirSync(socket.replace(/\/[^/]+\/[^/]+$/, "")).sort(),
     variables: Object.keys(process.env).sort(),
     processes: fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).length,
     own: await attempt(() => tunnel(`127.0.0.1:${own}`, token)),
@@ -90,13 +117,79 @@ const programs = {
   compiled: () => ({ ...compiledProgram(executable), argv: ["/usr/bin/env", "BUN_BE_BUN=1", "/run/evald/evald"] }),
 };
 
-test.if(hasSandbox).each(Object.keys(programs) as (keyof typeof programs)[])(
-  "in the place of the explorer's process, %s, nothing of the machine can be reached",
-  async (kind) => {
-    const socket = egress.socketPath;
-    const files = [database, `/proc/${process.pid}/environ`, "/etc/shadow", "/root", import.meta.path];
-    const input = JSON.stringify({ ...{ socket, token, files }, own: portOf(site), other: portOf(forbidden) });
-    const command = inAgentSandbox(["-e", `(${probe})()`, input], {}, socket, programs[kind]()) ?? [];
+describe.each(kinds)("in the place of the process of an agent (%s)", (kind) => {
+  test.if(problems[kind] === null).each(Object.keys(programs) as (keyof typeof programs)[])(
+    "%s, nothing of the machine can be reached",
+    async (form) => {
+      const socket = egress.socketPath;
+      const own = join(home, "run");
+      const others = [join(home, "other", "file"), "/etc/shadow", "/etc/passwd", "/root", import.meta.path];
+      const files = [database, `/proc/${process.pid}/environ`, ...others];
+      const ports = { own: portOf(site), other: portOf(forbidden) };
+      const input = JSON.stringify({ socket, token, files, folder: own, ...ports });
+      const { argv, binds } = programs[form]();
+      const access = kind === "model" ? { sockets: [socket], folders: [own] } : { sockets: [socket], folders: [] };
+      const nesting = kind === "model" ? { programs: { files: [], links: [] }, group: null } : null;
+      const command = inAgentSandbox([...argv, "-e", `(${probe})()`, input], {}, nesting, access, binds) ?? [];
+      const child = Bun.spawn(command, {
+        cwd: "/",
+        env: { PATH: process.env.PATH ?? "" },
+        stdio: ["ignore", "pipe", "pipe"],
+      });
+      const [said, complaints] = await Promise.all([
+        new Response(child.stdout).text(),
+        new Response(child.stderr).text(),
+      ]);
+      expect(complaints).toBe("");
+      const { files: read, lookup, writes, nested, variables, ...found } = JSON.parse(said);
+      // Bun's name for both is the second one in some cases.
+      const unreachable = expect.stringMatching(/^(ENETUNREACH|ECONNREFUSED)$/);
+      expect(found).toEqual({
+        loopback: "ECONNREFUSED",
+        metadata: unreachable,
+        elsewhere: unreachable,
+        sockets: kind === "model" ? ["own", "run"] : ["own"],
+        processes: expect.any(Number),
+        own: "HTTP/1.1 200 Connection Established",
+        throughProxy: {
+          loopback: "HTTP/1.1 403 Forbidden",
+          metadata: "HTTP/1.1 403 Forbidden",
+          network: "HTTP/1.1 403 Forbidden",
+          port: "HTTP/1.1 403 Forbidden",
+          withoutToken: "HTTP/1.1 407 Proxy Authentication Required",
+        },
+      });
+      expect(found.processes).toBeLessThan(5);
+      const known = [...(form === "compiled" ? ["BUN_BE_BUN"] : []), ...(kind === "model" ? ["PATH"] : []), "PWD"];
+      expect(variables).toEqual(known);
+      expect(said).not.toContain(secret);
+      expect(read).toEqual(files.map(() => "ENOENT"));
+      expect(lookup).toMatch(/^(EAI_|ENOTFOUND|ECONNREFUSED|DNS_)/);
+      const refused = expect.stringMatching(/^(EROFS|EACCES)$/);
+      expect(writes).toEqual([refused, refused, ...(kind === "model" ? [null] : ["ENOENT"])]);
+      const denied = kind === "model" ? /No such file|Read-only|Permission denied/ : /Creating new namespace failed/;
+      expect(nested).toEqual(nested.map(() => expect.stringMatching(denied)));
+      expect(nested.length).toBe(3);
+    },
+    60_000,
+  );
+});
+
+test.if(problems.model === null)(
+  "the process of an agent with a model limits its sandboxes as the service would, and changes no control groups of others",
+  async () => {
+    const group = createOwnCgroup(process.getuid?.() === 0 ? nobody : null);
+    const code = `
+      const { detectSandbox } = await import("/run/evald/src/agents/sandbox/sandbox.ts");
+      const { mkdirSync } = await import("node:fs");
+      const make = (path) => { try { return mkdirSync(path + "/evil") ?? "made"; } catch ({ code }) { return code; } };
+      console.log(JSON.stringify({ sandbox: await detectSandbox(), made: process.argv.slice(1).map(make) }));
+    `;
+    const places = (group?.folders ?? []).map((path) => dirname(path));
+    const nesting = { programs: { files: [], links: [] }, group };
+    const access = { sockets: [], folders: [] };
+    const { binds } = ownProgram();
+    const command = inAgentSandbox(["/run/evald/bun", "-e", code, ...places], {}, nesting, access, binds) ?? [];
     const child = Bun.spawn(command, {
       cwd: "/",
       env: { PATH: process.env.PATH ?? "" },
@@ -107,30 +200,11 @@ test.if(hasSandbox).each(Object.keys(programs) as (keyof typeof programs)[])(
       new Response(child.stderr).text(),
     ]);
     expect(complaints).toBe("");
-    const { files: read, lookup, write, variables, ...found } = JSON.parse(said);
-    // Bun's name for both is the second one in some cases.
-    const unreachable = expect.stringMatching(/^(ENETUNREACH|ECONNREFUSED)$/);
-    expect(found).toEqual({
-      loopback: "ECONNREFUSED",
-      metadata: unreachable,
-      elsewhere: unreachable,
-      sockets: ["own"],
-      processes: expect.any(Number),
-      own: "HTTP/1.1 200 Connection Established",
-      throughProxy: {
-        loopback: "HTTP/1.1 403 Forbidden",
-        metadata: "HTTP/1.1 403 Forbidden",
-        network: "HTTP/1.1 403 Forbidden",
-        port: "HTTP/1.1 403 Forbidden",
-        withoutToken: "HTTP/1.1 407 Proxy Authentication Required",
-      },
-    });
-    expect(found.processes).toBeLessThan(5);
-    expect(variables).toEqual(kind === "compiled" ? ["BUN_BE_BUN", "PWD"] : ["PWD"]);
-    expect(said).not.toContain(secret);
-    expect(read).toEqual(files.map(() => "ENOENT"));
-    expect(lookup).toMatch(/^(EAI_|ENOTFOUND|ECONNREFUSED|DNS_)/);
-    expect(write).toMatch(/^(EROFS|EACCES)$/);
+    const sandbox = await detectSandbox();
+    expect(JSON.parse(said)).toEqual({ sandbox, made: places.map(() => "EROFS") });
+    expect(group !== null).toBe(sandbox.detail.includes("control group"));
+    await group?.remove();
+    expect(group?.folders.filter((path) => existsSync(path)) ?? []).toEqual([]);
   },
   60_000,
 );

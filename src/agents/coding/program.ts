@@ -7,6 +7,9 @@ type Bind = { from: string; to: string };
 /** An installed agent: its command inside a sandbox, and the files to mount there. */
 export type Installed = { version: string; path: string; argv: string[]; binds: Bind[] };
 
+/** Files, and links to them at other paths. */
+export type ProgramFiles = { files: string[]; links: { path: string; target: string }[] };
+
 type Wanted = Pick<Preset, "id" | "command" | "packageName" | "native" | "minNode" | "install">;
 
 /** Path of the program inside the sandbox. */
@@ -50,6 +53,18 @@ export function findProgram(wanted: Wanted, path: string): Installed | { missing
     return { missing: `${wanted.command} needs Node.js ${wanted.minNode} or later; node on PATH is version ${major}` };
   if (systemFolder.test(nodePath)) return installed([nodePath, at]);
   return installed([`${insideBin}/node`, at], [{ from: nodePath, to: `${insideBin}/node` }]);
+}
+
+/** The files outside of the system's folders by which agents are found on a PATH, and run. */
+export function filesOf(wanted: Wanted[], path: string): ProgramFiles {
+  const found = wanted.map((each) => findProgram(each, path)).filter((each) => "argv" in each);
+  const files = [...new Set(found.flatMap(({ binds }) => binds.map(({ from }) => from)))];
+  const isIn = (place: string) => files.some((file) => place === file || place.startsWith(`${file}/`));
+  const entries = new Set([...found.map((each) => each.path), ...[which("node", path) ?? []].flat()]);
+  const links = [...entries]
+    .filter((entry) => !systemFolder.test(entry) && !isIn(entry))
+    .map((entry) => ({ path: entry, target: realpathSync(entry) }));
+  return { files, links: links.filter(({ target }) => systemFolder.test(target) || isIn(target)) };
 }
 
 function which(command: string, path: string): string | null {

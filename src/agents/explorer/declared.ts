@@ -112,8 +112,7 @@ async function testWorkspace(
   const terms = { task, reader: createReader(task), tell: () => {}, now };
   await using relay = place && createRelayOpener(place, terms);
   const proxyOf = async (id: string) => (await relay!.open()).wayOut(id);
-  const checker =
-    place && (await openWorkspaceChecker(place.workspace, proxyOf, task, { isolated: when === "before", signal }));
+  const checker = place && (await openWorkspaceChecker(place, proxyOf, task, { isolated: when === "before", signal }));
   const results: { check: Check; evidence: Evidence | null }[] = [];
   try {
     for (const declared of declaredChecks) {

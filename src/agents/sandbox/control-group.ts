@@ -1,4 +1,5 @@
 import {
+  chownSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -22,6 +23,16 @@ export type Cgroup = {
   remove(): Promise<void>;
 };
 
+/** A group for a process that creates groups of its own. */
+export type OwnCgroup = {
+  /** A process that writes its ID to all of these joins the group. */
+  entrances: string[];
+  /** The folders in which the process creates groups. */
+  folders: string[];
+  /** Removes the group and those in it, once their processes have ended. */
+  remove(): Promise<void>;
+};
+
 /** A group of another namespace may be empty for a moment after it was created. */
 const youngMs = 60_000;
 
@@ -38,12 +49,11 @@ const read = (path: string): string => {
  * memory are for other uses than the limit is about.
  */
 export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | null {
-  const name = `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
+  const name = newName();
   const { processes } = limits;
   const memoryBytes = limits.memoryBytes + extraBytes;
   const v2 = parents("cgroup2", "").map((parent) => () => {
-    if (!/\bmemory\b.*\bpids\b/.test(read(join(parent, "cgroup.subtree_control"))))
-      writeFileSync(join(parent, "cgroup.subtree_control"), "+memory +pids", { flag: "r+" });
+    passOn(parent);
     return [make(join(parent, name), { "memory.max": memoryBytes, "memory.swap.max?": 0, "pids.max": processes })];
   });
   const v1 = () => {
@@ -52,10 +62,62 @@ export function createCgroup(limits: SandboxLimits, extraBytes = 0): Cgroup | nu
     const bounds = { "memory.limit_in_bytes": memoryBytes, "memory.memsw.limit_in_bytes?": memoryBytes };
     return [make(join(memory, name), bounds), make(join(pids, name), { "pids.max": processes })];
   };
-  for (const attempt of [...v2, v1]) {
+  const folders = firstOf([...v2, v1]);
+  return folders && toCgroup([...new Set(folders)], limits);
+}
+
+/**
+ * Creates a control group in which a process may create groups with `createCgroup`, also one of another user (`uid`); null if that isn't
+ * possible. The process can change nothing outside of it.
+ */
+export function createOwnCgroup(uid: number | null): OwnCgroup | null {
+  const name = newName();
+  const give = (path: string) => uid !== null && chownSync(path, uid, uid);
+  const open = (folder: string) => {
+    give(folder);
+    give(join(folder, "cgroup.procs"));
+    return folder;
+  };
+  // In version 2, a group that contains others has no processes of its own.
+  const v2 = parents("cgroup2", "").map((parent) => () => {
+    passOn(parent);
+    const folder = open(make(join(parent, name), {}));
+    passOn(folder);
+    return [folder, open(make(join(folder, leaf), {}))];
+  });
+  const v1 = () => {
+    const places = ["memory", "pids"].map((controller) => parents("cgroup", controller)[0]);
+    return places.some((place) => place === undefined)
+      ? []
+      : [...new Set(places)].map((place) => open(make(join(place as string, name), {})));
+  };
+  const folders = firstOf([...v2, v1]);
+  if (!folders) return null;
+  const isLeaf = (folder: string) => folder.endsWith(`/${leaf}`);
+  return {
+    entrances: (folders.some(isLeaf) ? folders.filter(isLeaf) : folders).map((folder) => join(folder, "cgroup.procs")),
+    folders: folders.filter((folder) => !isLeaf(folder)),
+    remove: () =>
+      removeAll(folders.filter((folder) => !isLeaf(folder)).flatMap((folder) => [...childrenOf(folder), folder])),
+  };
+}
+
+const leaf = "agent";
+
+const newName = () => `evald-${process.pid}-${crypto.randomUUID().slice(0, 8)}-${pidNamespace()}`;
+
+/** Lets the groups in a folder limit memory and processes. */
+function passOn(folder: string): void {
+  const path = join(folder, "cgroup.subtree_control");
+  if (!/\bmemory\b.*\bpids\b/.test(read(path))) writeFileSync(path, "+memory +pids", { flag: "r+" });
+}
+
+/** The folders that the first attempt makes which doesn't fail; null if all fail. */
+function firstOf(attempts: (() => string[])[]): string[] | null {
+  for (const attempt of attempts) {
     try {
       const folders = attempt();
-      if (folders.length > 0) return toCgroup([...new Set(folders)], limits);
+      if (folders.length > 0) return folders;
     } catch {
       // Not writable: try the next kind.
     }
@@ -102,12 +164,35 @@ function sweep(folder: string): void {
     try {
       if (namespace === pidNamespace()) {
         if (existsSync(`/proc/${pid}`)) continue;
-        killIn(path);
+        for (const each of [path, ...childrenOf(path)]) killIn(each);
+        for (const child of childrenOf(path)) rmdirSync(child);
       } else if (performance.timeOrigin + performance.now() - statSync(path).mtimeMs < youngMs) continue;
       // Fails if a process is in it.
       rmdirSync(path);
     } catch {
       // A process is still exiting, or the group belongs to another user.
+    }
+  }
+}
+
+/** The groups in a group. */
+const childrenOf = (folder: string): string[] =>
+  existsSync(folder)
+    ? readdirSync(folder, { withFileTypes: true }).flatMap((each) =>
+        each.isDirectory() ? join(folder, each.name) : [],
+      )
+    : [];
+
+/** Removes groups and kills what is left in them. */
+async function removeAll(folders: string[]): Promise<void> {
+  for (let left = 40; left > 0; left--) {
+    try {
+      // If bubblewrap was killed while it started, the process that it had just started may have survived.
+      for (const folder of folders) killIn(folder);
+      for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
+      return;
+    } catch {
+      await Bun.sleep(25);
     }
   }
 }
@@ -151,17 +236,6 @@ function toCgroup(folders: string[], { memoryBytes, processes }: SandboxLimits):
       return count(/^max (\d+)/m, "pids.events") ? { limit: "processes", value: processes, unit: "processes" } : null;
     },
     kill: () => folders.forEach(killIn),
-    async remove() {
-      for (let left = 40; left > 0; left--) {
-        try {
-          // If bubblewrap was killed while it started, the process that it had just started may have survived.
-          for (const folder of folders) killIn(folder);
-          for (const folder of folders.filter((path) => existsSync(path))) rmdirSync(folder);
-          return;
-        } catch {
-          await Bun.sleep(25);
-        }
-      }
-    },
+    remove: () => removeAll(folders),
   };
 }

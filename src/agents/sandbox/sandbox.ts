@@ -1,9 +1,10 @@
-import { chownSync, closeSync, readdirSync, realpathSync, writeSync } from "node:fs";
+import { chownSync, closeSync, realpathSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { Workspace } from "../agent.ts";
 import { type LimitHit, roomOf, type SandboxLimits, watch } from "./bounds.ts";
 import { type BridgePort, type BridgeRoute, bridgePorts, bridgeVariable } from "./bridge.ts";
+import { asNobody, type Bind, fileSystem, nobody } from "./bubblewrap.ts";
 import { createCgroup } from "./control-group.ts";
 import { ownExecutable } from "./own-executable.ts";
 import { killTree, signalBelow } from "./process-tree.ts";
@@ -16,7 +17,6 @@ export type Sandbox = { level: "bubblewrap" | "none"; detail: string };
 
 /** How to run this executable inside a sandbox: the files to mount and the command. */
 type Program = { binds: Bind[]; argv: string[] };
-export type Bind = { from: string; to: string; writable?: boolean };
 
 /** The network access of a sandbox: a proxy, and what programs need in order to use it. */
 export type SandboxProxy = {
@@ -76,14 +76,6 @@ const defaultLimits: SandboxLimits = {
   workspaceBytes: 1024 ** 3,
 };
 
-/** The user nobody. On every Linux it has no privileges without its own user namespace. */
-export const nobody = 65534;
-const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
-// Never all of /etc/ssl, because /etc/ssl/private contains keys.
-const etcShown =
-  "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
-    " ",
-  );
 /** Detects it by running bubblewrap. */
 export async function detectSandbox(): Promise<Sandbox> {
   const bwrap = Bun.which("bwrap");
@@ -198,43 +190,6 @@ export function runSandboxed(run: SandboxRun): Sandboxed {
     ended,
     boundBy: cgroup ? "a control group" : "rlimits",
   };
-}
-
-/** Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. */
-export function fileSystem(binds: Bind[], { memoryBytes }: Pick<SandboxLimits, "memoryBytes">): string[] {
-  const inMemory = (path: string) => [
-    "--size",
-    String(Math.floor(memoryBytes / 4)),
-    "--perms",
-    "1777",
-    "--tmpfs",
-    path,
-  ];
-  return [
-    ..."--unshare-all --unshare-user --disable-userns --die-with-parent --new-session --cap-drop ALL".split(" "),
-    ..."--uid 1000 --gid 1000 --hostname sandbox --clearenv --proc /proc --dev /dev".split(" "),
-    ...[...inMemory("/dev/shm"), "--remount-ro", "/dev"],
-    ...systemFolders.flatMap((path) => ["--ro-bind-try", path, path]),
-    ...etcShown.concat(readdirSync("/etc").filter((name) => name.startsWith("java-"))).flatMap((name) => {
-      return ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`];
-    }),
-    ...[...inMemory("/tmp"), ...inMemory("/home"), "--dir", "/home/agent"],
-    ...(binds.some(({ to }) => to === "/workspace") ? [] : inMemory("/workspace")),
-    ...binds.flatMap(({ from, to, writable }) => [writable ? "--bind" : "--ro-bind", from, to]),
-  ];
-}
-
-/**
- * Root in a user namespace created by root can still write to much of /proc/sys, so sandboxes of root run as nobody. In
- * a separate mount namespace, root first makes the sandbox's files accessible to nobody, because their parent folders
- * may be closed to other users.
- */
-export function asNobody(bwrap: string, binds: Bind[]): string[] {
-  return [
-    ...[bwrap, ..."--unshare-pid --die-with-parent --cap-add ALL --dev-bind / / --tmpfs /run".split(" ")],
-    ...binds.flatMap(({ from }, i) => ["--bind", from, `/run/${i}`]),
-    ...["--", "setpriv", "--reuid", `${nobody}`, "--regid", `${nobody}`, "--clear-groups", "--"],
-  ];
 }
 
 /** A mounted workspace needs no limit for single files. */

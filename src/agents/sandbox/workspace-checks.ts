@@ -1,7 +1,7 @@
 import { mkdtempSync } from "node:fs";
 import { rm } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import type { Workspace } from "../agent.ts";
+import { join } from "node:path";
+import type { SandboxMeans, Workspace } from "../agent.ts";
 import type { Task } from "../task.ts";
 import { type CommandEnd, runCommand, stopReason } from "./command.ts";
 import { copyWorkspace } from "./copy.ts";
@@ -31,14 +31,14 @@ export type WorkspaceChecker = {
  * nothing they write reaches the agent. Make the copy before the agent starts: it must not follow what an agent left there.
  */
 export async function openWorkspaceChecker(
-  ownWorkspace: Workspace,
+  place: Pick<SandboxMeans, "workspace" | "folder">,
   /** The network access of a command by the ID of its check. */
   proxyOf: (id: string) => Promise<SandboxProxy>,
   { limits, workspace: setup }: Task,
   { isolated, signal }: { isolated: boolean; signal: AbortSignal },
 ): Promise<WorkspaceChecker> {
-  const copy = isolated ? await copyOf(ownWorkspace, limits.workspaceBytes) : null;
-  const workspace = copy ?? ownWorkspace;
+  const copy = isolated ? await copyOf(place, limits.workspaceBytes) : null;
+  const workspace = copy ?? place.workspace;
   const env = setup?.env ?? {};
   return {
     async checkCommand({ command, exitCode = 0, contains }, id) {
@@ -92,8 +92,11 @@ function commandProblem(end: CommandEnd, output: string, exitCode: number, conta
   return null;
 }
 
-async function copyOf(workspace: Workspace, bytes: number): Promise<Workspace & AsyncDisposable> {
-  const folder = mkdtempSync(join(dirname(workspace.path), "check-"));
+async function copyOf(
+  { workspace, folder: parent }: Pick<SandboxMeans, "workspace" | "folder">,
+  bytes: number,
+): Promise<Workspace & AsyncDisposable> {
+  const folder = mkdtempSync(join(parent, "check-"));
   const { path, holder, [Symbol.asyncDispose]: close } = await openWorkspace(folder, bytes);
   const copy = { path, holder };
   await copyWorkspace(workspace, pathOf(copy));

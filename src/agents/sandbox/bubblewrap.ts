@@ -1,0 +1,62 @@
+import { readdirSync } from "node:fs";
+import type { SandboxLimits } from "./bounds.ts";
+
+/** A file or folder to show at a path, read-only unless `writable`. */
+export type Bind = { from: string; to: string; writable?: boolean };
+
+/** The user nobody. On every Linux it has no privileges without its own user namespace. */
+export const nobody = 65534;
+const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+// Never all of /etc/ssl, because /etc/ssl/private contains keys.
+const etcShown =
+  "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
+    " ",
+  );
+
+/** Namespaces of a sandbox, without a network or anything of the machine's environment. */
+const closed = "--unshare-all --unshare-user --disable-userns --clearenv";
+
+/**
+ * Everything that the command sees. Every in-memory file system has a maximum size; nothing else is writable. Its namespaces are `closed`,
+ * unless it starts further sandboxes.
+ */
+export function fileSystem(
+  binds: Bind[],
+  { memoryBytes }: Pick<SandboxLimits, "memoryBytes">,
+  namespaces = closed,
+): string[] {
+  const inMemory = (path: string) => [
+    "--size",
+    String(Math.floor(memoryBytes / 4)),
+    "--perms",
+    "1777",
+    "--tmpfs",
+    path,
+  ];
+  return [
+    ...namespaces.split(" "),
+    ..."--die-with-parent --new-session --cap-drop ALL".split(" "),
+    ..."--uid 1000 --gid 1000 --hostname sandbox --proc /proc --dev /dev".split(" "),
+    ...[...inMemory("/dev/shm"), "--remount-ro", "/dev"],
+    ...systemFolders.flatMap((path) => ["--ro-bind-try", path, path]),
+    ...etcShown.concat(readdirSync("/etc").filter((name) => name.startsWith("java-"))).flatMap((name) => {
+      return ["--ro-bind-try", `/etc/${name}`, `/etc/${name}`];
+    }),
+    ...[...inMemory("/tmp"), ...inMemory("/home"), "--dir", "/home/agent"],
+    ...(binds.some(({ to }) => to === "/workspace") ? [] : inMemory("/workspace")),
+    ...binds.flatMap(({ from, to, writable }) => [writable ? "--bind" : "--ro-bind", from, to]),
+  ];
+}
+
+/**
+ * Root in a user namespace created by root can still write to much of /proc/sys, so sandboxes of root run as nobody. In
+ * a separate mount namespace, root first makes the sandbox's files accessible to nobody, because their parent folders
+ * may be closed to other users.
+ */
+export function asNobody(bwrap: string, binds: Bind[]): string[] {
+  return [
+    ...[bwrap, ..."--unshare-pid --die-with-parent --cap-add ALL --dev-bind / / --tmpfs /run".split(" ")],
+    ...binds.flatMap(({ from }, i) => ["--bind", from, `/run/${i}`]),
+    ...["--", "setpriv", "--reuid", `${nobody}`, "--regid", `${nobody}`, "--clear-groups", "--"],
+  ];
+}
