@@ -248,6 +248,8 @@ test("a form without JavaScript sets several agents, and the pages show each", a
     ["red", "40.0"],
     ["blue", "80.0"],
   ]);
+  const list = (await person.get(`/runs?promptId=${id}`)).body;
+  expect(["red test", "blue test"].map((label) => list.split(`>${label}<`).length - 1)).toEqual([2, 2]);
   const { runs } = service.evals.listEvalRequests(a.org, { promptId: id }, { limit: 1, offset: 0 })
     .items[0] as EvalRequest;
   const slugs = runs.slice(0, 2).map(({ report }) => report?.slug);

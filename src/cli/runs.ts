@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { scoreSummary } from "../reports/labels.ts";
+import { agentLabel, scoreSummary } from "../reports/labels.ts";
 import type { Run } from "../runs/schema.ts";
 import { findPromptId } from "./api.ts";
 import { addPlace, type Place, type UseApi } from "./connection.ts";
@@ -25,16 +25,20 @@ export function addRuns(program: Command, useApi: UseApi): void {
           print(
             json
               ? JSON.stringify(found.items)
-              : table([["RUN", "STATUS", "RESULT", "REPORT", "PROMPT", "REQUESTED"], ...found.items.map(toRow)]),
+              : table([
+                  ["RUN", "STATUS", "RESULT", "REPORT", "AGENT", "PROMPT", "REQUESTED"],
+                  ...found.items.map(toRow),
+                ]),
           );
           sayRest(found);
         }),
     );
 }
 
-function toRow({ runId, status, report, failureReason, prompt, createdAt }: Run): string[] {
+function toRow({ runId, status, report, failureReason, agent, prompt, createdAt }: Run): string[] {
   const result = report === null ? (failureReason ?? "") : (scoreSummary(report) ?? report.nullNotice ?? "");
-  return [runId, status, cut(result), report?.slug ?? "", cut(prompt.title ?? prompt.text), createdAt];
+  const what = [agentLabel(agent), cut(prompt.title ?? prompt.text)];
+  return [runId, status, cut(result), report?.slug ?? "", ...what, createdAt];
 }
 
 const maxCell = 60;

@@ -19,6 +19,8 @@ export type RunLine = StoredFailure & {
   title: string;
   promptId: string;
   agent: string;
+  /** null: it has not started. */
+  agentVersion: string | null;
   model: string | null;
   trigger: Trigger;
   evalRequestId: string;
@@ -57,6 +59,7 @@ export function createRunLines({ db, now }: Pick<Deps, "db" | "now">) {
     title,
     promptId: runs.promptId,
     agent: runs.agent,
+    agentVersion: runs.agentVersion,
     model: runs.model,
     trigger: evalRequests.trigger,
     evalRequestId: runs.evalRequestId,

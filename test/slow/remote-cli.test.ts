@@ -56,7 +56,9 @@ test("a prompt is created, run, waited for, reported, edited and gated from the 
   expect([waited.code, made.status, made.prompt.id, made.report.scope]).toEqual([0, "completed", id, "docs_only"]);
   const listed = JSON.parse((await run("runs", "--prompt", "Upload", "--json")).out);
   expect(listed.map(({ runId }: { runId: string }) => runId)).toEqual([made.runId, started.out]);
-  expect((await run("runs", "--limit", "1")).said).toBe("Showing 1 of 2. Show more with --limit.\n");
+  const table = await run("runs", "--limit", "1");
+  expect(table.said).toBe("Showing 1 of 2. Show more with --limit.\n");
+  expect(table.out).toContain(`  explorer ${made.agent.version}  Upload  `);
 
   expect(JSON.parse((await run("report", made.report.slug, "--json")).out).slug).toBe(made.report.slug);
   expect((await run("report", made.report.slug)).out).toStartWith("# ");

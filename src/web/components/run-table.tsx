@@ -136,7 +136,7 @@ const RunRow = ({ run, base, now, hasPrompt, isSelectable }: RowProps) => (
     <td>
       <Result run={run} base={base} />
     </td>
-    <td class="soft">{[run.agent, run.model].filter(Boolean).join(" ")}</td>
+    <td class="soft">{[run.agent, run.agentVersion, run.model].filter(Boolean).join(" ")}</td>
     <td class="soft">{triggerLabels[run.trigger]}</td>
     <td class="number soft">{runDuration(run, now)}</td>
     <td class="number soft">
