@@ -52,6 +52,23 @@ test("an invited person signs in, is asked to join, and can sign in again", asyn
   expect(app.db.$client.query("select count(*) as n from people").get()).toEqual({ n: 2 });
 });
 
+test("an invited person who signs in without the link finds the invitation, if their email address is proven", async () => {
+  const app = appWith();
+  const owner = await signedIn(app);
+  await owner.post("/settings/members/invite", { email: "bea@example.com", role: "viewer" });
+  const link = app.service.people.listInvitations(app.a.org)[0]?.path ?? "";
+  provider.signsInAs({ sub: "1", email: "bea@example.com", email_verified: true, name: "Bea" });
+  const bea = browse(app);
+  await comeBy(bea);
+  // A page of a visitor would ask to sign in again.
+  expect((await bea.get("/")).location).toBe("/account");
+  expect((await bea.get("/account")).body).toContain(`href="${link}"`);
+  app.db.$client.run("update people set email_verified = 0 where email = 'bea@example.com'");
+  expect((await bea.get("/account")).body).not.toContain("/invite/");
+  expect((await bea.post(link)).location).toBe("/");
+  expect((await bea.get("/")).status).toBe(200);
+});
+
 test("a person with an account for that email address gets it, and nobody else signs in", async () => {
   const app = appWith();
   const bea = await signedIn(app, { email: "bea@example.com" });

@@ -17,6 +17,8 @@ export type Invitation = {
   isExpired: boolean;
   path: string;
 };
+/** An invitation for the person that it is shown to. */
+export type OwnInvitation = Pick<Invitation, "role" | "path"> & { orgName: string };
 /** The details of an invitation. `isKnown`: the email address belongs to an existing account. */
 export type Invited = {
   id: string;
@@ -82,6 +84,20 @@ export function createInvitations({ db, now }: Deps, { engine, links, inTurn, en
           isExpired: expiresAt.getTime() <= now(),
           path: toPath(id),
         })),
+
+    /** Valid invitations for the email address of a person; none if the address isn't proven. */
+    listOwnInvitations: (personId: string): OwnInvitation[] =>
+      db
+        .select({ id: invitations.id, role: invitations.role, orgName: orgs.name })
+        .from(invitations)
+        .innerJoin(orgs, eq(orgs.id, invitations.orgId))
+        .innerJoin(people, and(eq(people.email, invitations.email), eq(people.emailVerified, true)))
+        .where(
+          and(eq(people.id, personId), eq(invitations.status, "pending"), gt(invitations.expiresAt, new Date(now()))),
+        )
+        .orderBy(desc(invitations.id))
+        .all()
+        .map(({ id, role, orgName }) => ({ orgName, role, path: toPath(id) })),
 
     /**
      * Invites an email address and revokes its earlier invitation. `mailedPath` is the path of the link to email. Opening it proves who

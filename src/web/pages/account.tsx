@@ -1,4 +1,5 @@
 import type { SignIn } from "../../auth/account.ts";
+import type { OwnInvitation } from "../../auth/invitations.ts";
 import type { Membership, Person } from "../../auth/person.ts";
 import { capitalize } from "../../reports/labels.ts";
 import { Wide } from "../components/figures.tsx";
@@ -15,6 +16,7 @@ type Props = {
   hasPassword: boolean;
   signIns: SignIn[];
   memberships: Membership[];
+  invitations: OwnInvitation[];
   mayCreateOrgs: boolean;
   done?: string;
   wrong?: string;
@@ -22,12 +24,17 @@ type Props = {
 
 /** Account page: name, password, active sessions and organizations. */
 export function AccountPage(props: Props) {
-  const { site, viewer, person, hasPassword, signIns, memberships, mayCreateOrgs, done, wrong } = props;
+  const { site, viewer, person, hasPassword, signIns, memberships, invitations, mayCreateOrgs, done, wrong } = props;
   const to = (path: string) => `${site.base}/account/${path}`;
   return (
     <Layout site={site} viewer={viewer ?? undefined} path="/account" title="Account">
       <div class="toolbar">
         <h1>Account</h1>
+        {!viewer && (
+          <form class="end" method="post" action={`${site.base}/sign-out`}>
+            <button type="submit">Sign out</button>
+          </form>
+        )}
       </div>
       {done && (
         <p class="notice good" role="status">
@@ -39,6 +46,10 @@ export function AccountPage(props: Props) {
           {wrong}
         </p>
       )}
+      {memberships.length === 0 && invitations.length === 0 && (
+        <p class="notice">You’re not a member of any organization yet. Ask an owner to invite {person.email}.</p>
+      )}
+      {invitations.length > 0 && <Invitations {...{ site, invitations }} />}
       <div class="narrow">
         <form method="post" action={to("name")}>
           <Field name="name" label="Name" autocomplete="name" value={person.name} />
@@ -61,33 +72,52 @@ export function AccountPage(props: Props) {
         )}
       </div>
       <SignIns {...{ to, signIns }} />
-      <section>
-        <h2>Organizations</h2>
-        {memberships.length === 0 && <p>You’re not a member of any organization yet. Ask an owner to invite you.</p>}
-        <ul class="rows">
-          {memberships.map(({ org, orgName, role }) => (
-            <li key={org}>
-              <span>
-                <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
-              </span>
-              <form method="post" action={to("leave")}>
-                <button type="submit" name="org" value={org} aria-label={`Leave ${orgName}`}>
-                  Leave
-                </button>
-              </form>
-            </li>
-          ))}
-        </ul>
-        {mayCreateOrgs && (
-          <form class="narrow" method="post" action={to("create-organization")}>
-            <Field name="orgName" label="Organization name" autocomplete="off" />
-            <button type="submit">Create organization</button>
-          </form>
-        )}
-      </section>
+      {(memberships.length > 0 || mayCreateOrgs) && (
+        <section>
+          <h2>Organizations</h2>
+          <ul class="rows">
+            {memberships.map(({ org, orgName, role }) => (
+              <li key={org}>
+                <span>
+                  <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
+                </span>
+                <form method="post" action={to("leave")}>
+                  <button type="submit" name="org" value={org} aria-label={`Leave ${orgName}`}>
+                    Leave
+                  </button>
+                </form>
+              </li>
+            ))}
+          </ul>
+          {mayCreateOrgs && (
+            <form class="narrow" method="post" action={to("create-organization")}>
+              <Field name="orgName" label="Organization name" autocomplete="off" />
+              <button type="submit">Create organization</button>
+            </form>
+          )}
+        </section>
+      )}
     </Layout>
   );
 }
+
+const Invitations = ({ site: { base }, invitations }: Pick<Props, "site" | "invitations">) => (
+  <section>
+    <h2>Invitations</h2>
+    <ul class="rows">
+      {invitations.map(({ orgName, role, path }) => (
+        <li key={path}>
+          <span>
+            <strong>{orgName}</strong> <span class="aside">{capitalize(role)}</span>
+          </span>
+          <a class="button main" href={base + path}>
+            View invitation
+          </a>
+        </li>
+      ))}
+    </ul>
+  </section>
+);
 
 const SignIns = ({ to, signIns }: { to: (path: string) => string; signIns: SignIn[] }) => (
   <section>

@@ -79,11 +79,14 @@ type Props = {
 export const SignInPage = ({ site, next, email, wrong, ssoName, sendsMail }: Props) => (
   <AuthPage site={site} path="/sign-in" title="Sign in" wrong={wrong}>
     {ssoName !== null && (
-      <p>
-        <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(next)}`}>
-          Continue with {ssoName}
-        </a>
-      </p>
+      <>
+        <p class="single-sign-on">
+          <a class="button" href={`${site.base}/sign-in/oidc?next=${encodeURIComponent(next)}`}>
+            Continue with {ssoName}
+          </a>
+        </p>
+        <p class="or">or</p>
+      </>
     )}
     <form method="post" action={`${site.base}/sign-in`}>
       <input type="hidden" name="next" value={next} />

@@ -26,6 +26,7 @@ export const accountPages = ({ people, orgs, deps }: Service, pages: PageRequest
     hasPassword: people.hasPassword(signedIn),
     signIns: people.listSignIns(signedIn),
     memberships: people.membershipsOf(signedIn.person.id),
+    invitations: people.listOwnInvitations(signedIn.person.id),
     mayCreateOrgs: deps.config.people.canCreateOrgs,
   });
   const redirectAfter = (done: string) => pages.seeOther(`/account?done=${done}`);

@@ -72,10 +72,12 @@ export const homePages = (service: Service, pages: PageRequests) => {
     .get(
       "/",
       ({ request }) =>
-        pages.showPublic(request, ({ viewer }, site) =>
-          privateAnswer("html", toPage(viewer ? dashboard(request, viewer, site) : <HomePage site={site} />)),
+        pages.showPublic(request, ({ viewer, signedIn }, site) =>
+          signedIn && !viewer
+            ? pages.seeOther("/account")
+            : privateAnswer("html", toPage(viewer ? dashboard(request, viewer, site) : <HomePage site={site} />)),
         ),
-      page("home", "Dashboard when signed in, landing page otherwise"),
+      page("home", "Dashboard for members, account page for people without an organization, else the landing page"),
     )
     .post(
       "/first-steps/hide",
