@@ -83,12 +83,13 @@ export function createApp(service: Service, surface?: Surface) {
   const isCompatible = (request: Request) => pending.get(request)?.caller?.isCompatible ?? false;
   const nameOf = (request: Request) => `the API key ${JSON.stringify(pending.get(request)?.caller?.name ?? "")}`;
 
-  /** Counts a response, and logs it: successful reads at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
+  /** Counts a response, and logs it: reads that succeed or find nothing at debug, everything else at info; MCP tools log their changes themselves. Not in onAfterResponse, which alone costs a fifth of a read. */
   function noteResponse(request: Request, path: string, route: string, status: unknown): void {
     const seen = pending.get(request);
     const ms = seen ? performance.now() - seen.at : 0;
     service.telemetry.metrics?.countResponse(request.method, route.slice(basePath.length), Number(status), ms);
-    const level = (isRead(request) || isMcp(path)) && Number(status) < 400 ? "debug" : "info";
+    const isPlain = Number(status) < 400 || Number(status) === 404;
+    const level = (isRead(request) || isMcp(path)) && isPlain ? "debug" : "info";
     if (!deps.log.isLevelEnabled(level)) return;
     deps.log[level](
       {

@@ -208,6 +208,28 @@ describe("lost points have an owner", () => {
   });
 });
 
+test("an agent that gives up because the docs name a missing URL blames the docs, but not for a missing resource", () => {
+  const session = (sample: string, path: string, method: string) =>
+    gradeSession(
+      productSession(
+        [home, reads("/jobs", `Jobs\n\n${sample}`), sends(method, api + path, 404, ""), finishes("goal_not_met")],
+        { outcome: "goal_not_met" },
+      ),
+    );
+  const { lost, recommendations, outcome } = session(`curl -d name=nightly ${api}/v1/job`, "/v1/job", "POST");
+  expect(outcome).toBe("goal_not_met");
+  expect(recommendations).toMatchObject([
+    { evidence: { url: `${docs}/jobs`, line: 3, found: "/v1/job", expected: null } },
+  ]);
+  expect(lost).toMatchObject({ agent: 0 });
+  expect(lost!.fixes).toBeGreaterThan(0);
+  for (const other of [
+    session(`curl ${api}/v1/jobs/sample-id`, "/v1/jobs/sample-id", "GET"),
+    session(`curl -d name=nightly ${api}/v1/jobs`, "/v1/job", "POST"),
+  ])
+    expect(other.recommendations).toEqual([]);
+});
+
 describe("success checks", () => {
   const check = (status: Check["status"], invariant?: true): Check => ({
     ...{ id: "declared", group: "declared", status, share: status === "pass" ? 1 : 0, weight: 10 },

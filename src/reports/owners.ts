@@ -37,5 +37,5 @@ export const ownerLabels: Record<Exclude<Owner["kind"], "fix">, string> = {
   dismissed: "Not a problem",
   agent: "Agent",
   network: "Network",
-  unmeasured: "Not measured",
+  unmeasured: "Unexplained",
 };

@@ -119,7 +119,15 @@ function alternativesOf(name: string, stem: string): Map<string, string> {
  * only if they are the languages C and R.
  */
 export function toTerms(goal: string): Term[] {
-  const text = goal.replace(/https?:\/\/\S+/gi, " ");
+  const plain = goal.replace(/https?:\/\/\S+/gi, " ");
+  const terms = termsOf(plain.replace(asProof, " "));
+  return terms.length > 0 ? terms : termsOf(plain);
+}
+
+/** How a result is proven, which docs don't say: "its ID was printed". */
+const asProof = /\b(is|are|was|were|been) (then |also )?(printed|displayed|shown)\b/gi;
+
+function termsOf(text: string): Term[] {
   const terms = new Map<string, Term>();
   const letters = new Set(text.match(/(?<=\S\s)[CR]\b(?![-'’])/g)?.map((letter) => letter.toLowerCase()));
   for (const part of splitPhrases(text)) {

@@ -265,9 +265,9 @@ export const bestOfPages = (ranked: Match[]): Match[] => [
     .map(([best]) => best!),
 ];
 
-/** Score of a section: its terms, its headings and, with a small weight, bm25. */
-export const meritOf = ({ share, headingShare, fit, section }: Match): number =>
-  share + headingShare + 0.25 * fit + (section.hasSample ? 0.1 : 0);
+/** Score of a section: its terms, its headings, the last of them once more and, with a small weight, bm25. */
+export const meritOf = ({ share, headingShare, nameShare, fit, section }: Match): number =>
+  share + headingShare + 0.25 * nameShare + 0.25 * fit + (section.hasSample ? 0.1 : 0);
 
 /**
  * The terms of each passage of a text, including those in its headings, without passages whose terms are a subset of

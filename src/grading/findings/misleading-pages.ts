@@ -39,11 +39,25 @@ function namesOf(call: Recovery["call"], facts: Facts): string[] {
   return [...new Set([...paths, ...lines.filter((each) => each.includes(" "))])];
 }
 
-/** The page that contains what failed but not what worked instead, so it misleads its readers. */
-function wrongPage({ failure, call, fix }: Recovery, facts: Facts): WrongPage | null {
+const gone = [404, 405, 410];
+
+/** The URL of a failed POST that doesn't exist. Other methods may have named a resource that is only an example. */
+function missingUrl({ failure }: Recovery, { taskRequests }: Facts): string | null {
+  const http = taskRequests.find(({ seq }) => failure.seqs.includes(seq));
+  return http?.method.toUpperCase() === "POST" && gone.includes(http.status ?? 0) ? http.url : null;
+}
+
+/**
+ * The page that contains what failed but not what worked instead, so it misleads its readers. If nothing worked, it must
+ * contain the whole URL.
+ */
+function wrongPage(recovery: Recovery, facts: Facts): WrongPage | null {
+  const { failure, call, fix } = recovery;
   const right = namesOf(fix, facts);
-  const wrong = namesOf(call, facts).filter((name) => !right.includes(name));
-  if (wrong.length === 0 || right.length === 0) return null;
+  const missing = fix === null ? missingUrl(recovery, facts) : null;
+  const wrong = fix === null ? [] : namesOf(call, facts).filter((name) => !right.includes(name));
+  if (missing !== null) wrong.push(missing);
+  if (wrong.length === 0 || (fix !== null && right.length === 0)) return null;
   for (const { seq, tool, output } of facts.results) {
     if (tool !== "fetch_page" || seq > failure.seqs[0]! || typeof output?.text !== "string") continue;
     const lines = output.text.split("\n");
@@ -53,7 +67,8 @@ function wrongPage({ failure, call, fix }: Recovery, facts: Facts): WrongPage | 
     const url = typeof output.url === "string" ? output.url : null;
     const expected =
       right.find((name) => !wrong.includes(name) && name.startsWith("/") === found.startsWith("/")) ?? null;
-    return { seq, url, line: at + 1, found, expected, text: lineOrNull(lines[at]), steps: [] };
+    const name = found === missing ? shortAddress(found) : found;
+    return { seq, url, line: at + 1, found: name, expected, text: lineOrNull(lines[at]), steps: [] };
   }
   return null;
 }
@@ -74,6 +89,7 @@ function stepOf(role: EvidenceStep["role"], call: Recovery["call"], otherwise: n
 function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Recovery[], facts: Facts): Draft {
   const { failure, fate, call, fix } = recovery;
   const { url, found, expected } = page;
+  const kind = found.includes(" ") ? "command" : "path";
   const failures = [failure, ...guesses.map((each) => each.failure)];
   const steps: EvidenceStep[] = [
     { role: "read", event: seq, what: url === null ? "" : pageName(facts, url), status: null },
@@ -88,14 +104,17 @@ function wrongDraft(recovery: Recovery, { seq, ...page }: WrongPage, guesses: Re
     category: "misleading_docs",
     owner: "fixes",
     subject: `wrong ${url} ${found}`,
-    title: `Wrong ${found.includes(" ") ? "command" : "path"} in the docs: ${found}`,
+    title: `Wrong ${kind} in the docs: ${found}`,
     description: `${sentence(failure.message)}${expected === null ? "" : ` What worked: ${expected}.`}${tried}`,
     url,
     cause: { ...noCause, failures: failures.map(({ seqs }) => seqs[0]!) },
     events: inOrder([seq, ...failures.flatMap(({ seqs }) => seqs)]),
     evidence: { ...page, steps },
     grounds: [url === null ? "run" : askedFor(url)],
-    remedy: [`wrong ${url} ${found}`, expected === null ? `Correct ${found}` : `Replace ${found} with ${expected}`],
+    remedy: [
+      `wrong ${url} ${found}`,
+      expected === null ? `Correct the ${kind} ${found}` : `Replace ${found} with ${expected}`,
+    ],
     fix: expected === null ? null : `Replace ${found} with ${expected}.`,
   };
 }
