@@ -74,16 +74,16 @@ describe("a gate", () => {
   });
 
   test.each<[string, number, number, object, string, string]>([
-    ["nothing changed", 80, 80, {}, "passed", "no_change: 0.0 points"],
+    ["nothing changed", 80, 80, {}, "passed", "no change: 0.0 points"],
     ["it is better", 70, 80, {}, "passed", "improved: +10.0 points"],
-    ["it is a little worse", 80, 77, {}, "passed", "soft_regression: -3.0 points"],
+    ["it is a little worse", 80, 77, {}, "passed", "soft regression: -3.0 points"],
     [
       "it is below the bar",
       70,
       70,
       { minScore: 75 },
       "failed",
-      "the mean score 70.8 is below the minimum of 75; no_change: ",
+      "the mean score 70.8 is below the minimum of 75; no change: ",
     ],
     [
       "it is at the bar",
@@ -91,9 +91,9 @@ describe("a gate", () => {
       70,
       { minScore: 70.8 },
       "passed",
-      "the mean score 70.8 meets the minimum of 70.8; no_change: ",
+      "the mean score 70.8 meets the minimum of 70.8; no change: ",
     ],
-    ["three runs can tell nothing", 80, 60, { runs: 3 }, "error", "insufficient_data: 3 against 3 runs"],
+    ["three runs can tell nothing", 80, 60, { runs: 3 }, "error", "insufficient data: 3 against 3 runs"],
     [
       "a bar decides where runs cannot",
       80,

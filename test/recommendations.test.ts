@@ -71,7 +71,7 @@ test("a fix marked as done is verified by new runs", async () => {
     doneBy: 'the API key "test"',
     note: "The link points to /setup now.",
     status: "running",
-    reason: "2 of 2 runs have not ended",
+    reason: "2 of 2 runs still in progress",
     before: { runs: 2, met: 2 },
     after: { runs: 2, met: 0, score: null },
     delta: null,
@@ -149,7 +149,7 @@ test("a few runs of a model that miss it decide nothing if it may be chance, nor
   expect(last()?.reason).toStartWith("none of 3 runs reached its page");
   end(none, "openai/gpt-5");
   expect(last()?.reason).toBe(
-    "not comparable: explorer, methodology 3f9c0a17 before, explorer openai/gpt-5, methodology 3f9c0a17 now",
+    "the conditions of the runs differ: explorer, methodology 3f9c0a17 before, explorer openai/gpt-5, methodology 3f9c0a17 now",
   );
   evaluation(app, id, [byModel, byModel, byModel]);
   await mark(1);

@@ -2,7 +2,7 @@ import { appendFileSync, writeFileSync } from "node:fs";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { badRequest } from "../errors.ts";
 import type { Gate, GateRequest } from "../gates/schema.ts";
-import { gateJunit, gateMarkdown } from "../gates/summary.ts";
+import { gateJunit, gateMarkdown, statusLabels } from "../gates/summary.ts";
 import type { Scope } from "../grading/grade.ts";
 import { scopes } from "../grading/kinds.ts";
 import { type Api, findPromptId } from "./api.ts";
@@ -82,7 +82,7 @@ async function gate(useApi: UseApi, options: GateOptions & { prompts: string[] }
     print(json ? JSON.stringify(decided, null, 2) : gateMarkdown(decided).trimEnd());
     if (markdown !== undefined) writeFileSync(markdown, gateMarkdown(decided));
     if (junit !== undefined) writeFileSync(junit, gateJunit(decided));
-    say(`Gate ${decided.status}: ${decided.reason}`);
+    say(`Gate ${statusLabels[decided.status]}: ${decided.reason}`);
     return decided.status === "running" ? exits.error : exits[decided.status];
   };
   return await useApi({ url, org }, work, { execute: { allowUrls: Object.values(urlMap) } });

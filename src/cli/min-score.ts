@@ -23,7 +23,7 @@ export function checkMinScore(report: Scored, { minScore, scope }: MinScore): nu
   if (minScore === undefined) return exits.passed;
   const { score: found, nullNotice } = report;
   if (found === null) {
-    sayError(`No score: ${nullNotice}`);
+    sayError(nullNotice ?? "No score.");
     return exits.error;
   }
   if (report.scope !== scope) {

@@ -26,7 +26,7 @@ export function judgeExact(
   return {
     verdict,
     evidence: {
-      reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points, by a deterministic agent; a change needs at least ${threshold} points`,
+      reason: `${value > 0 ? "+" : ""}${value.toFixed(1)} points (exact: the agent is deterministic); a change needs at least ${threshold} points`,
       method: `exact difference, without a test${isWhole ? "" : `, of ${kept.join(" and ")}`}`,
       delta: { value, low: value, high: value },
     },

@@ -4,6 +4,7 @@ import { prepared } from "../db/prepared.ts";
 import { evalRequests, exposures, fixes, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
 import { cameBy } from "../grading/exposure.ts";
+import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { mean, welch } from "../stats/estimates.ts";
 import { luckOf, maxLuck } from "../stats/lifecycle.ts";
@@ -64,7 +65,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
   /** The first rule that applies decides. */
   function verdictOf(row: Row, before: Ended[], after: Ended[]): Pick<Fix, "status" | "reason"> {
     const left = after.filter(({ run }) => run.completedAt === null).length;
-    if (left > 0) return { status: "running", reason: `${left} of ${after.length} runs have not ended` };
+    if (left > 0) return { status: "running", reason: `${left} of ${count(after.length, "run")} still in progress` };
     const made = after.filter(({ report }) => report !== null);
     const lost = after.map(({ run }) => toFailureReason(run)).find((reason) => reason !== null);
     if (made.length === 0) return { status: "undecided", reason: `no run succeeded${lost ? `: ${lost}` : ""}` };
@@ -74,7 +75,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     if (String(a) !== String(b))
       return {
         status: "undecided",
-        reason: `not comparable: ${a?.join(", ") || "nothing"} before, ${b?.join(", ")} now`,
+        reason: `the conditions of the runs differ: ${a?.join(", ") || "none"} before, ${b?.join(", ")} now`,
       };
     const met = made.filter((one) => hasMet(one, row.fingerprints));
     if (met.length > 0) return { status: "did_not_help", reason: `${met.length} of ${made.length} runs hit it again` };

@@ -157,7 +157,7 @@ export function createRecommendations(
           .find(({ status }) => status === "running");
         if (open)
           throw conflict(
-            `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} have not ended`,
+            `it was marked done at ${open.createdAt}, and the runs of ${open.after.evalRequestId} are still in progress`,
           );
         const { evalRequestId } = accept(t, org, prompt.id, {
           urlMap: input.urlMap ?? run.urlMap,

@@ -3,6 +3,7 @@ import type { Comparison } from "../comparisons/compare.ts";
 import { threshold } from "../comparisons/evidence.ts";
 import type { Scope } from "../grading/grade.ts";
 import { severities } from "../grading/kinds.ts";
+import { plain } from "../reports/labels.ts";
 import { type EvalResult, isBroken } from "../stats/repeats.ts";
 import type { Gate } from "./schema.ts";
 
@@ -38,7 +39,7 @@ export function decide(facts: Facts): Decision {
       : null;
   if (broken) return lost(`more than 20% of the runs of the ${broken} failed${because(broken)}`);
   const reason = comparison
-    ? `${comparison.verdict ?? "no verdict"}: ${comparison.evidence.reason}`
+    ? `${plain(comparison.verdict ?? "no_verdict")}: ${comparison.evidence.reason}`
     : "there is no base";
   if (comparison?.verdict === "regressed") return { status: "failed", reason };
   if (isBroken(facts.lost.head.n, facts.done))
@@ -55,7 +56,7 @@ export function decide(facts: Facts): Decision {
   if (minScore !== null && other !== undefined)
     return {
       status: "error",
-      reason: `the minimum score is for runs with ${scoped[scope]}, but those of the head have ${scoped[other]}; set scope to ${other} to accept them; ${reason}`,
+      reason: `the minimum score applies to ${scoped[scope]}, but the runs of the head have ${scoped[other]}; to accept those, set the scope to ${other}; ${reason}`,
     };
   if (minScore !== null && mean < minScore)
     return { status: "failed", reason: `the mean score ${mean} is below the minimum of ${minScore}; ${reason}` };
@@ -68,9 +69,9 @@ export function decide(facts: Facts): Decision {
 
 /** What a score of each scope tells. */
 const scoped: Record<Scope, string> = {
-  goal: "a tested goal",
-  conduct_only: "a score of their conduct alone",
-  docs_only: "a score of the docs alone",
+  goal: "scores with a tested goal",
+  conduct_only: "scores of the agent’s conduct only",
+  docs_only: "scores of the docs only",
 };
 
 const inconclusive: Comparison["verdict"][] = [null, "not_comparable", "insufficient_data"];

@@ -1,4 +1,5 @@
 import type { Comparison } from "../comparisons/compare.ts";
+import { count } from "../grading/text.ts";
 import { toXmlAttributes, toXmlText } from "../http/xml.ts";
 import { metricLabels } from "../reports/labels.ts";
 import { table, text } from "../reports/markdown-text.ts";
@@ -7,7 +8,8 @@ import type { Gate } from "./schema.ts";
 
 const titleOf = ({ prompts }: Gate): string => prompts.map(({ title, id }) => title ?? id).join(", ");
 
-const statusLabels: Record<Gate["status"], string> = {
+/** How a gate ended, for people. */
+export const statusLabels: Record<Gate["status"], string> = {
   running: "running",
   passed: "passed",
   failed: "failed",
@@ -59,7 +61,10 @@ const signed = (value: number) => (value > 0 ? `+${value}` : `${value}`);
 
 function sides({ evidence: { sides, delta, p, successP } }: Comparison): string {
   const changeOf: Record<string, string> = {
-    Score: delta === null ? "" : `${signed(delta.value)}${range(delta)}, p ${p}`,
+    Score:
+      delta === null
+        ? ""
+        : `${signed(delta.value)}${delta.low === delta.high ? "" : range(delta)}${p === null ? "" : `, p ${p}`}`,
     "Goal reached": successP === null ? "" : `p ${successP}`,
   };
   return table([
@@ -89,7 +94,8 @@ function friction({ evidence, friction: { new: added, gone, shared } }: Comparis
   if (evidence.sides.some(({ n }) => n === 0)) return null;
   const list = (heading: string, points: Comparison["friction"]["new"], side: "before" | "after") => {
     const lines = points.map(
-      ({ severity, title, [side]: seen }) => `- ${severity}: ${safe(title)} (in ${seen.runs} of ${seen.of} runs)`,
+      ({ severity, title, [side]: seen }) =>
+        `- ${severity}: ${safe(title)} (in ${seen.runs} of ${count(seen.of, "run")})`,
     );
     const rest = lines.length - maxListed;
     return lines.length === 0

@@ -1,4 +1,5 @@
 import { diffOf, fileOf } from "../../reports/diff.ts";
+import { capitalize } from "../../reports/labels.ts";
 import type { Recommendation, Report } from "../../reports/schema.ts";
 import { Proof, toEventHref } from "./figures.tsx";
 import { Outside } from "./layout.tsx";
@@ -90,7 +91,7 @@ function FixCard({ fix, report, names, path, session, verifications, mayDismiss 
       </p>
       {done && (
         <p class={`done done-${done.status}`}>
-          <span class="pill">{statusLabels[done.status]}</span> {done.reason}. Marked fixed by {done.doneBy}
+          <span class="pill">{statusLabels[done.status]}</span> {capitalize(done.reason)}. Marked fixed by {done.doneBy}
         </p>
       )}
       <div class="acts">

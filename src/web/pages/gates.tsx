@@ -129,7 +129,7 @@ function shortReason(gate: Gate): string {
 
 /** The reason without the sentence of the verdict, which has a place of its own. Empty: there is no other reason. */
 function causeOf({ reason, comparison }: Gate): string | null {
-  const verdict = comparison && `${comparison.verdict ?? "no verdict"}: ${comparison.evidence.reason}`;
+  const verdict = comparison && `${plain(comparison.verdict ?? "no verdict")}: ${comparison.evidence.reason}`;
   if (reason === null || verdict === null || !reason.endsWith(verdict)) return reason;
   return reason.slice(0, -verdict.length).replace(/; $/, "");
 }

@@ -104,42 +104,51 @@ export const reportPages = (
     );
   }
 
-  return new Elysia({ name: "report pages" })
-    .get("/reports", ({ request, query }) => pages.show(request, (viewer, here) => listPage(viewer, here, query)), {
-      transform: withoutBlanks,
-      query: listQuery,
-      ...page("reportsPage", "Reports page", { refuses: true, needsKey: true }),
-    })
-    .get(
-      "/reports/:slug",
-      ({ request, params }) =>
-        pages.show(request, (viewer, here) => {
-          const slug = params.slug.replace(/\.(md|json)$/, "");
-          const report = () => reports.getReport(viewer.org, slug);
-          if (params.slug.endsWith(".json"))
-            return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
-          return slug !== params.slug || prefersMarkdown(request)
-            ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
-            : reportPage(viewer, here, slug);
-        }),
-      {
-        params: Type.Object({
-          slug: Type.String({ description: "Slug of the report; append .md for Markdown or .json for JSON" }),
-        }),
-        ...page("reportPage", "Report page, as HTML, Markdown or JSON", {
-          types: ["text/html", "text/markdown", "application/json"],
-          ...shown,
-        }),
-      },
-    )
-    .post(
-      "/reports/:slug/shares",
-      ({ request, params }) =>
-        pages.submit(request, "share", (viewer, fields, here) => {
-          const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
-          const { url } = shares.createShare(viewer.org, params.slug, share);
-          return reportPage(viewer, here, params.slug, url);
-        }),
-      { params: slug, ...action("createShareForm", "Create a share link (form)") },
-    );
+  return (
+    new Elysia({ name: "report pages" })
+      .get("/reports", ({ request, query }) => pages.show(request, (viewer, here) => listPage(viewer, here, query)), {
+        transform: withoutBlanks,
+        query: listQuery,
+        ...page("reportsPage", "Reports page", { refuses: true, needsKey: true }),
+      })
+      .get(
+        "/reports/:slug",
+        ({ request, params }) =>
+          pages.show(request, (viewer, here) => {
+            const slug = params.slug.replace(/\.(md|json)$/, "");
+            const report = () => reports.getReport(viewer.org, slug);
+            if (params.slug.endsWith(".json"))
+              return privateAnswer("json", `${JSON.stringify(report(), null, 2)}\n`, 200, varyAccept);
+            return slug !== params.slug || prefersMarkdown(request)
+              ? privateAnswer("markdown", reportMarkdown(report()), 200, varyAccept)
+              : reportPage(viewer, here, slug);
+          }),
+        {
+          params: Type.Object({
+            slug: Type.String({ description: "Slug of the report; append .md for Markdown or .json for JSON" }),
+          }),
+          ...page("reportPage", "Report page, as HTML, Markdown or JSON", {
+            types: ["text/html", "text/markdown", "application/json"],
+            ...shown,
+          }),
+        },
+      )
+      // The form answers at its own address, which people reload.
+      .get(
+        "/reports/:slug/shares",
+        ({ request, params }) =>
+          pages.show(request, ({ org }) => pages.seeOther(`/reports/${reports.getReport(org, params.slug).slug}`)),
+        { params: slug, ...action("leaveShareForm", "Redirect to the report", "redirect") },
+      )
+      .post(
+        "/reports/:slug/shares",
+        ({ request, params }) =>
+          pages.submit(request, "share", (viewer, fields, here) => {
+            const share = { days: Number(fields.get("days")), withSession: fields.has("session"), id: idIn(fields) };
+            const { url } = shares.createShare(viewer.org, params.slug, share);
+            return reportPage(viewer, here, params.slug, url);
+          }),
+        { params: slug, ...action("createShareForm", "Create a share link (form)") },
+      )
+  );
 };
