@@ -34,8 +34,8 @@ export function addWorkers(program: Command, configOf: (settings: Record<string,
     });
 
   for (const [name, description, done] of [
-    ["drain", "Make a worker finish its sessions and end", "Draining"],
-    ["remove", "Take the sessions of a worker back and make it end", "Removed"],
+    ["drain", "Drain a worker: it finishes its sessions and exits", "Draining"],
+    ["remove", "Take back the sessions of a worker and stop it", "Removed"],
   ] as const)
     add(workers.command(`${name} <worker>`).description(`${description}; by ID or host name`))
       .addHelpText("after", `\nExample:\n  evald workers ${name} worker-1`)

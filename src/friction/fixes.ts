@@ -3,7 +3,7 @@ import { toFailureReason } from "../agents/failure.ts";
 import { prepared } from "../db/prepared.ts";
 import { evalRequests, exposures, fixes, frictionLifecycles, frictionPoints, reports, runs } from "../db/tables.ts";
 import type { Deps, OrgId } from "../deps.ts";
-import { cameBy } from "../grading/exposure.ts";
+import { hasReached } from "../grading/exposure.ts";
 import { count } from "../grading/text.ts";
 import { toIso } from "../schema.ts";
 import { mean, welch } from "../stats/estimates.ts";
@@ -82,7 +82,7 @@ export function createFixes({ db }: Pick<Deps, "db">) {
     for (const fingerprint of row.fingerprints) {
       const point = before.flatMap(({ points }) => points).find((each) => each.fingerprint === fingerprint);
       const countReached = (side: Ended[]) =>
-        side.filter(({ exposure }) => exposure && point?.grounds && cameBy(exposure, point.grounds)).length;
+        side.filter(({ exposure }) => exposure && point?.grounds && hasReached(exposure, point.grounds)).length;
       const standing = {
         met: before.filter((one) => hasMet(one, [fingerprint])).length,
         of:

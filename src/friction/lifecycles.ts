@@ -2,7 +2,7 @@ import { and, asc, eq, sql } from "drizzle-orm";
 import type { Db, Tx } from "../db/open.ts";
 import { prepared } from "../db/prepared.ts";
 import { evalRequests, frictionLifecycles, frictionPoints } from "../db/tables.ts";
-import { cameBy } from "../grading/exposure.ts";
+import { hasReached } from "../grading/exposure.ts";
 import { type Evaluation, findEvaluation, type Life, standingOf, unmet, withRuns } from "../stats/lifecycle.ts";
 
 import {
@@ -58,7 +58,7 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
     /** Adds the runs of the evaluation that missed it before it was first met. */
     function startLife({ fingerprint, grounds }: PointRow, life: Life): { life: Life; passed: number } {
       siblings ??= siblingsOf(t, counted);
-      const missed = siblings.filter((each) => !each.hasMet(fingerprint) && cameBy(each.exposure, grounds));
+      const missed = siblings.filter((each) => !each.hasMet(fingerprint) && hasReached(each.exposure, grounds));
       const passed = missed.length;
       return { life: withRuns(life, { ...meeting, passed }) ?? life, passed };
     }
@@ -117,7 +117,7 @@ export function createLifecycles({ db }: { db: Db }, announce: AnnounceFriction 
       if (!exposure || met.has(fingerprint) || !metBy.includes(agent)) continue;
       // Once it was fixed in an earlier evaluation, it isn't updated until it is met again.
       const isRemembered = findEvaluation(life, evaluation.id) !== null;
-      if ((state === "fixed" && !isRemembered) || !cameBy(exposure, grounds)) continue;
+      if ((state === "fixed" && !isRemembered) || !hasReached(exposure, grounds)) continue;
       const changed = withRuns(life, passing);
       if (changed) write(t, row, { reached: Math.max(row.met, row.reached + by), life: changed });
     }

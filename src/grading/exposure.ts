@@ -11,7 +11,7 @@ export const testedOn = (url: string) => `tested ${pageKey(url)}`;
 export const checkOf = ({ id, subject }: { id: string; subject: string }) => `check ${id} ${sameAddress(subject)}`;
 
 /** Whether a session would have met a problem at a place, if it still existed. */
-export function cameBy({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
+export function hasReached({ visits, done, isComplete }: Omit<Exposure, "listed">, grounds: Grounds): boolean {
   return grounds.every((ground) => {
     const [, how, page] = /^(asked|read|tested) (.*)$/s.exec(ground) ?? [];
     if (how === undefined || done.includes(ground)) return done.includes(ground);

@@ -5,7 +5,7 @@ export type Scope = (typeof scopes)[number];
 export type PartName = (typeof partNames)[number];
 
 /**
- * Where a friction point occurs, in the syntax of `cameBy`: "run", "goal", "check ID SUBJECT", "tool NAME", "asked
+ * Where a friction point occurs, in the syntax of `hasReached`: "run", "goal", "check ID SUBJECT", "tool NAME", "asked
  * PAGE", "read PAGE", and "tested PAGE" (read by a session that tested everything it read). All of them must have been
  * reached.
  */

@@ -20,7 +20,7 @@ export type Place = { attempt: number; seq: number };
 export type Progress = { run: Run; events: SessionEvent[]; place: Place };
 
 /** `2.17`: event 17 of attempt 2. */
-export const placeWords = ({ attempt, seq }: Place): string => `${attempt}.${seq}`;
+export const formatPlace = ({ attempt, seq }: Place): string => `${attempt}.${seq}`;
 export function toPlace(words: string | null): Place | null {
   const [, attempt, seq] = /^(\d{1,9})\.(-?\d{1,9})$/.exec(words ?? "") ?? [];
   return attempt === undefined || seq === undefined ? null : { attempt: Number(attempt), seq: Number(seq) };

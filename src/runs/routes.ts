@@ -10,7 +10,7 @@ import type { Endings } from "./endings.ts";
 import { Estimate } from "./estimate-schema.ts";
 import type { Estimates } from "./estimates.ts";
 import type { Evals } from "./evals.ts";
-import { type Follow, placeWords, toPlace } from "./follow.ts";
+import { type Follow, formatPlace, toPlace } from "./follow.ts";
 import type { Requests } from "./requests.ts";
 import type { Runs } from "./runs.ts";
 import {
@@ -66,9 +66,9 @@ async function* toMessages(progress: ReturnType<Follow["follow"]>, mayRead: () =
     if (!mayRead()) return;
     for (const event of events) {
       const data = JSON.stringify({ ...event, at: toIso(event.at) });
-      yield { event: "event", id: placeWords({ ...place, seq: event.seq }), data };
+      yield { event: "event", id: formatPlace({ ...place, seq: event.seq }), data };
     }
-    yield { event: "run", id: run.completedAt === null ? placeWords(place) : ended, data: JSON.stringify(run) };
+    yield { event: "run", id: run.completedAt === null ? formatPlace(place) : ended, data: JSON.stringify(run) };
   }
 }
 

@@ -19,12 +19,12 @@ import {
 } from "../text.ts";
 import { type Entry, entryOf, hygiene, severityOf } from "./catalogue.ts";
 import { type Finding, fingerprint, inOrder, joinCauses, noCause, pageName, worst } from "./finding.ts";
-import { wayFindings } from "./page-findings.ts";
+import { pathFindings } from "./page-findings.ts";
 
 /** One finding per problem, even if several events report it, in order of first occurrence. */
 export function findingsOf(facts: Facts): Finding[] {
   const byPrint = new Map<string, Finding>();
-  for (const finding of [...checkFindings(facts), ...wayFindings(facts)]) {
+  for (const finding of [...checkFindings(facts), ...pathFindings(facts)]) {
     const known = byPrint.get(finding.fingerprint);
     byPrint.set(finding.fingerprint, known === undefined ? finding : merge(known, finding));
   }

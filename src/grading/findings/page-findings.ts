@@ -27,8 +27,8 @@ const toFinding = ({ subject, remedy: [key, title, kind = "other"], ...draft }: 
   remedy: { key, title: line(title, 160), kind },
 });
 
-/** Problems of this session, apart from what was tested on purpose. */
-export function wayFindings(facts: Facts): Finding[] {
+/** Problems on the path of this session, apart from what was tested on purpose. */
+export function pathFindings(facts: Facts): Finding[] {
   const blocked = facts.pages.length === 0;
   const drafts = [
     ...facts.failures.map((failure) => (failure.target === "docs" ? failureDraft(failure, facts, blocked) : null)),

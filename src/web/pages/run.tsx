@@ -3,7 +3,7 @@ import { count, line } from "../../grading/text.ts";
 import { shownUrlMap } from "../../net/mapping.ts";
 import { agentLabel, outcomeLabels, scoreText } from "../../reports/labels.ts";
 import type { Follow } from "../../runs/follow.ts";
-import { placeWords } from "../../runs/follow.ts";
+import { formatPlace } from "../../runs/follow.ts";
 import type { RequestedTask } from "../../runs/runs.ts";
 import type { Attempt, Run } from "../../runs/schema.ts";
 import type { Used } from "../../runs/usage.ts";
@@ -51,7 +51,7 @@ export function RunPage({
   const [first] = events;
   const live = isOpen
     ? {
-        "hx-sse:connect": `${base}${path}/events?after=${placeWords(place)}`,
+        "hx-sse:connect": `${base}${path}/events?after=${formatPlace(place)}`,
         "hx-sse:close": "end",
         "hx-swap": "none",
       }

@@ -4,7 +4,7 @@ import { runStatuses, triggers } from "../../db/tables.ts";
 import type { Message } from "../../http/event-stream.ts";
 import { sortBy } from "../../http/sorting.ts";
 import { titleOf } from "../../reports/labels.ts";
-import { type Progress, placeWords, toPlace } from "../../runs/follow.ts";
+import { formatPlace, type Progress, toPlace } from "../../runs/follow.ts";
 import { runColumns } from "../../runs/lists.ts";
 import { listUsed } from "../../runs/usage.ts";
 import { Id, OneOf } from "../../schema.ts";
@@ -82,7 +82,7 @@ export const runPages = (service: Service, pages: PageRequests) => {
       const data = `<hx-partial hx-target="#run-state" hx-swap="innerMorph">${state}</hx-partial>${
         events.length > 0 ? `<hx-partial hx-target="#timeline" hx-swap="${swap}">${rows}</hx-partial>` : ""
       }`;
-      yield { id: placeWords(place), data } satisfies Message;
+      yield { id: formatPlace(place), data } satisfies Message;
     }
     yield { event: "end", data: "" } satisfies Message;
   }
