@@ -147,10 +147,10 @@ function output(outputs) {
   }
 }
 
-/** Posts to GitHub. A failure there is a warning: it doesn't change the verdict. */
-async function tell(what, post) {
+/** Uses GitHub. A failure there is a warning: it doesn't change the verdict. */
+async function tell(what, use) {
   try {
-    return await post();
+    return await use();
   } catch (error) {
     say("warning", `Could not ${what}. ${error.message} Check the permissions of the job.`);
     return "";
@@ -161,7 +161,12 @@ async function main() {
   const name = env.EVALD_NAME || "evald";
   const github = createGitHub(env);
   const options = readOptions();
-  const context = await readContext(env, github);
+  const find = (look) => tell("find the pull request", look).then((number) => number || null);
+  const context = await readContext(env, {
+    ...github,
+    findPull: (...head) => find(() => github.findPull(...head)),
+    findPullOf: (sha) => find(() => github.findPullOf(sha)),
+  });
   /** @type {import("./summary.mjs").Result[]} */
   let results;
   let raw = [];

@@ -339,6 +339,17 @@ test("without permission, and for a rejected comment, the verdict stays and a wa
     expect(stdout.match(new RegExp(`::warning::Could not .*status ${status}`, "g"))).toHaveLength(2);
   }
   expect([github.comments.length, github.statuses.length]).toEqual([0, 0]);
+  // Without the pull request, there is only a status.
+  github.fail(`GET /commits/${sha}/pulls`, "forbidden");
+  const deployed = { deployment: { sha, ref: "feature" }, deployment_status: { environment_url: same.url } };
+  const alone = await run({ prompts: "First", "docs-host": live.url }, deployed);
+  expect([alone.code, alone.output.verdict, alone.output["comment-url"], github.statuses.length]).toEqual([
+    0,
+    "passed",
+    "",
+    1,
+  ]);
+  expect(alone.stdout).toMatch(/::warning::Could not find the pull request.*status 403/);
   // The secondary rate limit says when to try again.
   github.fail(comments, "limited");
   expect((await run(inputs, ofPull)).output["comment-url"]).not.toBe("");
