@@ -633,7 +633,7 @@ test("the evidence of a broken sample keeps its lines, that of a dead link names
     rules(
       ...startPage,
       ...tested(
-        check("link", "link-resolves", 0, { subject: `${site}/keys`, quote: "API keys" }),
+        check("page", "link-resolves", 0, { subject: `${site}/keys`, quote: "API keys" }),
         check("link", "link-resolves", 1, { weight: 30 }),
         ...["/a", "/b", "/c"].map(sample),
         check("sample", "sample-parses", 1, { weight: 20 }),

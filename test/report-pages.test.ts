@@ -451,6 +451,10 @@ describe("a comparison of reports", () => {
       '<span class="worse">−51.8</span>',
     ])
       expect(body).toContain(shown);
+    const { id } = app.service.prompts.createPrompt(app.a.org, { text: "https://docs.example.com" });
+    const [before, after] = [90, 60].map((score) => evaluation(app, id, Array(5).fill(scored(score)))[0]);
+    const isMarked = async (slug = "") => (await app.send("GET", `/reports/${slug}`)).body.includes("change-regressed");
+    expect([await isMarked(before?.slug), await isMarked(after?.slug)]).toEqual([false, true]);
     // Equal scores have no interval.
     const [same] = evaluation(
       app,

@@ -134,10 +134,12 @@ function checkFinding(check: SeenCheck, entry: Entry, severity: Friction["severi
   };
 }
 
+const linkChecks = new Set(["link-resolves", "anchor-resolves"]);
+
 /** Where the problem is. The text of a link comes with its target, and code keeps its lines. */
-function evidenceOf({ url, line: at, quote, message, group, subject }: SeenCheck): Finding["evidence"] {
+function evidenceOf({ id, url, line: at, quote, message, group, subject }: SeenCheck): Finding["evidence"] {
   const text =
-    group === "link" && quote !== null
+    linkChecks.has(id) && quote !== null
       ? `[${line(quote)}](${shortAddress(subject, url)})`
       : group === "sample"
         ? blockOrNull(quote)

@@ -3,15 +3,19 @@ import { percent } from "../../grading/text.ts";
 import { agentLabel, outcomeLabels, scopeLabels, titleOf } from "../../reports/labels.ts";
 import type { Report } from "../../reports/schema.ts";
 import type { EvalResult } from "../../stats/repeats.ts";
+import type { Site } from "../site.ts";
+import type { Viewer } from "../viewer.ts";
 import { BaselineSummary } from "./baseline.tsx";
 import { Sparkline } from "./charts.tsx";
 import { GradeMark } from "./figures.tsx";
 import { PreviewMark } from "./run-table.tsx";
+import { Change } from "./score.tsx";
 
-type Props = { report: Report; result: EvalResult | null; latest: Latest | null };
+/** `viewer`: absent on a shared page, which doesn’t link to the comparison. */
+type Props = { site: Site; viewer?: Viewer; report: Report; result: EvalResult | null; latest: Latest | null };
 
 /** What was evaluated, by whom and how often; the grade, the key finding and the score, each once. */
-export function ReportHead({ report, result, latest }: Props) {
+export function ReportHead({ site, viewer, report, result, latest }: Props) {
   const { score, scope, grade, outcome, status, coverage, nullNotice, keyFinding, product, agent, run } = report;
   const place = [product.name, product.host].filter((word) => word !== null).join(" · ");
   const runs = result?.n ?? 0;
@@ -44,6 +48,12 @@ export function ReportHead({ report, result, latest }: Props) {
           )}
           {scope !== "goal" && " · goal not tested"}
           {coverage < 1 && ` · ${percent(coverage)} measured`}
+          {viewer && isSince(latest, report) && (
+            <>
+              {" · "}
+              <Change latest={latest} base={site.base} />
+            </>
+          )}
           <Trend latest={latest} />
         </p>
         {score !== null && <BaselineSummary report={report} result={result} />}
@@ -51,6 +61,14 @@ export function ReportHead({ report, result, latest }: Props) {
       </div>
     </header>
   );
+}
+
+/** Whether the prompt's newest significant change came with the evaluation of this report or before it. */
+function isSince(latest: Latest | null, { run }: Report): boolean {
+  const { change = null, points = [] } = latest ?? {};
+  if (change?.verdict !== "regressed" && change?.verdict !== "improved") return false;
+  const own = points.findIndex(({ evalRequestId }) => evalRequestId === run.evalRequestId);
+  return own >= 0 && own >= points.findIndex(({ slug }) => slug === change.slugs[1]);
 }
 
 /** The scores of the prompt's latest evaluations. */
