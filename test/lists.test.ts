@@ -3,7 +3,7 @@ import { eq } from "drizzle-orm";
 import { runs } from "../src/db/tables.ts";
 import { testApp } from "./support/app.ts";
 import { signedIn } from "./support/people.ts";
-import { evaluation, niceGrade } from "./support/reports.ts";
+import { evaluation, niceGrade, runWithReport } from "./support/reports.ts";
 
 const app = testApp();
 const page = async (path: string) => (await app.send("GET", path)).body as string;
@@ -216,4 +216,22 @@ test("providers and members are sorted by column, and a second click reverses th
   expect(await members("?sort=-role")).toEqual(["a", "z"]);
   expect(await members("?sort=name")).toEqual(["z", "a"]);
   expect(await members("?sort=age")).toBe(400);
+});
+
+test("lists look reports up by index as soon as a new database has grown", async () => {
+  const app = testApp();
+  runWithReport(app, niceGrade);
+  // As when the service stops.
+  app.db.$client.run("analyze");
+  const readsAll = () =>
+    app.db.$client
+      .query<{ detail: string }, []>(
+        "explain query plan select slug from runs left join reports on reports.run_id = runs.id order by runs.id",
+      )
+      .all()
+      .some(({ detail }) => detail.startsWith("SCAN reports"));
+  for (let i = 0; i < 30; i++) runWithReport(app, niceGrade);
+  expect(readsAll()).toBe(true);
+  await app.service.upkeep.runOnce();
+  expect(readsAll()).toBe(false);
 });
