@@ -7,6 +7,7 @@ import { listPresets, ownAgents } from "../agents/all.ts";
 import { objectionTo } from "../agents/choice.ts";
 import { type InstalledAgent, lookUp } from "../agents/coding/installed.ts";
 import { testAgentSandbox } from "../agents/sandbox/agent-command.ts";
+import { isShown } from "../agents/sandbox/bubblewrap.ts";
 import { detectBrowser } from "../agents/sandbox/chromium.ts";
 import { detectSandbox, type Sandbox } from "../agents/sandbox/sandbox.ts";
 import { testWorkspace } from "../agents/sandbox/workspace.ts";
@@ -94,6 +95,12 @@ function folder(dataDir: string): Check {
   } catch {
     return { what: "data directory", state: "fault", detail: `no write access to ${path}` };
   }
+  if (isShown(path))
+    return {
+      what: "data directory",
+      state: "fault",
+      detail: `sandboxes show ${path}; use a directory outside of /usr`,
+    };
   if (existsSync(path)) return { what: "data directory", state: "ok", detail: path };
   return { what: "data directory", state: "missing", detail: `${path} does not exist yet; evald serve creates it` };
 }

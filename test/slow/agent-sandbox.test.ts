@@ -123,3 +123,14 @@ test.each(["root", "an ordinary user"].slice(asRoot ? 0 : 1))(
   },
   120_000,
 );
+
+test.if(asRoot)("the doctor rejects a data directory that sandboxes show", async () => {
+  const cwd = emptyFolder();
+  for (const [data, state] of [
+    ["/usr/local/evald", "fault"],
+    ["/usr2/evald", "missing"],
+  ]) {
+    const { stdout } = await call(["--data", data as string, "doctor", "--json"], { cwd });
+    expect(JSON.parse(stdout)[0]).toMatchObject({ what: "data directory", state });
+  }
+});

@@ -7,6 +7,10 @@ export type Bind = { from: string; to: string; writable?: boolean };
 /** The user nobody. On every Linux it has no privileges without its own user namespace. */
 export const nobody = 65534;
 const systemFolders = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/** Whether every sandbox shows a path, as a part of the system. */
+export const isShown = (path: string): boolean => systemFolders.some((folder) => `${path}/`.startsWith(`${folder}/`));
+
 // Never all of /etc/ssl, because /etc/ssl/private contains keys.
 const etcShown =
   "ssl/certs ssl/openssl.cnf pki ca-certificates ca-certificates.conf alternatives ld.so.cache ld.so.conf ld.so.conf.d localtime mime.types fonts chromium chromium.d".split(
