@@ -28,7 +28,7 @@ const body =
   '<html lang="en"><title>Acme</title><main><h1>Upload</h1><p>Upload a file.</p><a href="/b">B</a></main></html>';
 const live = serveSite({ "/": { body }, "/b": { body } });
 const same = serveSite({ "/": { body }, "/b": { body } });
-beforeAll(buildExecutable, 240_000);
+beforeAll(buildExecutable, 300_000);
 afterAll(() => {
   live.stop();
   same.stop();
@@ -324,7 +324,7 @@ test("the documented workflows for forks judge a preview without a key or a serv
   expect([await child.exited, said]).toEqual([0, expect.stringContaining("Gate passed")]);
   const { output } = await run({ "result-file": join(cwd, "result.json"), url: "", "api-key": "" }, ofFork);
   expect([output.verdict, github.comments.length, github.statuses.length]).toEqual(["passed", 1, 1]);
-}, 120_000);
+}, 300_000);
 
 test("without permission, and for a rejected comment, the verdict stays and a warning names the reason", async () => {
   const { github, run } = await setUp();

@@ -208,7 +208,7 @@ describe("skills that can't be read fail the run before the agent starts, and th
       expect(run.failureReason).toStartWith("infrastructure: copying the skills (workspace.skills) failed");
       expect(fake.requests.length).toBe(asked);
     },
-    120_000,
+    300_000,
   );
 });
 

@@ -27,7 +27,7 @@ import {
   untilRun,
 } from "../support/executable.ts";
 
-beforeAll(buildExecutables, 120_000);
+beforeAll(buildExecutables, 300_000);
 
 /** The integrity of a database file, and the numbers of its runs and prompts. */
 function look(file: string) {
@@ -124,7 +124,7 @@ test("a backup of a busy service is complete, and a new folder restored from it 
   const askAgain = client(again.url, key);
   for (const runId of before) expect((await untilRun(askAgain, runId, "completed", "failed")).status).toBe("completed");
   expect(await again.stop()).toBe(0);
-}, 120_000);
+}, 300_000);
 
 test("a run that was active during the backup is executed again after the restore; the old database is kept", async () => {
   const cwd = emptyFolder();

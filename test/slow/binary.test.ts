@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { presets } from "../../src/agents/coding/presets.ts";
 import { buildExecutable, call, client, emptyFolder, serve, untilRun } from "../support/executable.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const page = (title: string, body: string) =>
   new Response(`<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1>${body}</main></html>`, {

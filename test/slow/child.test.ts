@@ -12,7 +12,7 @@ import { childrenOf, isGone, isWaiting, memoryOf, processFile } from "../support
 import { serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const shell = (script: string) => ["sh", "-c", script];
 const bun = (script: string) => [process.execPath, "-e", script];
@@ -200,7 +200,7 @@ describe("a process leaves nothing behind", () => {
       expect(left.length).toBeGreaterThanOrEqual(3);
       await until("they are gone", () => left.every(isGone));
     },
-    120_000,
+    300_000,
   );
 });
 
@@ -368,7 +368,7 @@ describe("the explorer in the executable", () => {
     expect(memoryOf(service.pid, "VmHWM")).toBeLessThan(300 * 1024 ** 2);
     await service.stop();
     site.stop();
-  }, 120_000);
+  }, 300_000);
 
   test("reports what is wrong with an order", async () => {
     const cwd = emptyFolder();

@@ -4,7 +4,7 @@ import { createProgram } from "../../src/cli/program.ts";
 import { buildExecutable, call, emptyFolder, executable, serve } from "../support/executable.ts";
 import { commandsOf as allCommandsOf } from "../support/generated.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

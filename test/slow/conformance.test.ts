@@ -99,7 +99,7 @@ test.each(revisions)(
       await stop();
     }
   },
-  120_000,
+  300_000,
 );
 
 test.each(revisions)(
@@ -114,5 +114,5 @@ test.each(revisions)(
       await stop();
     }
   },
-  120_000,
+  300_000,
 );

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { buildExecutables, call, emptyFolder, instant, serve } from "../support/executable.ts";
 import { serveSite } from "../support/site.ts";
 
-beforeAll(buildExecutables, 240_000);
+beforeAll(buildExecutables, 300_000);
 
 const site = serveSite({
   "/": {
@@ -99,7 +99,7 @@ test("a client of the public contract triggers, polls, compares and reports a ru
   const error = await client.trigger(promptId, { urlMap: {} }).catch(({ message }) => message);
   expect(error).toMatch(/^missing_template_vars: .*\bwhat\b/);
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 300_000);
 
 test("a newer run of the same preview supersedes the older one for a client that doesn't ask for it", async () => {
   const { service, create, client } = await start({ file: instant });
@@ -114,7 +114,7 @@ test("a newer run of the same preview supersedes the older one for a client that
   writeFileSync(gate, "");
   expect((await client.poll(ids.at(-1) as string)).status).toBe("completed");
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 300_000);
 
 test("the OpenAPI document is served without a key and describes the report of a run by direct properties", async () => {
   const { service } = await start({ file: instant });
@@ -144,4 +144,4 @@ test("the OpenAPI document is served without a key and describes the report of a
     expect(document.paths[path].get).toBeDefined();
   expect(document.paths["/api/v1/prompts/{promptId}/run"].post).toBeDefined();
   expect(await service.stop()).toBe(0);
-}, 60_000);
+}, 300_000);

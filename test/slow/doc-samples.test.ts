@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from "bun:test";
 import { dirname, join } from "node:path";
 import { buildExecutable, call, client, emptyFolder, executable, serve, untilRun } from "../support/executable.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const codeOf = (markdown: string, language: string) =>
   [...markdown.matchAll(/^```(\w+)\n([\s\S]*?)^```$/gm)]

@@ -12,7 +12,7 @@ import { until } from "../support/until.ts";
 
 // Everything between the network, the operator and the service: sockets, headers, settings, folders, the log.
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 async function started(env: Record<string, string> = {}) {
   const cwd = emptyFolder();
@@ -215,7 +215,7 @@ test.each([...(hasIpv6 ? [["::", "[::1]"] as const] : []), ["0.0.0.0", "127.0.0.
     expect(address).toStartWith(`${service.url}/reports/`);
     expect(await service.stop()).toBe(0);
   },
-  120_000,
+  300_000,
 );
 
 test("an unusable data folder is named with the remedy", async () => {

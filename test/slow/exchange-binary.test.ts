@@ -7,7 +7,7 @@ import { buildExecutable, call, client, emptyFolder, serve } from "../support/ex
 import { cpuOf } from "../support/processes.ts";
 import { evaluation, niceGrade } from "../support/reports.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const reports = 40;
 const weights = {
@@ -149,7 +149,7 @@ test.each([5, 30, 200])(
     await run("export", "copy.jsonl");
     expect(rowsOf(join(cwd, "copy.jsonl"))).toBe(rowsOf(file));
   },
-  120_000,
+  300_000,
 );
 
 describe("a regrade from the command line", () => {

@@ -95,7 +95,7 @@ describe("of pairs without a change", () => {
     const [worse, better] = [countOf(verdicts, "regressed"), countOf(verdicts, "improved")];
     expect((worse + better) / count).toBeLessThan(0.05 + 3 * Math.sqrt((0.05 * 0.95) / count));
     expect(worse / count).toBeWithin(0.01, 0.03);
-  }, 180_000);
+  }, 300_000);
 });
 
 test("an adaptive gate finds clear regressions in few runs, and finds most others", () => {

@@ -14,7 +14,7 @@ import {
 } from "../support/executable.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildExecutables, 120_000);
+beforeAll(buildExecutables, 300_000);
 
 /** Makes system calls fail in a running process, each as `syscalls:error=NAME:when=FIRST..LAST`. */
 async function inject(pid: number, ...faults: string[]) {
@@ -107,7 +107,7 @@ test.each([
     await isWhole(client(again.url, key));
     expect(await again.stop()).toBe(0);
   },
-  120_000,
+  300_000,
 );
 
 // Each commit of a run in turn: it is accepted, claimed, its session is stored, it is settled.
@@ -127,7 +127,7 @@ test.each([9, 10, 11, 12])(
     await isWhole(client(again.url, key));
     expect(await again.stop()).toBe(0);
   },
-  120_000,
+  300_000,
 );
 
 test.each([
@@ -153,7 +153,7 @@ test.each([
     await isWhole(client(again.url, key));
     expect(await again.stop()).toBe(0);
   },
-  120_000,
+  300_000,
 );
 
 test("a failed read: the response is 503, and the process ends with 74", async () => {
@@ -193,7 +193,7 @@ test.each([
     expect((await ask("GET", "/readyz")).status).toBe(200);
     expect(await service.stop()).toBe(0);
   },
-  120_000,
+  300_000,
 );
 
 test.each(["EROFS", "EDQUOT"])(
@@ -216,7 +216,7 @@ test.each(["EROFS", "EDQUOT"])(
     expect(service.stderr()).not.toContain("shutting down");
     expect(service.stdout() + service.stderr()).toContain("could not store when API keys were last used");
   },
-  120_000,
+  300_000,
 );
 
 /** A second process that holds the write lock of a database until `release`. */

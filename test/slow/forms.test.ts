@@ -188,4 +188,4 @@ test("every form of every page works without JavaScript", async () => {
     } else await answer.body?.cancel();
   }
   expect(wrong).toEqual([]);
-}, 120_000);
+}, 300_000);

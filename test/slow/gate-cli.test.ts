@@ -4,7 +4,7 @@ import { buildExecutable, call, client, emptyFolder, serve } from "../support/ex
 import { serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const page = (title: string, body: string) => ({
   body: `<!doctype html><html lang="en"><title>${title}</title><main><h1>${title}</h1>${body}</main></html>`,
@@ -82,7 +82,7 @@ test("in an unused data folder it executes the runs itself, reports the result a
   ]);
   const untested = await run("gate", "Upload", "--min-score", "1");
   expect(untested.code).toBe(3);
-}, 120_000);
+}, 300_000);
 
 test("with a service, and over REST, the service executes the runs; a gate survives a restart", async () => {
   const { cwd, run, key, promptId } = await furnished();
@@ -113,7 +113,7 @@ test("with a service, and over REST, the service executes the runs; a gate survi
       const { body } = await askAgain("GET", `/api/v1/gates/${gate.id}`);
       return body.status === "running" ? null : body;
     },
-    120_000,
+    300_000,
   );
   expect(ended).toMatchObject({ status: "failed", comparison: { verdict: "regressed" } });
 
@@ -124,7 +124,7 @@ test("with a service, and over REST, the service executes the runs; a gate survi
   await again.stop();
   const gone = await over(again.url);
   expect([gone.code, gone.stderr]).toEqual([3, expect.stringContaining(`Cannot reach ${again.url}`)]);
-}, 120_000);
+}, 300_000);
 
 test("whose service exits continues by itself", async () => {
   const { cwd, run, key } = await furnished();
@@ -134,7 +134,7 @@ test("whose service exits continues by itself", async () => {
   await until("the gate has begun", async () => (await ask("GET", "/api/v1/gates")).body.length > 0);
   await first.stop("SIGKILL");
   expect((await waiting).code).toBe(1);
-}, 120_000);
+}, 300_000);
 
 test("usage errors have exit code 2, never that of a worse preview", async () => {
   const { run, cwd } = await furnished();

@@ -69,4 +69,4 @@ test("the documented GitLab job adds one note, updates it later, and has the exi
   expect((await runJob(server, { markdown: null, code: 3 })).code).toBe(3);
   expect(calls.length).toBe(2);
   await server.stop(true);
-}, 30_000);
+}, 300_000);

@@ -191,5 +191,5 @@ test.each(process.env.ATTACK === "long" ? Object.keys(kinds) : inCheck)(
     expect(["end", "budget"]).toContain(ended);
     site.stop();
   },
-  120_000,
+  300_000,
 );

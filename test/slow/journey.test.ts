@@ -26,7 +26,7 @@ let browser: Browser;
 beforeAll(async () => {
   await buildExecutable();
   browser = await openBrowser();
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   docs.stop();
   await browser.close();
@@ -384,4 +384,4 @@ test("from the first start to a report shared by link", async () => {
   await ada.goto(`${restored.url}/account`);
   expect(ada.url()).toBe(`${restored.url}/sign-in?next=%2Faccount`);
   expect(await restored.stop()).toBe(0);
-}, 240_000);
+}, 300_000);

@@ -56,7 +56,7 @@ async function newPage(cookie = ""): Promise<Page> {
     })),
   );
   const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
+  page.setDefaultTimeout(120_000);
   complaints.push(complaintsOf(page));
   return page;
 }

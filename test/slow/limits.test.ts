@@ -73,7 +73,7 @@ describe("limits of a prompt's runs", () => {
       expect(asked.some((body) => body.includes("almost used up"))).toBe(true);
       expect(asked[0]).not.toContain("almost used up");
     },
-    120_000,
+    300_000,
   );
 
   test("bytes sent by a command are cut off, and the run ends", async () => {

@@ -67,7 +67,7 @@ beforeAll(async () => {
       },
     },
   });
-}, 120_000);
+}, 300_000);
 afterAll(() => {
   fake.stop();
   docs.stop();

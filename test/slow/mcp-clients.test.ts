@@ -37,7 +37,7 @@ beforeAll(async () => {
     const { body } = await ask("POST", `/api/v1/prompts/${world.promptId}/run`, { urlMap: {} });
     world.slugs.push((await untilRun(ask, body.runId, "completed", "failed")).report.slug);
   }
-}, 120_000);
+}, 300_000);
 
 afterAll(async () => {
   await service.stop();
@@ -171,4 +171,4 @@ test("mcp-inspector lists the tools without complaints about their schemas, and 
     );
     return json;
   });
-}, 120_000);
+}, 300_000);

@@ -120,7 +120,7 @@ describe("evald model", () => {
     };
     const unpaid = { turns: [{ fail: { status: 402, message: "no credits" } }] };
     fake = serveFakeModel({ key: orgKey, scenarios: { opus, unpaid } });
-  }, 120_000);
+  }, 300_000);
   afterAll(() => fake.stop());
 
   const withKey = async (

@@ -33,7 +33,7 @@ beforeAll(async () => {
   const hosts = { anyHost: true as const, addresses: [], docsAddresses: [], urlMap: {} };
   const allowPrivate = [{ host: "127.0.0.1", port: portOf(site) }];
   token = egress.open({ ...hosts, allowPrivate, onEvent: () => {} }).token;
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await egress.close();
   site.stop();
@@ -171,7 +171,7 @@ describe.each(kinds)("in the place of the process of an agent (%s)", (kind) => {
       expect(nested).toEqual(nested.map(() => expect.stringMatching(denied)));
       expect(nested.length).toBe(3);
     },
-    60_000,
+    300_000,
   );
 });
 
@@ -206,7 +206,7 @@ test.if(problems.model === null)(
     await group?.remove();
     expect(group?.folders.filter((path) => existsSync(path)) ?? []).toEqual([]);
   },
-  60_000,
+  300_000,
 );
 
 test.if(hasSandbox)(
@@ -264,12 +264,12 @@ test.if(hasSandbox)(
     expect(redirected).toMatchObject({ status: null, source: "agent", error: { kind: "refused" } });
     expect(redirected.error.message).toContain("169.254.169.254");
 
-    await until("the next process waits", () => descendantsOf(service.pid).some(isWaiting), 60_000);
+    await until("the next process waits", () => descendantsOf(service.pid).some(isWaiting));
     const all = descendantsOf(service.pid);
     await service.stop("SIGKILL");
-    await until("all processes have ended", () => all.every(isGone), 30_000);
+    await until("all processes have ended", () => all.every(isGone));
     docs.stop(true);
     rmSync(cwd, { recursive: true });
   },
-  120_000,
+  300_000,
 );

@@ -51,7 +51,7 @@ beforeAll(async () => {
     use("finish", { outcome: "succeeded", summary: "It was read." }),
   ];
   fake = serveFakeModel({ scenarios: { looks: { turns } } });
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   docs.stop();
   ci.close();

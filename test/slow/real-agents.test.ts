@@ -73,7 +73,7 @@ beforeAll(async () => {
   const { key: apiKey } = await furnish(cwd);
   service = await serve({ cwd, env });
   ask = client(service.url, apiKey);
-}, 180_000);
+}, 300_000);
 afterAll(async () => {
   await service.stop();
   model.stop();
@@ -181,7 +181,7 @@ test("an agent of a file with a relative path is run", async () => {
   const { code, stdout, stderr } = await call(args, { cwd, env: { ...env, EVALD_AGENTS: "agents.json" } });
   expect([code, code === 0 || stderr]).toEqual([0, true]);
   expect(JSON.parse(stdout).agent.id).toBe("fake");
-}, 60_000);
+}, 300_000);
 
 test("agent list and doctor show them; agent try runs one", async () => {
   const cwd = emptyFolder();

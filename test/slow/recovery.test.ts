@@ -4,7 +4,7 @@ import { buildInstant, call, client, emptyFolder, instant, serve, untilRun } fro
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildInstant, 120_000);
+beforeAll(buildInstant, 300_000);
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
@@ -72,4 +72,4 @@ test("on another machine, a restored service continues with the runs of a backup
     });
   expect((await list()).map(({ id }) => id)).toEqual([known?.id ?? ""]);
   expect([(await ask("GET", "/api/v1/reports")).body.length, worker.exitCode]).toEqual([3, null]);
-}, 120_000);
+}, 300_000);

@@ -21,7 +21,7 @@ beforeAll(async () => {
     use("finish", { outcome: "succeeded", summary: "It was read." }),
   ];
   fake = serveFakeModel({ key, scenarios: { https: { turns: turns("https") }, http: { turns: turns("http") } } });
-}, 120_000);
+}, 300_000);
 afterAll(() => {
   fake.stop();
   site.stop();

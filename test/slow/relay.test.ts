@@ -34,7 +34,7 @@ beforeAll(async () => {
     "/upload": async (request) => new Response(String((await request.arrayBuffer()).byteLength)),
     "/text": { body: "hello\n", type: "text/plain" },
   });
-}, 120_000);
+}, 300_000);
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
@@ -184,7 +184,7 @@ test.if(Bun.which("javac") !== null)(
     const ran = await shell(`echo ${program} | base64 -d >Fetch.class; java ${proxy} Fetch`);
     expect(ran).toMatchObject({ exitCode: 0, out: "hello\n" });
   },
-  120_000,
+  300_000,
 );
 
 test("one connection carries many requests, in HTTP/1.1 only", async () => {

@@ -5,7 +5,7 @@ import { buildExecutable, call, emptyFolder, serve } from "../support/executable
 import { serveSite } from "../support/site.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 
 const page = (body: string) => ({
   body: `<!doctype html><html lang="en"><title>Acme</title><main><h1>Acme</h1>${body}</main></html>`,
@@ -100,7 +100,7 @@ test("a prompt is created, run, waited for, reported, edited and gated from the 
   });
   expect(text).toContain(`${service.url}/reports/${made.report.slug}\n`);
   await service.stop();
-}, 120_000);
+}, 300_000);
 
 test("destinations, archives, trusts, exports and regrades work from another machine, with JSON", async () => {
   const { service, away, run } = await remote();
@@ -161,7 +161,7 @@ test("destinations, archives, trusts, exports and regrades work from another mac
   await service.stop();
   expect(await json("export", "other.jsonl")).toEqual([3, expect.objectContaining({ error: "unavailable" })]);
   expect(await Bun.file(join(away, "other.jsonl")).exists()).toBe(false);
-}, 60_000);
+}, 300_000);
 
 test("an unknown result has exit code 3, an error of the caller 2, both as JSON with --json", async () => {
   const { service, away, env, run } = await remote({ base: "/ax" });

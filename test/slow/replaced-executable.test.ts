@@ -34,5 +34,5 @@ test.each(["replaced", "removed"])(
     expect(readdirSync(folder).filter((name) => name.startsWith("evald-program-"))).toEqual([]);
     rmSync(folder, { recursive: true });
   },
-  120_000,
+  300_000,
 );

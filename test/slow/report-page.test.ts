@@ -82,7 +82,7 @@ test("reports and sessions have no barriers, no complaints, and nothing wider th
         expect([path, width, await barriersOf(page), complaints, wider]).toEqual([path, width, [], [], 0]);
         await page.context().close();
       }
-}, 120_000);
+}, 300_000);
 
 test("a report prints on one page", async () => {
   const { page } = await open(`/reports/${report.slug}`);

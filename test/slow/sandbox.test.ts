@@ -560,7 +560,7 @@ describe.each([["from source"], ["compiled"]])("programs, %s", (how) => {
       const { out } = await run('until grep "nice 10" /proc/self/autogroup; do sleep 0.1; done; nice');
       expect(out).toMatch(/^\/autogroup-\d+ nice 10\n10\n$/);
     },
-    120_000,
+    300_000,
   );
 
   test("a browser reads a page of the run", async () => {

@@ -131,7 +131,7 @@ describe("a change of the clock", () => {
       expect(ran.length).toBe(db.select().from(evalRequests).all().length);
       expect(ran.length).toBeGreaterThan(100);
     },
-    120_000,
+    300_000,
   );
 });
 
@@ -242,6 +242,6 @@ describe("a year", () => {
       expect(count("missed")).toBeGreaterThan(500);
       expect(count("skipped_overlap")).toBeGreaterThan(500);
     },
-    240_000,
+    300_000,
   );
 });

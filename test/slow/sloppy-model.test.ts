@@ -59,7 +59,7 @@ beforeAll(async () => {
       uncounted: { turns: [{ ...call("run_command", { command: "true" }), usage: null }] },
     },
   });
-}, 120_000);
+}, 300_000);
 afterAll(() => {
   fake.stop();
   docs.stop();
@@ -118,7 +118,7 @@ test.each([
     expect([run.status, run.report, attempts.length]).toEqual(["failed", null, 1]);
     expect(run.failureReason).toMatch(reason);
   },
-  120_000,
+  300_000,
 );
 
 test("whatever a model, a page or a folder contains, the session is stored and ends", async () => {
@@ -143,4 +143,4 @@ test("whatever a model, a page or a folder contains, the session is stored and e
   const read = fake.requests.filter(({ model }) => model === "vast").map(({ body: sent }) => JSON.stringify(sent));
   expect(read.at(-1)?.replaceAll(/(long ){1000,}/g, "").length).toBeLessThan(100_000);
   expect(await service.stop()).toBe(0);
-}, 120_000);
+}, 300_000);

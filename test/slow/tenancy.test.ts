@@ -10,4 +10,4 @@ test("no request reads or changes data of another organization, and the work of 
   expect(wrong).toEqual([]);
   expect(foreign + own).toBeGreaterThanOrEqual(600);
   expect(reads).toBeGreaterThanOrEqual(300);
-}, 120_000);
+}, 300_000);

@@ -118,7 +118,7 @@ beforeAll(async () => {
       "gpt-5": { turns: [{ says: judge, usage: { input: 9000, output: 600 } }] },
     },
   });
-}, 120_000);
+}, 300_000);
 afterAll(() => {
   fake.stop();
   for (const site of sites) site.stop();
@@ -185,7 +185,7 @@ test("docs are read, a package is installed, code calls the product, the goal is
     "api.sqlite.test",
     "registry.npmjs.org",
   ]);
-}, 240_000);
+}, 300_000);
 
 test("if the docs name something that doesn't exist, the goal is missed whatever the agent claims: friction with events, the score capped", async () => {
   const { report, events, asked } = await session("anthropic/claude-sonnet-4-5", misleadingDocs());
@@ -204,4 +204,4 @@ test("if the docs name something that doesn't exist, the goal is missed whatever
   ]);
   expect(JSON.stringify(proof[0].output)).toContain(`${wrong}(`);
   expect(JSON.stringify(report.recommendations)).toContain("Write bm25 again.");
-}, 240_000);
+}, 300_000);

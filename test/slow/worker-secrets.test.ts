@@ -8,7 +8,7 @@ import { call as use } from "../support/model-runs.ts";
 import { startRedis } from "../support/redis.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildExecutable, 120_000);
+beforeAll(buildExecutable, 300_000);
 const closings: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closings.splice(0).reverse()) await close();
@@ -155,4 +155,4 @@ test("a worker knows nothing but its own session: no provider key, no database a
     const after = await readRdb();
     return sessions.every((text) => !after.includes(text));
   });
-}, 120_000);
+}, 300_000);

@@ -169,6 +169,6 @@ describe("a workspace that can't be set up fails the run before the agent starts
       expect([run.status, run.failureReason]).toEqual(["failed", expect.stringMatching(reason)]);
       expect(fake.requests.length).toBe(asked);
     },
-    120_000,
+    300_000,
   );
 });

@@ -44,7 +44,7 @@ if (!existsSync(join(root, timings))) copyFileSync(join(root, "test", "timings.j
 /** Runs tests with these flags of `bun test`. Returns the exit code, the counts, and each failed test as "file: name". */
 async function runTests(run: string[]) {
   rmSync(junit, { force: true });
-  const flags = ["--timeout=120000", "--no-isolate", "--reporter=junit", `--reporter-outfile=${junit}`];
+  const flags = ["--timeout=300000", "--no-isolate", "--reporter=junit", `--reporter-outfile=${junit}`];
   const tests = Bun.spawn([process.execPath, "test", ...flags, ...run], {
     cwd: root,
     env: { ...process.env, TEST_SIZE: "full" },

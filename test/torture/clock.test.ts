@@ -5,7 +5,7 @@ import { buildInstant, client, emptyFolder } from "../support/executable.ts";
 import { createLoad, createRandom, createWorld, endAll, findBreaches, times } from "../support/torture.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildInstant, 120_000);
+beforeAll(buildInstant, 300_000);
 afterEach(endAll);
 
 const hourMs = 3600_000;
@@ -158,4 +158,4 @@ test("each minute of a schedule runs once, whatever the clock is set to, and the
   expect(findBreaches(world)).toEqual({});
   const ran = world.count("select count(*) from slots where outcome = 'ran'");
   expect(world.count("select count(*) from runs where status = 'completed'")).toBe(ran);
-}, 180_000);
+}, 300_000);

@@ -12,7 +12,7 @@ import {
 } from "../support/torture.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildInstant, 120_000);
+beforeAll(buildInstant, 300_000);
 afterEach(endAll);
 
 // Each of the two processes at least once.

@@ -3,7 +3,7 @@ import { buildInstant, client } from "../support/executable.ts";
 import { createLoad, createRandom, createWorld, endAll, findBreaches, times } from "../support/torture.ts";
 import { until } from "../support/until.ts";
 
-beforeAll(buildInstant, 120_000);
+beforeAll(buildInstant, 300_000);
 afterEach(endAll);
 
 const kills = times(100);

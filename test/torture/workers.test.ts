@@ -5,7 +5,7 @@ import { createLoad, createRandom, createWorld, endAll, findBreaches, times } fr
 import { until } from "../support/until.ts";
 import { createFleet } from "../support/worker-fleet.ts";
 
-beforeAll(buildInstant, 120_000);
+beforeAll(buildInstant, 300_000);
 let closeFleet = async () => {};
 afterEach(async () => {
   endAll();
